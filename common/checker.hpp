@@ -1,0 +1,43 @@
+/// @file
+/// Compares a stage's output with the reference, within derived bounds. NaN never passes for a number.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/problem.hpp"
+#include "common/reference.hpp"
+
+namespace convladder {
+
+/// Rounding of one stage's arithmetic, from which the bound of each output follows.
+struct ErrorModel {
+  double unit_roundoff = 0x1p-24;  ///< of the accumulation: 2^-24 for fp32
+  double steps = 0;                ///< roundings along one output's longest chain: reduction length + 1 for direct forms
+  bool exact = false;              ///< the inputs make every sum exact: compare bit for bit
+};
+
+/// The model of a direct fp32 sum over `problem`'s reduction.
+ErrorModel direct_fp32_error(const ConvProblem& problem);
+
+/// Bound of |computed - exact| over the sum of magnitudes: min(gamma_n, lambda sqrt(n) u), gamma_n = nu/(1-nu) the
+/// worst case of any summation order (Higham, Accuracy and Stability, 2nd ed., section 3.1), the other its
+/// probabilistic form (Higham & Mary, SIAM J. Sci. Comput. 41, 2019) at lambda = 8.
+double relative_bound(const ErrorModel& model);
+
+struct CheckResult {
+  bool ok = false;
+  double max_abs_err = 0;   ///< over outputs whose reference is finite; infinity where the output is not finite there
+  double rel_l2_err = 0;    ///< ||out - ref|| / ||ref|| over the same
+  double tolerance = 0;     ///< bound of rel_l2_err that follows from the bounds of all outputs
+  std::int64_t wrong = 0;     ///< outputs outside their own bound, NaN or infinity at the wrong place included
+  std::int64_t unwritten = 0; ///< of these, still poisoned
+  std::int64_t first_wrong = -1;  ///< flat index
+  std::string message;      ///< "" if ok, else a sentence: how many, where the first is (n,k,p,q), what it is and should be
+};
+
+/// @param output (n, k, p, q) as the stage left it, poisoned before (kPoison)
+CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
+                         const ErrorModel& model);
+
+}  // namespace convladder

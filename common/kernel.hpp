@@ -1,0 +1,76 @@
+/// @file
+/// The one header through which a kernel file meets the GPU: under nvcc thin aliases over the CUDA runtime, under a
+/// host compiler the SIMT simulator. The same source compiles both ways.
+///
+/// | here | CUDA |
+/// | --- | --- |
+/// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
+/// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
+/// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
+/// | `UNROLL` before a loop | `#pragma unroll` |
+#pragma once
+#include "common/stage.hpp"
+
+#if defined(__CUDACC__)
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <utility>
+
+#define UNROLL _Pragma("unroll")
+
+namespace convladder {
+
+/// Throws if the last launch failed; notes the kernel for the report's registers and occupancy. In device_gpu.cu.
+void finish_launch(const void* kernel, dim3 block, std::size_t shared_bytes);
+/// Lets the kernel take more than 48 KB of dynamic shared memory. In device_gpu.cu.
+void allow_shared_bytes(const void* kernel, std::size_t shared_bytes);
+/// Throws if `status` is an error, naming `what` failed. In device_gpu.cu.
+void check_cuda(cudaError_t status, const char* what);
+
+template <class... Parameters>
+struct Launch {
+  void (*kernel)(Parameters...);
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  Stream stream;
+
+  template <class... Arguments>
+  void operator()(Arguments&&... arguments) const {
+    const void* address = reinterpret_cast<const void*>(kernel);
+    if (shared_bytes > 48 * 1024) allow_shared_bytes(address, shared_bytes);
+    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+    finish_launch(address, block, shared_bytes);
+  }
+};
+
+/// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`.
+/// @param shared_bytes dynamic shared memory of one block
+template <class... Parameters>
+Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                             Stream stream) {
+  return {kernel, grid, block, shared_bytes, stream};
+}
+
+/// The block's dynamic shared memory, 16-byte aligned.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char convladder_dynamic_shared[];
+  return reinterpret_cast<T*>(convladder_dynamic_shared);
+}
+
+/// Copies `count` elements from device memory into a `__constant__` array.
+template <class T, std::size_t N>
+void upload_constant(T (&symbol)[N], const T* source, std::size_t count, Stream stream) {
+  check_cuda(cudaMemcpyToSymbolAsync(symbol, source, count * sizeof(T), 0, cudaMemcpyDeviceToDevice, stream),
+             "upload to constant memory");
+}
+
+}  // namespace convladder
+
+#else
+
+#include "common/simt/simt.hpp"
+
+#endif

@@ -1,0 +1,39 @@
+/// @file
+/// The one problem definition that every stage, the reference and the cuDNN baseline share.
+#pragma once
+#include <cstdint>
+
+namespace convladder {
+
+/// What a position outside the input reads. Reflect does not repeat the edge: ... 2 1 | 0 1 2 ...
+enum class Padding : int { zero, replicate, reflect };
+
+/// A batched 2-D cross-correlation, as cuDNN and PyTorch define "convolution" (the filter is not flipped):
+///
+///     output(n, k, p, q) = sum over c, r, s of
+///         filter(k, c, r, s) * input(n, g*C/groups + c, p*stride_h - pad_h + r*dilation_h, q*stride_w - pad_w + ...)
+///
+/// Names as in cuDNN. A 1-D signal is h = r = 1; an image filter is n = c = k = 1; depthwise is groups = c = k.
+/// Input is (n, c, h, w), filter (k, c/groups, r, s), output (n, k, p(), q()), all NCHW, float32 on the host.
+struct ConvProblem {
+  std::int64_t n = 1, c = 1, h = 1, w = 1;
+  std::int64_t k = 1, r = 1, s = 1;
+  std::int64_t pad_h = 0, pad_w = 0;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t dilation_h = 1, dilation_w = 1;
+  std::int64_t groups = 1;
+  Padding padding = Padding::zero;
+
+  /// Output height and width. Only meaningful for a problem that validate() accepted.
+  std::int64_t p() const { return (h + 2 * pad_h - dilation_h * (r - 1) - 1) / stride_h + 1; }
+  std::int64_t q() const { return (w + 2 * pad_w - dilation_w * (s - 1) - 1) / stride_w + 1; }
+
+  /// Elements of each tensor, and multiply-adds of the direct form; validate() has ruled out overflow.
+  std::int64_t input_size() const { return n * c * h * w; }
+  std::int64_t filter_size() const { return k * (c / groups) * r * s; }
+  std::int64_t output_size() const { return n * k * p() * q(); }
+  std::int64_t reduction_length() const { return (c / groups) * r * s; }
+  std::int64_t flops() const { return 2 * output_size() * reduction_length(); }
+};
+
+}  // namespace convladder

@@ -1,0 +1,42 @@
+/// @file
+/// Reading, checking and writing a ConvProblem on the host side.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "common/problem.hpp"
+
+namespace convladder {
+
+/// Unusable arguments or input: one line that names the thing and the remedy. Exit status 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// A rule refuses a well-formed problem (a stage's, or reflect padding that reaches past the input). Exit status 3.
+struct RefusedError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Parses "c=64,h=56,..." over defaults: every size 1, strides, dilations and groups 1, pad_h = (r-1)/2 and
+/// pad_w = (s-1)/2 rounded down. Keys are ConvProblem's names; each at most once.
+/// @throws UsageError for a malformed or unknown key, a repeated key, a value that is no integer or does not fit
+ConvProblem parse_shape(std::string_view text);
+
+/// @throws UsageError for anything but "zero", "replicate", "reflect"
+Padding parse_padding(std::string_view text);
+const char* to_string(Padding padding);
+
+/// Checks everything that does not depend on a stage, in this order: sizes at least 1, pads at least 0; no product
+/// (tensor elements, their bytes, flops) overflows 63 bits; groups divide c and k; the output has at least one element;
+/// the three tensors fit in `memory_bytes`; reflect padding is smaller than the input's height and width.
+/// @throws UsageError, and RefusedError for the reflect rule
+void validate(const ConvProblem& problem, std::int64_t memory_bytes);
+
+/// "n=1,c=1,h=1,w=4096,..." with what differs from the defaults; parse_shape reads it back.
+std::string to_string(const ConvProblem& problem);
+
+/// Physical memory of the host in bytes.
+std::int64_t host_memory_bytes();
+
+}  // namespace convladder

@@ -1,0 +1,77 @@
+/// @file
+/// What a stage is to the harness. Kernel files include this header, so it holds plain types only: no templates or
+/// inline functions of the standard library reach the instrumented simulator build through it.
+#pragma once
+#include <cstdint>
+
+#include "common/counters.hpp"
+#include "common/problem.hpp"
+
+struct CUstream_st;
+
+namespace convladder {
+
+/// A CUDA stream; always null in the simulator, which runs every launch to its end.
+using Stream = CUstream_st*;
+
+/// What a stage may ask of the device when it decides whether it can run a problem.
+struct DeviceLimits {
+  int compute_capability = 0;           ///< 10 * major + minor; the simulator says 90
+  std::int64_t shared_bytes_per_block;  ///< the most dynamic shared memory that one block may opt in to
+};
+
+/// Accepted, or refused with the rule in a sentence.
+class Verdict {
+ public:
+  static Verdict accept();
+  /// @param format printf-style: the rule, and what it met ("the filter must be odd; got s=4")
+  [[gnu::format(printf, 1, 2)]] static Verdict refuse(const char* format, ...);
+
+  bool accepted() const { return reason_[0] == '\0'; }
+  const char* reason() const { return reason_; }
+
+ private:
+  char reason_[240] = {};
+};
+
+/// Tensors in device memory, in the stage's element type and layout (fp32 NCHW so far).
+struct Tensors {
+  const float* input;
+  const float* filter;
+  float* output;
+};
+
+/// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.
+struct Prediction : Counters {
+  Prediction() {
+    for (const CounterField& field : kCounterFields) this->*field.member = -1;
+  }
+};
+
+/// One stage of the ladder, made anew for each problem and each set of tensors.
+class Stage {
+ public:
+  virtual ~Stage();
+
+  /// Whether this stage computes the problem, or the rule that refuses it. Called before anything else. The harness
+  /// has validated the problem: sizes are positive, nothing overflows, reflect padding is smaller than the input.
+  virtual Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
+
+  /// What an inference engine does once: filter transform, constant upload, workspace. Timed apart.
+  virtual void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream);
+
+  /// The timed part. May be captured in a CUDA graph: it launches kernels and nothing else.
+  virtual void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) = 0;
+
+  /// What one launch reads, writes and computes, by the lesson's own formula.
+  virtual Prediction predict(const ConvProblem& problem) const = 0;
+
+  /// Device memory that prepare() took besides the three tensors.
+  virtual std::int64_t workspace_bytes() const;
+};
+
+}  // namespace convladder
+
+/// Ends a kernel file: makes `Type` the stage of its chapter. The build names the factory after the folder.
+#define CONVLADDER_STAGE(Type) \
+  ::convladder::Stage* CONVLADDER_STAGE_FACTORY() { return new Type; }

@@ -1,0 +1,42 @@
+/// @file
+/// Timing on a GPU: replays of CUDA graphs. In the simulator there is no time, and no implementation of these.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/stage.hpp"
+
+namespace convladder {
+
+/// A CUDA graph of launches, replayed and timed by events.
+class GraphTimer {
+ public:
+  /// Captures `repetitions` rounds over `launches`. One launch: the same buffers each time (hot). Several, each with
+  /// buffers of its own that together exceed L2: cold.
+  /// @throws DeviceError if capture or the warm-up replay fails
+  GraphTimer(const std::vector<std::function<void(Stream)>>& launches, int repetitions);
+  ~GraphTimer();
+  GraphTimer(GraphTimer&&) noexcept;
+
+  /// Replays the graph once; microseconds per launch.
+  double sample();
+
+ private:
+  struct Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+/// Rounds per graph such that one replay lasts about `target_us`, at least 1 and at most 200.
+int repetitions_for(const std::function<void(Stream)>& launch, double target_us);
+
+/// What the device reaches in practice, measured at the start of a run.
+struct Ceilings {
+  double dram_bytes_per_s = 0;  ///< device copy of 2 GB (or an eighth of the memory), bytes read + written
+  double l2_bytes_per_s = 0;    ///< the same for a footprint of half the L2
+  double fp32_flops_per_s = 0;  ///< independent FMAs in registers
+  double launch_us = 0;         ///< an empty kernel inside a CUDA graph
+};
+Ceilings measure_ceilings();
+
+}  // namespace convladder
