@@ -13,8 +13,8 @@ namespace convladder {
 /// Rounding of one stage's arithmetic, from which the bound of each output follows.
 struct ErrorModel {
   double unit_roundoff = 0x1p-24;  ///< of the accumulation: 2^-24 for fp32
-  double steps = 0;                ///< roundings along one output's longest chain: reduction length + 1 for direct forms
-  bool exact = false;              ///< the inputs make every sum exact: compare bit for bit
+  double steps = 0;    ///< roundings along one output's longest chain: reduction length + 1 for direct forms
+  bool exact = false;  ///< the inputs make every sum exact: only the sign of zero may differ
 };
 
 /// The model of a direct fp32 sum over `problem`'s reduction.
@@ -27,13 +27,13 @@ double relative_bound(const ErrorModel& model);
 
 struct CheckResult {
   bool ok = false;
-  double max_abs_err = 0;   ///< over outputs whose reference is finite; infinity where the output is not finite there
-  double rel_l2_err = 0;    ///< ||out - ref|| / ||ref|| over the same
-  double tolerance = 0;     ///< bound of rel_l2_err that follows from the bounds of all outputs
-  std::int64_t wrong = 0;     ///< outputs outside their own bound, NaN or infinity at the wrong place included
-  std::int64_t unwritten = 0; ///< of these, still poisoned
+  double max_abs_err = 0;  ///< over outputs whose reference is finite; infinity where the output is not finite there
+  double rel_l2_err = 0;   ///< ||out - ref|| / ||ref|| over the same
+  double tolerance = 0;    ///< bound of rel_l2_err that follows from the bounds of all outputs
+  std::int64_t wrong = 0;  ///< outputs outside their own bound, NaN or infinity at the wrong place included
+  std::int64_t unwritten = 0;     ///< of these, still poisoned (kPoison)
   std::int64_t first_wrong = -1;  ///< flat index
-  std::string message;      ///< "" if ok, else a sentence: how many, where the first is (n,k,p,q), what it is and should be
+  std::string message;  ///< "" if ok, else a sentence: how many, where the first is (n,k,p,q), what it is and should be
 };
 
 /// @param output (n, k, p, q) as the stage left it, poisoned before (kPoison)

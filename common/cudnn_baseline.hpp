@@ -1,12 +1,14 @@
 /// @file
 /// cuDNN on the same problem, data and device: its Winograd algorithms, and the best of everything it offers.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/inputs.hpp"
 #include "common/problem.hpp"
+#include "common/reference.hpp"
 
 namespace convladder {
 
@@ -14,24 +16,46 @@ namespace convladder {
 struct CudnnTrial {
   std::string algorithm;  ///< "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API
   std::string layout;     ///< "NCHW" or "NHWC"
-  std::string status;     ///< "ok", or cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"), or "wrong result (rel. L2 0.3)"
+  /// "ok"; "ok, timed without a CUDA graph"; cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"); or what is wrong ("wrong
+  /// result (rel. L2 error 0.3)")
+  std::string status;
   std::optional<double> time_us;  ///< hot, median of the groups
   std::int64_t workspace_bytes = 0;
+
+  bool ok() const { return time_us && status.starts_with("ok"); }
 };
 
 struct CudnnBaseline {
   std::string version;      ///< "9.19.0"; empty if cuDNN is not there
   std::string unavailable;  ///< why nothing was tried: no cuDNN, or a problem that it does not express; else empty
   std::vector<CudnnTrial> trials;
-  /// The fastest of the trials whose status is "ok", or null.
-  const CudnnTrial* best() const;
+
+  /// The fastest of the trials that are ok, or null.
+  const CudnnTrial* best() const { return fastest(""); }
   /// The same among the algorithms named WINOGRAD*.
-  const CudnnTrial* best_winograd() const;
+  const CudnnTrial* best_winograd() const { return fastest("WINOGRAD"); }
+
+ private:
+  const CudnnTrial* fastest(const char* prefix) const {
+    const CudnnTrial* result = nullptr;
+    for (const CudnnTrial& trial : trials) {
+      if (!trial.ok() || !trial.algorithm.starts_with(prefix)) continue;
+      if (!result || *trial.time_us < *result->time_us) result = &trial;
+    }
+    return result;
+  }
 };
 
-/// Tries every forward algorithm of cudnnConvolutionForward in both layouts and every plan of the graph API, in strict
-/// fp32 (no TF32), and checks each result before it may count. The module that holds the cuDNN calls is loaded at run
-/// time, so a program runs without cuDNN. Padding other than zero, and asymmetric cases, are `unavailable`.
-CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors);
+/// The relative L2 error up to which a trial counts. Rounding in FFT and Winograd stays below it in fp32; TF32, at
+/// about 3e-4, does not.
+inline constexpr double kCudnnErrorLimit = 1e-4;
+
+/// Tries every forward algorithm of cudnnConvolutionForward in both layouts and every plan that the graph API proposes,
+/// in strict fp32 (no TF32), and checks each result against the reference, within kCudnnErrorLimit, before it may
+/// count. The module that holds the cuDNN calls is loaded at run time, so a program runs without cuDNN. Padding other
+/// than zero is `unavailable`. Timing is short: an algorithm more than 20 times slower than the best so far is timed
+/// once.
+/// @throws DeviceError if cuDNN loses the GPU context
+CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 
 }  // namespace convladder

@@ -120,7 +120,7 @@ Observation observe(const std::function<void(Stream)>& launch, bool want_lines);
 /// Faults in it throw DeviceError.
 double run_and_wait(const std::function<void(Stream)>& work);
 
-/// Times in microseconds of one launch, over groups of launches.
+/// Times in microseconds of one launch, over groups of launches. Without groups every figure is 0.
 struct TimeSeries {
   std::vector<double> groups;
   double median() const;

@@ -1,5 +1,6 @@
 /// @file
-/// Seeded inputs. The same seed gives the same numbers on every machine and compiler.
+/// Seeded inputs. The same seed gives the same numbers on every machine, compiler and number of threads: each is an
+/// integer function of seed, tensor and index. "Normal" is a sum of 12 uniforms (Irwin-Hall), so within -6 ... 6.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,9 +16,9 @@ enum class InputKind {
   integers,  ///< both small integers, so that fp32 sums are exact (as long as their magnitudes stay below 2^24)
   impulse,   ///< one 1 in the middle of the input, zeros elsewhere; normal filter
   constant,  ///< input all 1; normal filter
-  large,     ///< normal, scaled by 1e18
-  nan,       ///< normal with one NaN in the input
-  infinity,  ///< normal with one infinity in the input; the filter has no zeros
+  large,     ///< normal, both scaled by 1e18: outputs near 1e36, in range for fp32
+  nan,       ///< normal with one NaN in the middle of the input
+  infinity,  ///< normal with one infinity in the middle of the input; the filter has no zeros
 };
 
 struct HostTensors {

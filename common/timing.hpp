@@ -27,6 +27,11 @@ class GraphTimer {
   std::unique_ptr<Graph> graph_;
 };
 
+/// Microseconds per launch by events around `repetitions` launches, one after the other: for work that no graph can
+/// capture. Includes the gaps between launches.
+/// @throws DeviceError if a launch fails
+double time_by_events(const std::function<void(Stream)>& launch, int repetitions);
+
 /// Rounds per graph such that one replay lasts about `target_us`, at least 1 and at most 200.
 int repetitions_for(const std::function<void(Stream)>& launch, double target_us);
 

@@ -1,0 +1,13 @@
+# The libraries that the project uses. On Debian and Ubuntu: the packages named in ./lab.
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(Boost REQUIRED COMPONENTS context)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Threads REQUIRED)
+if(BUILD_TESTING)
+  find_package(doctest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()

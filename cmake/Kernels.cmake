@@ -1,0 +1,33 @@
+# How kernel files are compiled for the simulator: as C++17, with the hooks through which it sees every access
+# (-fsanitize=thread) and every branch (-fsanitize=coverage), and with blocks laid out in source order, since the
+# simulator reconverges warps by program counter. Nothing is linked with -fsanitize: the simulator defines the hooks.
+set(CONVLADDER_INSTRUMENTED_FLAGS
+    -O1 -g -fsanitize=thread -fsanitize-coverage=trace-pc -fno-optimize-sibling-calls -Wno-unknown-pragmas)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND CONVLADDER_INSTRUMENTED_FLAGS
+       "SHELL:--param tsan-instrument-func-entry-exit=0"
+       -fno-reorder-blocks -fno-guess-branch-probability -fno-tree-ch -fno-tree-tail-merge -fno-crossjumping)
+else()
+  list(APPEND CONVLADDER_INSTRUMENTED_FLAGS
+       "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
+       -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fno-builtin)
+endif()
+
+# convladder_add_kernels(TARGET SOURCES...): an object library of kernel files for the simulator.
+# The language of a source is set per directory: the same files are compiled by nvcc from cmake/cuda.
+function(convladder_add_kernels target)
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
+  add_library(${target} OBJECT ${ARGN})
+  set_target_properties(${target} PROPERTIES CXX_STANDARD 17)
+  target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
+  set_property(GLOBAL APPEND PROPERTY CONVLADDER_INSTRUMENTED_TARGETS ${target})
+endfunction()
+
+# convladder_name_factories(PREFIX SOURCES...): each source makes its stage by PREFIX_<file name>, for CONVLADDER_STAGE.
+function(convladder_name_factories prefix)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(name ${source} NAME_WE)
+    string(MAKE_C_IDENTIFIER ${name} name)
+    set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS CONVLADDER_STAGE_FACTORY=${prefix}_${name})
+  endforeach()
+endfunction()

@@ -1,0 +1,109 @@
+#include "common/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "common/device.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// From here on a number rounds to infinity in fp32.
+constexpr double kOverflow = 0x1p128 - 0x1p103;
+
+/// "(n,k,p,q)" of a flat output index.
+std::string position(const ConvProblem& problem, std::int64_t index) {
+  const std::int64_t q = problem.q(), p = problem.p();
+  return fmt::format("({},{},{},{})", index / q / p / problem.k, index / q / p % problem.k, index / q % p, index % q);
+}
+
+/// Whether `value` may stand for `reference`, given the bound of its error.
+bool acceptable(float value, double reference, double bound) {
+  if (std::isnan(reference)) return std::isnan(value);
+  if (std::isnan(value)) return false;
+  if (std::isinf(reference)) return value == reference;
+  if (std::isinf(value))
+    return std::signbit(value) == std::signbit(reference) && std::abs(reference) + bound >= kOverflow;
+  return std::abs(value - reference) <= bound;
+}
+
+/// Norm over norm; 0/0 is 0.
+double ratio(double squares, double reference_squares) {
+  return squares == 0 ? 0 : std::sqrt(squares) / std::sqrt(reference_squares);
+}
+
+}  // namespace
+
+ErrorModel direct_fp32_error(const ConvProblem& problem) {
+  return {.unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1, .exact = false};
+}
+
+double relative_bound(const ErrorModel& model) {
+  const double nu = model.steps * model.unit_roundoff;
+  const double worst_case = nu < 1 ? nu / (1 - nu) : kInfinity;
+  constexpr double kLambda = 8;
+  return std::min(worst_case, kLambda * std::sqrt(model.steps) * model.unit_roundoff);
+}
+
+CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
+                         const ErrorModel& model) {
+  const std::size_t size = reference.output.size();
+  if (output.size() != size) throw std::logic_error("the output's size differs from its reference's");
+
+  const double relative = relative_bound(model);
+  // Of a finite reference.
+  const auto bound_of = [&](std::size_t i) {
+    const double exact = reference.output[i];
+    if (model.exact) return std::abs(exact) < kOverflow ? std::abs(static_cast<float>(exact) - exact) : 0;
+    // The sum's roundings, half an ulp for the result's own, and what underflow takes.
+    return relative * reference.magnitudes[i] + std::abs(exact) * 0x1p-24 + std::numeric_limits<float>::min();
+  };
+
+  CheckResult result;
+  double error_squares = 0, bound_squares = 0, reference_squares = 0;
+  std::int64_t first_unwritten = -1, first_bad = -1;
+  for (std::size_t i = 0; i < size; ++i) {
+    const double exact = reference.output[i];
+    const double bound = std::isfinite(exact) ? bound_of(i) : 0;
+    const auto index = static_cast<std::int64_t>(i);
+    if (std::bit_cast<std::uint32_t>(output[i]) == kPoison) {
+      if (result.unwritten++ == 0) first_unwritten = index;
+    } else if (!acceptable(output[i], exact, bound)) {
+      if (result.wrong++ == 0) first_bad = index;
+    }
+
+    if (!(std::abs(exact) < kOverflow)) continue;
+    const double error = std::isfinite(output[i]) ? std::abs(output[i] - exact) : kInfinity;
+    result.max_abs_err = std::max(result.max_abs_err, error);
+    error_squares += error * error;
+    bound_squares += bound * bound;
+    reference_squares += exact * exact;
+  }
+  result.rel_l2_err = ratio(error_squares, reference_squares);
+  result.tolerance = ratio(bound_squares, reference_squares);
+
+  if (result.unwritten > 0) {
+    result.message = fmt::format("{} of {} outputs {} never written, first at {}", result.unwritten, size,
+                                 result.unwritten == 1 ? "was" : "were", position(problem, first_unwritten));
+  }
+  if (result.wrong > 0) {
+    const auto i = static_cast<std::size_t>(first_bad);
+    result.message += fmt::format(
+        "{}{} of {} outputs {} wrong, first at {}: got {}, expected {}", result.unwritten > 0 ? "; " : "", result.wrong,
+        size, result.wrong == 1 ? "is" : "are", position(problem, first_bad), output[i], reference.output[i]);
+    if (std::isfinite(reference.output[i])) result.message += fmt::format(" (give or take {:.2g})", bound_of(i));
+  }
+  result.first_wrong =
+      first_bad < 0 || (first_unwritten >= 0 && first_unwritten < first_bad) ? first_unwritten : first_bad;
+  result.wrong += result.unwritten;
+  result.ok = result.wrong == 0;
+  return result;
+}
+
+}  // namespace convladder

@@ -1,0 +1,90 @@
+#include "common/signal.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace convladder {
+namespace {
+
+constexpr std::int64_t kMaxGridY = 65535;
+constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a block past the end
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Positions of [first, first + count) that read the input.
+std::int64_t reading(const Signal& signal, std::int64_t first, std::int64_t count) {
+  if (signal.padding != Padding::zero) return count;
+  const std::int64_t begin = std::max<std::int64_t>(first, 0);
+  const std::int64_t end = std::min<std::int64_t>(first + count, signal.length);
+  return std::max<std::int64_t>(end - begin, 0);
+}
+
+}  // namespace
+
+Verdict check_signal(const ConvProblem& p) {
+  if (p.h != 1 || p.r != 1 || p.pad_h != 0)
+    return Verdict::refuse("the 1-D stages want signals: h=1, r=1, pad_h=0; got h=%lld, r=%lld, pad_h=%lld",
+                           static_cast<long long>(p.h), static_cast<long long>(p.r), static_cast<long long>(p.pad_h));
+  if (p.c != 1 || p.k != 1)
+    return Verdict::refuse("the 1-D stages want one channel: c=1, k=1; got c=%lld, k=%lld", static_cast<long long>(p.c),
+                           static_cast<long long>(p.k));
+  if (p.s % 2 == 0)
+    return Verdict::refuse("the 1-D stages want an odd filter; got s=%lld", static_cast<long long>(p.s));
+  if (p.stride_w != 1 || p.stride_h != 1 || p.dilation_w != 1 || p.dilation_h != 1)
+    return Verdict::refuse("the 1-D stages want stride 1 and dilation 1; got stride_w=%lld, dilation_w=%lld",
+                           static_cast<long long>(p.stride_w), static_cast<long long>(p.dilation_w));
+  if (p.w + 2 * p.pad_w > kMaxPosition)
+    return Verdict::refuse("the 1-D stages index a signal with 32 bits: w + 2 pad_w at most %lld; got %lld",
+                           static_cast<long long>(kMaxPosition), static_cast<long long>(p.w + 2 * p.pad_w));
+  if (p.n > kMaxGridY * kMaxGridY)
+    return Verdict::refuse("a grid covers at most %lld signals; got n=%lld",
+                           static_cast<long long>(kMaxGridY * kMaxGridY), static_cast<long long>(p.n));
+  return Verdict::accept();
+}
+
+Verdict check_constant_filter(const ConvProblem& p) {
+  if (p.s > kMaxConstantTaps)
+    return Verdict::refuse("constant memory holds %d taps (64 KB); got s=%lld", kMaxConstantTaps,
+                           static_cast<long long>(p.s));
+  return check_signal(p);
+}
+
+Verdict check_tile(const ConvProblem& p, const DeviceLimits& limits, int outputs_per_block) {
+  const long long bytes = 4 * (outputs_per_block + std::min<std::int64_t>(p.s, kMaxConstantTaps) - 1);
+  if (bytes > limits.shared_bytes_per_block)
+    return Verdict::refuse("the tile needs %lld bytes of shared memory, a block has %lld; got s=%lld", bytes,
+                           static_cast<long long>(limits.shared_bytes_per_block), static_cast<long long>(p.s));
+  return check_constant_filter(p);
+}
+
+Signal signal_of(const ConvProblem& p) {
+  return {static_cast<int>(p.n), static_cast<int>(p.w),     static_cast<int>(p.q()),
+          static_cast<int>(p.s), static_cast<int>(p.pad_w), p.padding};
+}
+
+dim3 signal_grid(const Signal& signal, int outputs_per_block) {
+  const std::int64_t y = std::min<std::int64_t>(signal.batch, kMaxGridY);
+  return dim3(static_cast<unsigned>(ceil_div(signal.out_length, outputs_per_block)), static_cast<unsigned>(y),
+              static_cast<unsigned>(ceil_div(signal.batch, y)));
+}
+
+std::int64_t reads_by_output(const Signal& signal) {
+  std::int64_t reads = 0;
+  for (std::int64_t tap = 0; tap < signal.taps; ++tap) reads += reading(signal, tap - signal.pad, signal.out_length);
+  return reads * signal.batch;
+}
+
+std::int64_t reads_by_tile(const Signal& signal, int outputs_per_block) {
+  std::int64_t reads = 0;
+  for (std::int64_t start = 0; start < signal.out_length; start += outputs_per_block) {
+    const std::int64_t outputs = std::min<std::int64_t>(outputs_per_block, signal.out_length - start);
+    reads += reading(signal, start - signal.pad, outputs + signal.taps - 1);
+  }
+  return reads * signal.batch;
+}
+
+std::int64_t warps_over_outputs(const Signal& signal) {
+  return ceil_div(signal.out_length, 32) * signal.batch;
+}
+
+}  // namespace convladder

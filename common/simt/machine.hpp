@@ -1,0 +1,201 @@
+/// @file
+/// The simulator's state, shared by its parts: scheduler.cpp (fibers, barriers, collectives), observe.cpp (hooks,
+/// bounds, races), requests.cpp (warp requests and their cost), memory.cpp (allocations), symbols.cpp (names, lines).
+#pragma once
+#include <array>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/simt/runtime.hpp"
+#include "common/simt/simt.hpp"
+
+namespace simt {
+
+constexpr unsigned kWarp = 32;
+constexpr unsigned kMaxThreads = 1024;
+constexpr std::size_t kStackBytes = 128 << 10;
+constexpr std::size_t kMaxDynamicShared = 227 << 10;
+constexpr std::size_t kMaxStaticShared = 48 << 10;
+
+// ---- Shadow memory: who touched each word last ------------------------------------------------------------------------
+
+/// One thread's access to (part of) a 4-byte word.
+struct Access {
+  std::uint32_t block = 0;  ///< serial number over all launches, from 1; 0 for none
+  std::uint32_t phase = 0;  ///< barriers that the block had passed
+  Pc pc = 0;
+  std::uint16_t warp_clock = 0;  ///< releases that the thread had made to its warp
+  std::uint16_t thread : 10 = 0;
+  std::uint16_t bytes : 4 = 0;  ///< which of the word's four
+  std::uint16_t atomic : 1 = 0;
+};
+static_assert(sizeof(Access) == 16);
+
+/// What a word remembers. Blocks run one after another, so a read by an earlier block is kept apart: two reads by the
+/// current block must not push it out.
+struct Cell {
+  Access write, read, second_read, earlier_block_read;
+};
+
+// ---- Memory ---------------------------------------------------------------------------------------------------------
+
+/// A global allocation.
+struct Allocation {
+  std::uintptr_t begin, end;
+  const char* name;
+  bool live;
+  std::uint8_t* bytes;  ///< one a byte: kWritten, kLoaded
+  Cell* cells;          ///< one a 4-byte word
+};
+constexpr std::uint8_t kWritten = 1;  ///< by the host or a kernel
+constexpr std::uint8_t kLoaded = 2;   ///< since begin_measurement()
+
+/// A variable in shared or constant memory, or a function, from the program's symbol table.
+struct Variable {
+  std::uintptr_t begin, end;
+  std::string name;
+};
+/// The variable that covers `address`, or null. @param variables sorted by address
+const Variable* find_variable(const std::vector<Variable>& variables, std::uintptr_t address);
+
+/// Of the running program, read once from its own ELF file. Shared variables are those of the first thread to ask.
+struct Program {
+  std::uintptr_t base = 0;            ///< where it was loaded
+  std::uintptr_t begin = 0, end = 0;  ///< its mapped segments
+  std::uintptr_t tls_begin = 0, tls_end = 0;
+  std::uintptr_t constant_begin = 0, constant_end = 0;
+  std::vector<Variable> shared, constants;
+};
+const Program& program();
+
+/// The allocation that `address` lies in, or null.
+Allocation* find_allocation(std::uintptr_t address);
+/// "12 bytes past the end of 'input' (4096 bytes)", or that it is no device memory.
+std::string describe_global(std::uintptr_t address);
+/// Clears kLoaded everywhere.
+void forget_loads();
+
+// ---- Requests -------------------------------------------------------------------------------------------------------
+
+enum class Kind : std::uint8_t { step, load, store, atomic };
+enum class Space : std::uint8_t { global, shared, constant };
+
+/// What a lane did next: entered a basic block (step), or accessed memory.
+struct Event {
+  std::uint64_t address : 56;
+  std::uint64_t bytes : 8;
+  Pc pc;
+  std::uint16_t depth;  ///< of the stack, in 16-byte units: callees are deeper
+  Kind kind;
+  Space space;
+};
+static_assert(sizeof(Event) == 16);
+
+/// What one lane did and the warp has not yet been charged for.
+struct Trace {
+  static constexpr unsigned kCapacity = 1024;
+  Event events[kCapacity];
+  unsigned begin = 0, end = 0;
+  bool full() const { return end == kCapacity; }
+};
+
+/// Charges what the traces hold, as a warp in lockstep would have issued it.
+/// @param running lanes whose next event is not known yet: where one of them has none left, nothing is decided further
+void issue_requests(unsigned running);
+void forget_requests();
+/// Adds up what was issued since forget_requests().
+void collect_requests(Measurement& measurement);
+
+// ---- Threads --------------------------------------------------------------------------------------------------------
+
+enum class State : std::uint8_t { ready, at_collective, at_barrier, ended };
+
+/// Accesses known to have happened before, through atomics and fences.
+struct Knowledge {
+  std::unordered_map<std::uint32_t, std::uint32_t> blocks;   ///< block -> every access in phases before this one
+  std::unordered_map<std::uint64_t, std::uint64_t> threads;  ///< block, thread -> its accesses up to this stamp
+  void join(const Knowledge& other);
+  bool covers(const Access& access) const;
+};
+
+/// What a thread that uses fences or atomics has gathered. Kernels without them have none.
+struct Ordering {
+  bool fenced = false;
+  Knowledge published;  ///< what its next atomic hands on: all that preceded its last fence
+  Knowledge pending;    ///< what its atomics have met; known from its next fence or barrier on
+  Knowledge acquired;
+};
+
+struct Thread {
+  boost::context::detail::fcontext_t context;
+  State state;
+  uint3 index;
+  std::uintptr_t stack_top;
+  // Of the barrier or collective it waits at:
+  Pc wait_pc;
+  int line;
+  unsigned mask;
+  void* payload;
+  Combine combine;
+  Orders orders;
+  std::array<std::uint16_t, kWarp> warp_clocks;  ///< what it knows of its warp; its own component is its clock
+  std::unique_ptr<Ordering> ordering;
+};
+
+/// Everything about the launch that is running.
+struct Machine {
+  bool watching = false;  ///< hooks are live: a kernel's code is running
+  bool stopped = false;   ///< a fault ended the launch
+
+  const void* kernel = nullptr;
+  dim3 grid, block;
+  unsigned threads_per_block = 0;
+  uint3 block_index{};
+  std::uint32_t first_block_serial = 1, block_serial = 0;
+  std::uint32_t phase = 0;
+  void (*call)(const void*) = nullptr;
+  const void* arguments = nullptr;
+
+  boost::context::detail::fcontext_t scheduler{};
+  std::vector<Thread> threads;
+  Thread* thread = nullptr;  ///< the running one
+  unsigned thread_number = 0;
+  Trace* trace = nullptr;    ///< of the running one's lane
+  std::uintptr_t stacks = 0, stacks_end = 0;
+
+  // Shared memory of the running block: what is dynamic, then what is static.
+  std::uintptr_t dynamic_begin = 0, dynamic_end = 0;
+  std::vector<Cell> dynamic_cells, static_cells;
+  std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten
+  std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
+
+  Knowledge block_acquired;
+  std::unordered_map<std::uintptr_t, Knowledge> published;  ///< by the address of the atomic
+
+  Measurement measurement;
+};
+extern Machine machine;
+extern std::array<Trace, kWarp> traces;
+
+ThreadId current_thread();
+/// Records a fault at `pc` by the running thread, once for each place.
+void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
+/// Ends the launch: back to the scheduler, never to return.
+[[noreturn]] void stop();
+/// Lets the scheduler go on with other threads until this one is ready again.
+void yield_as(State state);
+/// The thread's own releases to its warp so far.
+inline std::uint16_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
+/// Orders the accesses of one thread: by barrier phase, then by its clock.
+inline std::uint64_t stamp(std::uint32_t phase, std::uint16_t clock) { return std::uint64_t{phase} << 16 | clock; }
+
+inline Pc relative_pc(const void* return_address) {
+  return static_cast<Pc>(reinterpret_cast<std::uintptr_t>(return_address) - program().base);
+}
+
+}  // namespace simt

@@ -1,0 +1,147 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <new>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// Addresses for all allocations of the program's life. None is used twice, so a use after release is always found.
+struct Arena {
+  std::uintptr_t next = 0, end = 0;
+  std::deque<Allocation> allocations;  ///< by address, since addresses only grow; references stay valid
+
+  Arena() {
+    for (std::size_t size = std::size_t{1} << 42; size >= std::size_t{1} << 34; size /= 4) {
+      void* address = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (address == MAP_FAILED) continue;
+      next = reinterpret_cast<std::uintptr_t>(address);
+      end = next + size;
+      return;
+    }
+    throw std::bad_alloc();
+  }
+};
+
+Arena& arena() {
+  static Arena instance;
+  return instance;
+}
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+void* map_zeroed(std::size_t bytes) {
+  void* address = mmap(nullptr, whole_pages(bytes + 1), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) throw std::bad_alloc();
+  return address;
+}
+
+Allocation& allocation_at(void* address) {
+  Allocation* allocation = find_allocation(reinterpret_cast<std::uintptr_t>(address));
+  // A zero-sized allocation covers no address; it is found by its begin.
+  if (!allocation)
+    for (Allocation& candidate : arena().allocations)
+      if (candidate.begin == reinterpret_cast<std::uintptr_t>(address)) return candidate;
+  return *allocation;
+}
+
+std::size_t words(const Allocation& allocation) { return (allocation.end - allocation.begin + 3) / 4; }
+
+/// The last allocation that begins at or before `address`, or null.
+Allocation* at_or_before(std::uintptr_t address) {
+  auto& allocations = arena().allocations;
+  auto after = std::upper_bound(allocations.begin(), allocations.end(), address,
+                                [](std::uintptr_t a, const Allocation& allocation) { return a < allocation.begin; });
+  return after == allocations.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes, const char* name) {
+  Arena& memory = arena();
+  const std::size_t room = whole_pages(bytes) + kPage;  // the last page stays unmapped
+  if (bytes > memory.end - memory.next || room > memory.end - memory.next) throw std::bad_alloc();
+  void* address = reinterpret_cast<void*>(memory.next + kPage);
+  if (bytes > 0 && mprotect(address, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+  memory.next += room;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  Allocation allocation{begin, begin + bytes, name, true, nullptr, nullptr};
+  allocation.bytes = static_cast<std::uint8_t*>(map_zeroed(bytes));
+  allocation.cells = static_cast<Cell*>(map_zeroed(words(allocation) * sizeof(Cell)));
+  memory.allocations.push_back(allocation);
+  return address;
+}
+
+void release(void* address) {
+  Allocation& allocation = allocation_at(address);
+  const std::size_t bytes = allocation.end - allocation.begin;
+  allocation.live = false;
+  munmap(allocation.bytes, whole_pages(bytes + 1));
+  munmap(allocation.cells, whole_pages(words(allocation) * sizeof(Cell) + 1));
+  if (bytes > 0)
+    mmap(address, whole_pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void upload(void* device, const void* host, std::size_t bytes) {
+  if (bytes == 0) return;
+  Allocation& allocation = allocation_at(device);
+  std::memcpy(device, host, bytes);
+  std::memset(allocation.bytes + (reinterpret_cast<std::uintptr_t>(device) - allocation.begin), kWritten, bytes);
+}
+
+void download(void* host, const void* device, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(host, device, bytes);
+}
+
+void poison(void* device, std::size_t bytes, std::uint32_t word) {
+  if (bytes == 0) return;
+  for (std::size_t i = 0; i < bytes; i += sizeof word)
+    std::memcpy(static_cast<char*>(device) + i, &word, std::min(sizeof word, bytes - i));
+  Allocation& allocation = allocation_at(device);
+  std::memset(allocation.bytes + (reinterpret_cast<std::uintptr_t>(device) - allocation.begin), 0, bytes);
+}
+
+void copy_to_constant(void* symbol, const void* source, std::size_t bytes) { std::memcpy(symbol, source, bytes); }
+
+Allocation* find_allocation(std::uintptr_t address) {
+  static Allocation* last = nullptr;
+  if (last && address >= last->begin && address < last->end) return last;
+  Allocation* found = at_or_before(address);
+  if (!found || address >= found->end) return nullptr;
+  return last = found;
+}
+
+std::string describe_global(std::uintptr_t address) {
+  const auto text = [](const Allocation& allocation) {
+    return "'" + std::string(allocation.name) + "' (" + std::to_string(allocation.end - allocation.begin) + " bytes)";
+  };
+  const Allocation* before = at_or_before(address);
+  if (before && address < before->end) return "in " + text(*before) + ", which was released";
+  const Allocation* nearest = nullptr;
+  std::uintptr_t least = arena().end;
+  for (const Allocation& allocation : arena().allocations) {
+    const std::uintptr_t distance = address < allocation.begin ? allocation.begin - address : address - allocation.end;
+    if (!allocation.live || distance >= least) continue;
+    nearest = &allocation;
+    least = distance;
+  }
+  if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kPage)
+    return "an address that is not device memory";
+  return std::to_string(least) + (address < nearest->begin ? " bytes before " : " bytes past the end of ") + text(*nearest);
+}
+
+void forget_loads() {
+  for (Allocation& allocation : arena().allocations) {
+    if (!allocation.live) continue;
+    for (std::size_t i = 0; i < allocation.end - allocation.begin; ++i) allocation.bytes[i] &= kWritten;
+  }
+}
+
+}  // namespace simt

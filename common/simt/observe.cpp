@@ -1,0 +1,418 @@
+// What the compiler's hooks report: each access is located, checked for bounds, alignment, initialisation and races,
+// and left in its lane's trace. A hook runs before its access, so a faulting one never happens.
+
+#include <bit>
+#include <cstring>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+
+void Knowledge::join(const Knowledge& other) {
+  for (const auto& [block, phase] : other.blocks) blocks[block] = std::max(blocks[block], phase);
+  for (const auto& [thread, stamp] : other.threads) threads[thread] = std::max(threads[thread], stamp);
+}
+
+bool Knowledge::covers(const Access& access) const {
+  if (const auto block = blocks.find(access.block); block != blocks.end() && access.phase < block->second) return true;
+  const auto thread = threads.find(std::uint64_t{access.block} << 16 | access.thread);
+  return thread != threads.end() && stamp(access.phase, access.warp_clock) <= thread->second;
+}
+
+namespace {
+
+ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
+  const std::uint64_t block = block_serial - machine.first_block_serial;
+  const dim3 grid = machine.grid, size = machine.block;
+  return {{static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+           static_cast<unsigned>(block / grid.x / grid.y)},
+          {thread % size.x, thread / size.x % size.y, thread / size.x / size.y}};
+}
+
+// ---- Races ----------------------------------------------------------------------------------------------------------
+
+/// Whether something orders `earlier` before the running thread's next access.
+/// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
+bool happened_before(const Access& earlier, std::uint32_t oldest) {
+  if (earlier.block < oldest) return true;
+  if (earlier.block == machine.block_serial) {
+    if (earlier.phase < machine.phase || earlier.thread == machine.thread_number) return true;
+    const bool same_warp = earlier.thread / kWarp == machine.thread_number / kWarp;
+    if (same_warp && machine.thread->warp_clocks[earlier.thread % kWarp] >= earlier.warp_clock) return true;
+  }
+  if (machine.block_acquired.covers(earlier)) return true;
+  return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
+}
+
+void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest) {
+  if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
+  report(FaultKind::race, now.pc, {}, earlier.pc, thread_id(earlier.block, earlier.thread));
+}
+
+void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
+  check_pair(cell.write, now, oldest);
+  if (kind == Kind::load) {
+    if (cell.read.block != now.block) {
+      cell.earlier_block_read = cell.read;
+      cell.second_read = {};
+    } else if (cell.read.thread != now.thread) {
+      cell.second_read = cell.read;
+    }
+    cell.read = now;
+  } else {
+    check_pair(cell.read, now, oldest);
+    check_pair(cell.second_read, now, oldest);
+    check_pair(cell.earlier_block_read, now, oldest);
+    cell.write = now;
+  }
+}
+
+/// @param cells of the memory that begins at `begin`
+void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
+                 std::uint32_t oldest) {
+  Access now;
+  now.block = machine.block_serial;
+  now.phase = machine.phase;
+  now.pc = pc;
+  now.warp_clock = own_clock();
+  now.thread = machine.thread_number & 1023;
+  now.atomic = kind == Kind::atomic;
+  std::uintptr_t offset = address - begin;
+  for (const std::uintptr_t end = offset + bytes; offset < end;) {
+    const unsigned first = offset % 4, count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - offset));
+    now.bytes = (((1u << count) - 1) << first) & 15;
+    check_races(cells[offset / 4], kind, now, oldest);
+    offset += count;
+  }
+}
+
+// ---- Initialisation ---------------------------------------------------------------------------------------------------
+
+bool all_written(const std::uint8_t* state, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i)
+    if (!(state[i] & kWritten)) return false;
+  return true;
+}
+
+void mark_written(std::uint8_t* state, unsigned bytes) {
+  for (unsigned i = 0; i < bytes; ++i) state[i] |= kWritten;
+}
+
+/// Bytes that this launch had not loaded before.
+unsigned mark_loaded(std::uint8_t* state, unsigned bytes) {
+  unsigned fresh = 0;
+  for (unsigned i = 0; i < bytes; ++i) {
+    fresh += !(state[i] & kLoaded);
+    state[i] |= kLoaded;
+  }
+  return fresh;
+}
+
+// ---- The three spaces -------------------------------------------------------------------------------------------------
+
+[[noreturn]] void out_of_bounds(Pc pc, std::string detail) {
+  report(FaultKind::out_of_bounds, pc, std::move(detail));
+  stop();
+}
+
+std::string quoted(const Variable& variable) {
+  return "'" + variable.name + "' (" + std::to_string(variable.end - variable.begin) + " bytes)";
+}
+
+void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
+  Allocation* allocation = find_allocation(address);
+  if (!allocation || !allocation->live || address + bytes > allocation->end)
+    out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") + describe_global(address));
+  std::uint8_t* state = allocation->bytes + (address - allocation->begin);
+  if (kind != Kind::store && !all_written(state, bytes))
+    report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
+  if (kind == Kind::load) machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
+  else mark_written(state, bytes);
+  check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.first_block_serial);
+}
+
+void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address, unsigned bytes,
+                   Kind kind, Pc pc, const std::string& name) {
+  state += address - begin;
+  if (kind != Kind::store && !all_written(state, bytes))
+    report(FaultKind::uninitialized, pc, "shared memory " + name + ", nothing in this block has written it");
+  if (kind != Kind::load) mark_written(state, bytes);
+  check_races(cells, begin, address, bytes, kind, pc, machine.block_serial);
+}
+
+void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
+  const std::uintptr_t begin = machine.dynamic_begin, end = machine.dynamic_end;
+  if (address < begin || address + bytes > end) {
+    const std::string size = " the dynamic shared memory (" + std::to_string(end - begin) + " bytes)";
+    out_of_bounds(pc, address < begin ? std::to_string(begin - address) + " bytes before" + size
+                                      : std::to_string(address - end) + " bytes past the end of" + size);
+  }
+  access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc, "");
+}
+
+/// The first use in a launch: counts towards the limit, which nvcc enforces when it compiles.
+void touch(const Variable* variable, Pc pc) {
+  for (const Variable* seen : machine.shared_touched)
+    if (seen == variable) return;
+  machine.shared_touched.push_back(variable);
+  std::memset(&machine.static_bytes[variable->begin - program().tls_begin], 0, variable->end - variable->begin);
+  std::size_t total = 0;
+  for (const Variable* seen : machine.shared_touched) total += seen->end - seen->begin;
+  if (total <= kMaxStaticShared && total + (machine.dynamic_end - machine.dynamic_begin) <= kMaxDynamicShared) return;
+  report(FaultKind::shared_limit, pc,
+         std::to_string(total) + " bytes of static shared memory; a kernel may have 48 KB, and 227 KB with dynamic");
+  stop();
+}
+
+void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
+  static const Variable* last = nullptr;
+  if (!last || address < last->begin || address >= last->end) {
+    const Variable* variable = find_variable(program().shared, address);
+    if (!variable) {
+      const Variable* before = nullptr;
+      for (const Variable& candidate : program().shared)
+        if (candidate.end <= address) before = &candidate;
+      out_of_bounds(pc, before ? std::to_string(address - before->end) + " bytes past the end of shared " + quoted(*before)
+                               : "before the first shared variable");
+    }
+    last = variable;
+  }
+  if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last));
+  touch(last, pc);
+  access_shared(machine.static_cells.data(), machine.static_bytes.data(), program().tls_begin, address, bytes, kind, pc,
+                "'" + last->name + "'");
+}
+
+void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
+  const Variable* variable = find_variable(program().constants, address);
+  if (!variable || address + bytes > variable->end) out_of_bounds(pc, "outside the constant arrays");
+  if (kind != Kind::load) out_of_bounds(pc, "writes constant memory, " + quoted(*variable));
+}
+
+constexpr std::uintptr_t kDynamicGuard = 64 << 10;  // see scheduler.cpp: nothing else lies so near
+
+bool in(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end) { return address - begin < end - begin; }
+
+/// Leaves an event in the lane's trace.
+void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space) {
+  Trace& trace = *machine.trace;
+  Event& event = trace.events[trace.end++];
+  event.address = address & ((std::uint64_t{1} << 56) - 1);
+  event.bytes = bytes & 0xff;
+  event.pc = pc;
+  event.depth = static_cast<std::uint16_t>((machine.thread->stack_top - frame) >> 4);
+  event.kind = kind;
+  event.space = space;
+  if (trace.full()) yield_as(State::ready);
+}
+
+/// Checks one access and leaves it in the trace.
+void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
+  const Program& loaded = program();
+  if ((bytes & (bytes - 1)) == 0 && address % bytes != 0) {
+    report(FaultKind::misaligned, pc, std::to_string(bytes) + "-byte access");
+    stop();
+  }
+  Space space = Space::shared;
+  if (in(address, machine.dynamic_begin - kDynamicGuard, machine.dynamic_begin + kMaxDynamicShared + kDynamicGuard)) {
+    access_dynamic_shared(address, bytes, kind, pc);
+  } else if (in(address, loaded.tls_begin, loaded.tls_end)) {
+    access_static_shared(address, bytes, kind, pc);
+  } else if (in(address, loaded.constant_begin, loaded.constant_end)) {
+    space = Space::constant;
+    access_constant(address, bytes, kind, pc);
+  } else if (in(address, loaded.begin, loaded.end)) {
+    // Tables that the compiler made, constants of the program.
+    if (kind == Kind::load) return;
+    out_of_bounds(pc, "writes a variable of the host program");
+  } else if (in(address, machine.stacks, machine.stacks_end)) {
+    out_of_bounds(pc, "local memory of another thread");
+  } else {
+    space = Space::global;
+    access_global(address, bytes, kind, pc);
+  }
+  ++machine.measurement.thread_accesses;
+  record(address, bytes, pc, frame, kind, space);
+}
+
+/// The runtime itself is not observed.
+class Unwatched {
+ public:
+  Unwatched() { machine.watching = false; }
+  ~Unwatched() { machine.watching = true; }
+};
+
+inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
+                 const void* frame) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  // The thread's own stack is its registers and local arrays.
+  if (!machine.watching || machine.thread->stack_top - address <= kStackBytes) return;
+  const Unwatched unwatched;
+  observe(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
+}
+
+/// An access of any length, as the 16-byte pieces that a copy is made of.
+void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, const void* return_address,
+                const void* frame) {
+  const auto* bytes_of = static_cast<const volatile char*>(pointer);
+  for (std::size_t done = 0; done < bytes;) {
+    const auto piece = static_cast<unsigned>(std::min<std::size_t>(16, std::bit_floor(bytes - done)));
+    hook(bytes_of + done, piece, kind, return_address, frame);
+    done += piece;
+  }
+}
+
+// ---- Atomics --------------------------------------------------------------------------------------------------------
+
+Ordering& ordering() {
+  auto& ordering = machine.thread->ordering;
+  if (!ordering) ordering = std::make_unique<Ordering>();
+  return *ordering;
+}
+
+/// The atomic hands on what preceded the thread's last fence, and meets what others handed on.
+void exchange_knowledge(std::uintptr_t address) {
+  const auto published = machine.published.find(address);
+  const bool fenced = machine.thread->ordering && machine.thread->ordering->fenced;
+  if (published != machine.published.end()) ordering().pending.join(published->second);
+  if (fenced) machine.published[address].join(ordering().published);
+}
+
+template <class T, class Update>
+T atomic(T* address, Update update, const void* return_address, const void* frame) {
+  hook(address, sizeof(T), Kind::atomic, return_address, frame);
+  if (machine.watching) {
+    const Unwatched unwatched;
+    exchange_knowledge(reinterpret_cast<std::uintptr_t>(address));
+  }
+  const T old = *address;
+  *address = static_cast<T>(update(old));
+  return old;
+}
+
+}  // namespace
+
+ThreadId current_thread() { return thread_id(machine.block_serial, machine.thread_number); }
+
+void report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+  auto& faults = machine.measurement.faults;
+  for (FaultRecord& fault : faults) {
+    if (fault.kind == kind && fault.pc == pc && fault.other_pc == other_pc && fault.kernel == machine.kernel) {
+      ++fault.count;
+      return;
+    }
+  }
+  faults.push_back({kind, machine.kernel, pc, current_thread(), std::move(detail), other_pc, other});
+}
+
+void fence() {
+  machine.watching = false;
+  Ordering& mine = ordering();
+  mine.fenced = true;
+  mine.acquired.join(mine.pending);
+  mine.pending = {};
+  mine.published = mine.acquired;
+  mine.published.join(machine.block_acquired);
+  mine.published.blocks[machine.block_serial] = machine.phase;
+  const unsigned first_lane = machine.thread_number / kWarp * kWarp;
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    const std::uint64_t id = std::uint64_t{machine.block_serial} << 16 | (first_lane + lane);
+    mine.published.threads[id] = stamp(machine.phase, machine.thread->warp_clocks[lane]);
+  }
+  ++own_clock();  // what follows is not covered
+  machine.watching = true;
+}
+
+}  // namespace simt
+
+#define SIMT_HERE __builtin_return_address(0), __builtin_frame_address(0)
+
+#define SIMT_ATOMIC(T, Name, update) \
+  T Name(T* address, T value) { return simt::atomic(address, [=](T old) { return update; }, SIMT_HERE); }
+#define SIMT_ATOMICS(T)                                      \
+  SIMT_ATOMIC(T, atomicAdd, old + value)                     \
+  SIMT_ATOMIC(T, atomicMin, value < old ? value : old)       \
+  SIMT_ATOMIC(T, atomicMax, old < value ? value : old)       \
+  SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value)) \
+  T atomicCAS(T* address, T compare, T value) {              \
+    return simt::atomic(address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
+  }
+SIMT_ATOMICS(int)
+SIMT_ATOMICS(unsigned)
+SIMT_ATOMICS(unsigned long long)
+SIMT_ATOMIC(float, atomicAdd, old + value)
+SIMT_ATOMIC(double, atomicAdd, old + value)
+SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
+
+// ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ---------------------------------
+
+extern "C" {
+
+void __sanitizer_cov_trace_pc() {
+  if (!simt::machine.watching) return;
+  const simt::Unwatched unwatched;
+  simt::record(0, 0, simt::relative_pc(__builtin_return_address(0)),
+               reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), simt::Kind::step, simt::Space::global);
+}
+
+#define SIMT_HOOK(name, bytes, kind) \
+  void __tsan_##name(void* address) { simt::hook(address, bytes, simt::Kind::kind, SIMT_HERE); }
+#define SIMT_UPDATE_HOOK(name, bytes)                            \
+  void __tsan_##name(void* address) {                            \
+    simt::hook(address, bytes, simt::Kind::load, SIMT_HERE);     \
+    simt::hook(address, bytes, simt::Kind::store, SIMT_HERE);    \
+  }
+#define SIMT_HOOKS(bytes)                                  \
+  SIMT_HOOK(read##bytes, bytes, load)                      \
+  SIMT_HOOK(write##bytes, bytes, store)                    \
+  SIMT_HOOK(unaligned_read##bytes, bytes, load)            \
+  SIMT_HOOK(unaligned_write##bytes, bytes, store)          \
+  SIMT_HOOK(volatile_read##bytes, bytes, load)             \
+  SIMT_HOOK(volatile_write##bytes, bytes, store)           \
+  SIMT_HOOK(unaligned_volatile_read##bytes, bytes, load)   \
+  SIMT_HOOK(unaligned_volatile_write##bytes, bytes, store) \
+  SIMT_UPDATE_HOOK(read_write##bytes, bytes)               \
+  SIMT_UPDATE_HOOK(unaligned_read_write##bytes, bytes)
+SIMT_HOOKS(1)
+SIMT_HOOKS(2)
+SIMT_HOOKS(4)
+SIMT_HOOKS(8)
+SIMT_HOOKS(16)
+
+void __tsan_read_range(void* address, std::size_t bytes) {
+  simt::hook_range(address, bytes, simt::Kind::load, SIMT_HERE);
+}
+void __tsan_write_range(void* address, std::size_t bytes) {
+  simt::hook_range(address, bytes, simt::Kind::store, SIMT_HERE);
+}
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_ignore_thread_begin() {}
+void __tsan_ignore_thread_end() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+
+#if defined(__clang__)
+// clang turns the copy of a struct into a call; linked with -Wl,--wrap.
+void* __real_memcpy(void*, const void*, std::size_t);
+void* __real_memmove(void*, const void*, std::size_t);
+void* __real_memset(void*, int, std::size_t);
+void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
+  simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
+  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  return __real_memcpy(to, from, bytes);
+}
+void* __wrap_memmove(void* to, const void* from, std::size_t bytes) {
+  simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
+  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  return __real_memmove(to, from, bytes);
+}
+void* __wrap_memset(void* to, int value, std::size_t bytes) {
+  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  return __real_memset(to, value, bytes);
+}
+#endif
+
+}  // extern "C"

@@ -1,0 +1,162 @@
+// Lanes run one after another, each up to where it must wait, and leave a trace. Here the 32 traces of a warp are
+// issued as lockstep would have: of the lanes' next events the deepest call goes first, then the lowest program
+// counter, and every lane that stands at that event takes part. Code is laid out in source order (-fno-reorder-blocks),
+// so "lowest first" makes lanes that left a branch or a loop early wait behind it for the others, as the reconvergence
+// barriers of a GPU do.
+
+#include <algorithm>
+#include <bit>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+
+std::array<Trace, kWarp> traces;
+
+namespace {
+
+constexpr std::uint64_t kNone = UINT64_MAX;
+
+std::uint64_t order_of(const Event& event) {
+  return static_cast<std::uint64_t>(0xffff - event.depth) << 32 | event.pc;
+}
+
+/// Counters by program counter; the table in Measurement is a map, too slow for each request.
+struct Sites {
+  std::unordered_map<Pc, Counters> counters;
+  Pc last_pc = 0;
+  Counters* last = nullptr;
+
+  Counters& at(Pc pc) {
+    if (!last || pc != last_pc) {
+      last = &counters[pc];
+      last_pc = pc;
+    }
+    return *last;
+  }
+} sites;
+
+/// Distinct values, few of which are out of order.
+std::int64_t count_distinct(std::uint64_t* values, unsigned count) {
+  if (!std::is_sorted(values, values + count)) std::sort(values, values + count);
+  return std::unique(values, values + count) - values;
+}
+
+std::int64_t sectors_of(const Event* const* lanes, unsigned count) {
+  std::uint64_t sectors[kWarp * 2];
+  unsigned found = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uint64_t first = lanes[i]->address, last = first + lanes[i]->bytes - 1;
+    for (std::uint64_t sector = first >> 5; sector <= last >> 5; ++sector)
+      if (found == 0 || sectors[found - 1] != sector) sectors[found++] = sector;
+  }
+  return count_distinct(sectors, found);
+}
+
+/// Passes over the banks for lanes that are served together: the most distinct words that one bank must give.
+std::int64_t bank_passes(std::uint64_t* words, unsigned count) {
+  count = static_cast<unsigned>(count_distinct(words, count));
+  std::int64_t load[32] = {}, most = 0;
+  for (unsigned i = 0; i < count; ++i) most = std::max(most, ++load[words[i] & 31]);
+  return most;
+}
+
+/// Extra passes of a shared-memory request. Up to 4 bytes a lane, all 32 lanes are served together; 8 bytes, 16 lanes;
+/// 16 bytes, 8 lanes.
+std::int64_t bank_conflicts(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count) {
+  const auto bytes = static_cast<unsigned>(lanes[0]->bytes), together = bytes <= 4 ? 32 : 128 / bytes;
+  std::int64_t extra = 0;
+  for (unsigned i = 0; i < count;) {
+    std::uint64_t words[kWarp];
+    unsigned found = 0;
+    const unsigned group = lane_numbers[i] / together;
+    for (; i < count && lane_numbers[i] / together == group; ++i)
+      for (unsigned offset = 0; offset < bytes; offset += 4) words[found++] = (lanes[i]->address + offset) >> 2;
+    extra += bank_passes(words, found) - 1;
+  }
+  return extra;
+}
+
+/// One warp-wide instruction in one memory space.
+void issue(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count) {
+  const Event& first = *lanes[0];
+  Counters& at = sites.at(first.pc);
+  const std::int64_t bytes = static_cast<std::int64_t>(count) * first.bytes;
+  if (first.kind == Kind::atomic) {
+    ++at.atomic_requests;
+  } else if (first.space == Space::constant) {
+    ++at.constant_load_requests;
+  } else if (first.space == Space::global) {
+    const std::int64_t sectors = sectors_of(lanes, count);
+    const bool load = first.kind == Kind::load;
+    (load ? at.global_load_bytes : at.global_store_bytes) += bytes;
+    (load ? at.global_load_requests : at.global_store_requests) += 1;
+    (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
+  } else {
+    const std::int64_t conflicts = bank_conflicts(lanes, lane_numbers, count);
+    const bool load = first.kind == Kind::load;
+    (load ? at.shared_load_requests : at.shared_store_requests) += 1;
+    (load ? at.shared_load_conflicts : at.shared_store_conflicts) += conflicts;
+  }
+}
+
+}  // namespace
+
+void issue_requests(unsigned running) {
+  std::uint64_t order[kWarp];
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    const Trace& trace = traces[lane];
+    order[lane] = trace.begin < trace.end ? order_of(trace.events[trace.begin]) : kNone;
+    if (order[lane] == kNone && running >> lane & 1) return;
+  }
+  for (bool decided = true; decided;) {
+    std::uint64_t next = kNone;
+    for (unsigned lane = 0; lane < kWarp; ++lane) next = std::min(next, order[lane]);
+    if (next == kNone) break;
+
+    const Event* taking_part[3][kWarp];
+    std::uint8_t lane_numbers[3][kWarp];
+    unsigned count[3] = {};
+    for (unsigned lane = 0; lane < kWarp; ++lane) {
+      if (order[lane] != next) continue;
+      Trace& trace = traces[lane];
+      const Event& event = trace.events[trace.begin++];
+      if (event.kind != Kind::step) {
+        const auto space = static_cast<unsigned>(event.space);
+        taking_part[space][count[space]] = &event;
+        lane_numbers[space][count[space]++] = static_cast<std::uint8_t>(lane);
+      }
+      if (trace.begin < trace.end) {
+        order[lane] = order_of(trace.events[trace.begin]);
+      } else {
+        order[lane] = kNone;
+        decided &= !(running >> lane & 1);
+      }
+    }
+    for (unsigned space = 0; space < 3; ++space)
+      if (count[space] > 0) issue(taking_part[space], lane_numbers[space], count[space]);
+  }
+  for (Trace& trace : traces) {
+    std::copy(trace.events + trace.begin, trace.events + trace.end, trace.events);
+    trace.end -= trace.begin;
+    trace.begin = 0;
+  }
+}
+
+void forget_requests() { sites = {}; }
+
+/// Sums the sites into the measurement.
+void collect_requests(Measurement& measurement) {
+  measurement.by_pc.clear();
+  const Counters kept = measurement.counters;
+  measurement.counters = {};
+  measurement.counters.barriers = kept.barriers;
+  measurement.counters.global_load_unique_bytes = kept.global_load_unique_bytes;
+  for (const auto& [pc, counters] : sites.counters) {
+    measurement.by_pc[pc] = counters;
+    for (const auto& field : convladder::kCounterFields)
+      measurement.counters.*field.member += counters.*field.member;
+  }
+}
+
+}  // namespace simt

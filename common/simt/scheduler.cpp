@@ -1,0 +1,435 @@
+// Runs a grid: one block after another, the threads of a block as fibers. A thread runs until it waits at a barrier or
+// a warp collective, has filled its trace, or ends; warps take turns.
+
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <new>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+
+namespace context = boost::context::detail;
+
+Machine machine;
+
+namespace {
+
+constexpr std::size_t kGuardBytes = 64 << 10;
+constexpr std::uint64_t kEndless = std::uint64_t{1} << 28;  ///< events of one warp in one block
+
+// ---- Stacks and shared memory -----------------------------------------------------------------------------------------
+
+void* reserve(std::size_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) throw std::bad_alloc();
+  return address;
+}
+
+/// Turns a trap in a fiber into a fault; anywhere else it is the host program's own crash.
+void handle_trap(int signal, siginfo_t* info, void*) {
+  if (!machine.watching) {
+    ::signal(signal, SIG_DFL);
+    return;
+  }
+  machine.watching = false;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const bool on_stacks = address - machine.stacks < machine.stacks_end - machine.stacks;
+  if (signal == SIGFPE)
+    report(FaultKind::crash, 0, "integer division by zero");
+  else if (on_stacks)
+    report(FaultKind::stack_overflow, 0, "a thread needs more than " + std::to_string(kStackBytes >> 10) + " KB of stack");
+  else
+    report(FaultKind::crash, 0, "an unobserved access to invalid memory");
+  stop();
+}
+
+/// What every launch needs, made at the first.
+void set_up() {
+  if (machine.stacks) return;
+  // Below each stack lies a page that traps.
+  constexpr std::size_t pitch = kStackBytes + 4096;
+  machine.stacks = reinterpret_cast<std::uintptr_t>(reserve(pitch * kMaxThreads));
+  machine.stacks_end = machine.stacks + pitch * kMaxThreads;
+  machine.threads.resize(kMaxThreads);
+  for (unsigned i = 0; i < kMaxThreads; ++i) {
+    const std::uintptr_t guard = machine.stacks + i * pitch;
+    mprotect(reinterpret_cast<void*>(guard), 4096, PROT_NONE);
+    machine.threads[i].stack_top = guard + pitch;
+  }
+
+  const auto room = reinterpret_cast<std::uintptr_t>(reserve(kMaxDynamicShared + 2 * kGuardBytes));
+  machine.dynamic_begin = machine.dynamic_end = room + kGuardBytes;
+  mprotect(reinterpret_cast<void*>(room), kGuardBytes, PROT_NONE);
+  mprotect(reinterpret_cast<void*>(room + kGuardBytes + kMaxDynamicShared), kGuardBytes, PROT_NONE);
+  machine.dynamic_cells.resize(kMaxDynamicShared / 4);
+  machine.dynamic_bytes.resize(kMaxDynamicShared);
+  const std::size_t static_bytes = program().tls_end - program().tls_begin;
+  machine.static_cells.resize(static_bytes / 4 + 1);
+  machine.static_bytes.resize(static_bytes);
+}
+
+/// Turns traps into faults while a grid runs; leaves the host program's handlers as they were.
+class TrapHandlers {
+ public:
+  TrapHandlers() {
+    stack_t alternative{};
+    alternative.ss_sp = stack_;
+    alternative.ss_size = sizeof stack_;
+    sigaltstack(&alternative, &previous_stack_);
+    struct sigaction action {};
+    action.sa_sigaction = handle_trap;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // the handler may leave by stop()
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &previous_[i]);
+  }
+  ~TrapHandlers() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+    sigaltstack(&previous_stack_, nullptr);
+  }
+
+ private:
+  static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+  static inline char stack_[64 << 10];
+  stack_t previous_stack_{};
+  struct sigaction previous_[std::size(kSignals)] {};
+};
+
+// ---- Threads --------------------------------------------------------------------------------------------------------
+
+void thread_main(context::transfer_t from) {
+  machine.scheduler = from.fctx;
+  machine.watching = true;
+  machine.call(machine.arguments);
+  machine.watching = false;
+  machine.thread->state = State::ended;
+  context::jump_fcontext(machine.scheduler, nullptr);
+}
+
+void resume(unsigned number) {
+  Thread& thread = machine.threads[number];
+  machine.thread = &thread;
+  machine.thread_number = number;
+  machine.trace = &traces[number % kWarp];
+  thread.context = context::jump_fcontext(thread.context, nullptr).fctx;
+}
+
+void start_block(std::uint64_t block) {
+  machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
+  machine.phase = 0;
+  machine.block_acquired = {};
+  const dim3 grid = machine.grid, size = machine.block;
+  machine.block_index = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+                         static_cast<unsigned>(block / grid.x / grid.y)};
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    Thread& thread = machine.threads[i];
+    thread.context = context::make_fcontext(reinterpret_cast<void*>(thread.stack_top), kStackBytes, thread_main);
+    thread.state = State::ready;
+    thread.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+    thread.warp_clocks.fill(0);
+    thread.warp_clocks[i % kWarp] = 1;
+    thread.ordering.reset();
+  }
+  std::fill_n(machine.dynamic_bytes.begin(), machine.dynamic_end - machine.dynamic_begin, std::uint8_t{0});
+  for (const Variable* variable : machine.shared_touched)
+    std::fill_n(machine.static_bytes.begin() + static_cast<std::ptrdiff_t>(variable->begin - program().tls_begin),
+                variable->end - variable->begin, std::uint8_t{0});
+}
+
+// ---- Warp collectives -------------------------------------------------------------------------------------------------
+
+/// The threads of one warp, by lane.
+struct Warp {
+  unsigned first, count;
+  Thread& operator[](unsigned lane) const { return machine.threads[first + lane]; }
+  unsigned lanes_in(State state) const {
+    unsigned mask = 0;
+    for (unsigned lane = 0; lane < count; ++lane) mask |= unsigned{(*this)[lane].state == state} << lane;
+    return mask;
+  }
+};
+
+/// Each lane learns what the others did before; what they do from now on is new to all.
+void order_memory(const Warp& warp, unsigned mask) {
+  std::array<std::uint16_t, kWarp> joined{};
+  for (unsigned lane = 0; lane < warp.count; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    for (unsigned other = 0; other < kWarp; ++other)
+      joined[other] = std::max(joined[other], warp[lane].warp_clocks[other]);
+  }
+  for (unsigned lane = 0; lane < warp.count; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    warp[lane].warp_clocks = joined;
+    ++warp[lane].warp_clocks[lane];
+  }
+}
+
+/// Completes the collectives at which every lane that is named and has not ended waits. Whether there was one.
+bool complete_collectives(const Warp& warp) {
+  const unsigned alive = ((warp.count < kWarp ? 1u << warp.count : 0u) - 1u) & ~warp.lanes_in(State::ended);
+  unsigned waiting = warp.lanes_in(State::at_collective);
+  bool completed = false;
+  while (waiting) {
+    const Thread& first = warp[static_cast<unsigned>(std::countr_zero(waiting))];
+    unsigned arrived = 0;
+    void* payloads[kWarp] = {};
+    for (unsigned lane = 0; lane < warp.count; ++lane) {
+      const Thread& thread = warp[lane];
+      if (thread.state != State::at_collective || thread.mask != first.mask || thread.line != first.line) continue;
+      arrived |= 1u << lane;
+      payloads[lane] = thread.payload;
+    }
+    waiting &= ~arrived;
+    if (arrived != (first.mask & alive)) continue;
+    if (first.combine) first.combine(payloads, arrived);
+    if (first.orders == Orders::memory) order_memory(warp, arrived);
+    for (unsigned lane = 0; lane < warp.count; ++lane)
+      if (arrived >> lane & 1) warp[lane].state = State::ready;
+    completed = true;
+  }
+  return completed;
+}
+
+void report_stuck_collective(const Warp& warp) {
+  const auto lane = static_cast<unsigned>(std::countr_zero(warp.lanes_in(State::at_collective)));
+  machine.thread_number = warp.first + lane;
+  char mask[16];
+  std::snprintf(mask, sizeof mask, "0x%08x", warp[lane].mask);
+  report(FaultKind::divergent_collective, warp[lane].wait_pc,
+         std::string("mask ") + mask + " names lanes that wait elsewhere or at another mask");
+  machine.stopped = true;
+}
+
+/// Runs a warp until each lane has ended or waits for the block.
+void run_warp(const Warp& warp) {
+  for (Trace& trace : traces) trace.begin = trace.end = 0;
+  std::uint64_t events = 0;
+  for (;;) {
+    for (unsigned lane = 0; lane < warp.count; ++lane) {
+      if (warp[lane].state != State::ready || traces[lane].full()) continue;
+      const unsigned before = traces[lane].end;
+      resume(warp.first + lane);
+      if (machine.stopped) return;
+      events += traces[lane].end - before;
+    }
+    const unsigned ready = warp.lanes_in(State::ready);
+    issue_requests(ready);
+    if (ready) {
+      if (events < kEndless) continue;
+      machine.thread_number = warp.first + static_cast<unsigned>(std::countr_zero(ready));
+      report(FaultKind::endless_loop, 0, "no barrier or end after 2^28 steps of a warp");
+      machine.stopped = true;
+      return;
+    }
+    if (complete_collectives(warp)) continue;
+    if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
+    return;
+  }
+}
+
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
+
+/// Lets the waiting threads pass, or reports why the barrier is none. @param waiting how many of the block wait
+void pass_barrier(unsigned waiting) {
+  const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
+  const auto first = std::find_if(begin, end, [](const Thread& thread) { return thread.state == State::at_barrier; });
+  const auto other = std::find_if(begin, end, [&](const Thread& thread) {
+    return thread.state == State::at_barrier && thread.line != first->line;
+  });
+  machine.thread_number = static_cast<unsigned>(first - begin);
+  if (other != end) {
+    ThreadId at_other = current_thread();
+    std::copy_n(&other->index.x, 1, at_other.thread);
+    at_other.thread[1] = other->index.y;
+    at_other.thread[2] = other->index.z;
+    report(FaultKind::divergent_barrier, first->wait_pc, {}, other->wait_pc, at_other);
+    machine.stopped = true;
+  } else if (waiting < machine.threads_per_block) {
+    report(FaultKind::missing_barrier, first->wait_pc,
+           std::to_string(machine.threads_per_block - waiting) + " of " + std::to_string(machine.threads_per_block) +
+               " threads ended without it");
+    machine.stopped = true;
+  }
+  if (machine.stopped) return;
+  ++machine.phase;
+  ++machine.measurement.counters.barriers;
+  for (auto thread = begin; thread != end; ++thread) {
+    thread->state = State::ready;
+    if (!thread->ordering) continue;
+    machine.block_acquired.join(thread->ordering->pending);
+    machine.block_acquired.join(thread->ordering->acquired);
+    thread->ordering->pending = {};
+  }
+}
+
+void run_block(std::uint64_t block) {
+  start_block(block);
+  const unsigned threads = machine.threads_per_block;
+  for (;;) {
+    for (unsigned first = 0; first < threads; first += kWarp) {
+      run_warp({first, std::min(kWarp, threads - first)});
+      if (machine.stopped) return;
+    }
+    unsigned waiting = 0;
+    for (unsigned i = 0; i < threads; ++i) waiting += machine.threads[i].state == State::at_barrier;
+    if (waiting == 0) return;
+    pass_barrier(waiting);
+    if (machine.stopped) return;
+  }
+}
+
+/// What CUDA would refuse about the launch, or "".
+std::string launch_error(dim3 grid, dim3 block, std::size_t shared_bytes) {
+  const auto text = [](dim3 d) {
+    return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+  };
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.z > 64 || block.x > kMaxThreads || block.y > kMaxThreads ||
+      block.x * block.y * block.z > kMaxThreads)
+    return "block " + text(block) + ": 1 to 1024 threads, at most 64 in z";
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+    return "grid " + text(grid) + ": 1 to 2^31-1 blocks in x, to 65535 in y and z";
+  if (shared_bytes > kMaxDynamicShared)
+    return std::to_string(shared_bytes) + " bytes of dynamic shared memory; a block may have 227 KB";
+  return {};
+}
+
+}  // namespace
+
+// ---- For kernels ----------------------------------------------------------------------------------------------------
+
+uint3 thread_index() { return machine.thread->index; }
+uint3 block_index() { return machine.block_index; }
+dim3 block_size() { return machine.block; }
+dim3 grid_size() { return machine.grid; }
+int lane_index() { return static_cast<int>(machine.thread_number % kWarp); }
+void* dynamic_shared_memory() { return reinterpret_cast<void*>(machine.dynamic_begin); }
+
+void yield_as(State state) {
+  const bool watching = machine.watching;
+  machine.watching = false;
+  machine.thread->state = state;
+  machine.scheduler = context::jump_fcontext(machine.scheduler, nullptr).fctx;
+  machine.watching = watching;
+}
+
+void stop() {
+  machine.watching = false;
+  machine.stopped = true;
+  context::jump_fcontext(machine.scheduler, nullptr);  // the fiber's frames own nothing: they are simply left
+  __builtin_unreachable();
+}
+
+void block_barrier(int line) {
+  machine.thread->line = line;
+  machine.thread->wait_pc = relative_pc(__builtin_return_address(0));
+  yield_as(State::at_barrier);
+}
+
+namespace {
+void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc) {
+  Thread& thread = *machine.thread;
+  thread.mask = mask;
+  thread.payload = payload;
+  thread.combine = combine;
+  thread.orders = orders;
+  thread.line = line;
+  thread.wait_pc = pc;
+  if (!(mask >> (machine.thread_number % kWarp) & 1)) {
+    report(FaultKind::divergent_collective, pc, "the mask does not name the calling lane");
+    stop();
+  }
+  yield_as(State::at_collective);
+}
+
+struct Vote {
+  int predicate;
+  unsigned result;
+};
+
+void count_votes(void** payloads, unsigned mask) {
+  unsigned result = 0;
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    if (mask >> lane & 1 && static_cast<Vote*>(payloads[lane])->predicate) result |= 1u << lane;
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    if (mask >> lane & 1) static_cast<Vote*>(payloads[lane])->result = result;
+}
+}  // namespace
+
+void collective(unsigned mask, void* payload, Combine combine, Orders orders, int line) {
+  wait_at_collective(mask, payload, combine, orders, line, relative_pc(__builtin_return_address(0)));
+}
+
+unsigned ballot(unsigned mask, int predicate, int line) {
+  Vote vote{predicate, 0};
+  wait_at_collective(mask, &vote, count_votes, Orders::nothing, line, relative_pc(__builtin_return_address(0)));
+  return vote.result;
+}
+
+void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
+              const void* arguments) {
+  if (machine.stopped) return;  // as on a GPU, nothing runs after a failed launch
+  set_up();
+  machine.kernel = kernel;
+  machine.grid = grid;
+  machine.block = block;
+  machine.call = call;
+  machine.arguments = arguments;
+  machine.first_block_serial = machine.block_serial + 1;
+  machine.published.clear();
+  machine.shared_touched.clear();
+  if (std::string error = launch_error(grid, block, shared_bytes); !error.empty()) {
+    machine.measurement.faults.push_back({FaultKind::invalid_launch, kernel, 0, {}, std::move(error), 0, {}});
+    machine.stopped = true;
+    return;
+  }
+  machine.threads_per_block = block.x * block.y * block.z;
+  machine.dynamic_end = machine.dynamic_begin + shared_bytes;
+  const TrapHandlers handlers;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) run_block(i);
+}
+
+// ---- For the host ---------------------------------------------------------------------------------------------------
+
+void begin_measurement() {
+  machine.measurement = {};
+  machine.stopped = false;
+  forget_requests();
+  forget_loads();
+}
+
+const Measurement& measurement() {
+  collect_requests(machine.measurement);
+  // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
+  auto& faults = machine.measurement.faults;
+  std::vector<Pc> racing;
+  for (const FaultRecord& fault : faults)
+    if (fault.kind == FaultKind::race) racing.insert(racing.end(), {fault.pc, fault.other_pc});
+  std::erase_if(faults, [&](const FaultRecord& fault) {
+    return fault.kind == FaultKind::uninitialized && std::find(racing.begin(), racing.end(), fault.pc) != racing.end();
+  });
+  return machine.measurement;
+}
+
+const char* to_string(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::out_of_bounds: return "out_of_bounds";
+    case FaultKind::uninitialized: return "uninitialized";
+    case FaultKind::race: return "race";
+    case FaultKind::misaligned: return "misaligned";
+    case FaultKind::missing_barrier: return "missing_barrier";
+    case FaultKind::divergent_barrier: return "divergent_barrier";
+    case FaultKind::divergent_collective: return "divergent_collective";
+    case FaultKind::invalid_launch: return "invalid_launch";
+    case FaultKind::stack_overflow: return "stack_overflow";
+    case FaultKind::crash: return "crash";
+    case FaultKind::endless_loop: return "endless_loop";
+    case FaultKind::shared_limit: return "shared_limit";
+  }
+  return "?";
+}
+
+}  // namespace simt

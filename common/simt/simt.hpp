@@ -1,0 +1,286 @@
+/// @file
+/// CUDA as a kernel file sees it, on a machine without CUDA: keywords, built-in variables, barriers, shuffles, votes,
+/// atomics and vector types, over the simulator's runtime (runtime.hpp). Included through common/kernel.hpp.
+///
+/// Kernel files are compiled with -fsanitize=thread and -fsanitize-coverage=trace-pc, whose hooks the runtime defines:
+/// that is how it sees every access and every branch. A function that is compiled both with and without these flags
+/// would be one symbol to the linker, which may keep the copy without hooks; so everything here that a kernel calls is
+/// always inlined, or lives in the runtime.
+#pragma once
+#include <math.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/stage.hpp"
+
+// ---- Keywords -------------------------------------------------------------------------------------------------------
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define UNROLL
+
+// A block's threads run on one host thread, so a thread-local variable is what they share. Without constant
+// initialisation g++ would test a (shared) flag. Each variable is preceded by a guard, so that an index past its end
+// meets no other array; so write __shared__ and __constant__ first in a declaration.
+#if defined(__clang__)
+#define SIMT_CONSTINIT
+#else
+#define SIMT_CONSTINIT __constinit
+#endif
+#define SIMT_JOIN_(a, b) a##b
+#define SIMT_JOIN(a, b) SIMT_JOIN_(a, b)
+#define __shared__                                                                                   \
+  __attribute__((used)) static SIMT_CONSTINIT thread_local ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
+  static SIMT_CONSTINIT thread_local
+#define __constant__                                                                                     \
+  __attribute__((used, section("simt_constant"))) static ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
+  __attribute__((section("simt_constant")))
+
+// ---- Built-in types -------------------------------------------------------------------------------------------------
+
+struct uint3 {
+  unsigned x, y, z;
+};
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace simt {
+struct Guard {
+  unsigned char bytes[256];
+};
+typedef std::uint32_t Words2 __attribute__((vector_size(8), may_alias));
+typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
+}  // namespace simt
+
+// A plain struct would be copied member by member; through a vector register the copy stays the one access that it is
+// on a GPU.
+#define SIMT_VECTOR2(Name, Scalar)                                                                       \
+  struct __align__(8) Name {                                                                             \
+    Scalar x, y;                                                                                         \
+    Name() = default;                                                                                    \
+    __forceinline__ Name(Scalar x_, Scalar y_) : x(x_), y(y_) {}                                         \
+    __forceinline__ Name(const Name& o) { copy(o); }                                                     \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                            \
+    __forceinline__ void copy(const Name& o) {                                                           \
+      *reinterpret_cast<simt::Words2*>(this) = *reinterpret_cast<const simt::Words2*>(&o);               \
+    }                                                                                                    \
+  };                                                                                                     \
+  __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
+#define SIMT_VECTOR4(Name, Scalar)                                                                       \
+  struct __align__(16) Name {                                                                            \
+    Scalar x, y, z, w;                                                                                   \
+    Name() = default;                                                                                    \
+    __forceinline__ Name(Scalar x_, Scalar y_, Scalar z_, Scalar w_) : x(x_), y(y_), z(z_), w(w_) {}     \
+    __forceinline__ Name(const Name& o) { copy(o); }                                                     \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                            \
+    __forceinline__ void copy(const Name& o) {                                                           \
+      *reinterpret_cast<simt::Words4*>(this) = *reinterpret_cast<const simt::Words4*>(&o);               \
+    }                                                                                                    \
+  };                                                                                                     \
+  __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
+SIMT_VECTOR2(float2, float)
+SIMT_VECTOR2(int2, int)
+SIMT_VECTOR2(uint2, unsigned)
+SIMT_VECTOR4(float4, float)
+SIMT_VECTOR4(int4, int)
+SIMT_VECTOR4(uint4, unsigned)
+#undef SIMT_VECTOR2
+#undef SIMT_VECTOR4
+
+// ---- What the runtime offers to kernels -----------------------------------------------------------------------------
+
+namespace simt {
+
+// Constant within a thread, so the compiler may keep them in registers as it does on a GPU.
+uint3 thread_index() __attribute__((const));
+uint3 block_index() __attribute__((const));
+dim3 block_size() __attribute__((const));
+dim3 grid_size() __attribute__((const));
+int lane_index() __attribute__((const));
+void* dynamic_shared_memory() __attribute__((const));
+
+void block_barrier(int line);
+
+/// A warp collective: the lanes of `mask` arrive, each with a payload; when all have, `combine` runs once over the
+/// payloads (indexed by lane; null for lanes outside) and all go on. Shuffles, votes, __syncwarp and the warp-wide
+/// matrix instructions are made of it. Only __syncwarp orders memory.
+using Combine = void (*)(void** payloads, unsigned mask);
+enum class Orders { nothing, memory };
+void collective(unsigned mask, void* payload, Combine combine, Orders orders, int line);
+
+void fence();
+
+/// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
+void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
+              const void* arguments);
+
+/// @param symbol in constant memory  @param source in device memory
+void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
+
+}  // namespace simt
+
+// Function calls, since a variable would be an observed access.
+#define threadIdx (::simt::thread_index())
+#define blockIdx (::simt::block_index())
+#define blockDim (::simt::block_size())
+#define gridDim (::simt::grid_size())
+constexpr int warpSize = 32;
+
+// The line tells barriers at different places apart even where the compiler merges two calls.
+__forceinline__ void __syncthreads(int line = __builtin_LINE()) { simt::block_barrier(line); }
+__forceinline__ void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
+  simt::collective(mask, nullptr, nullptr, simt::Orders::memory, line);
+}
+__forceinline__ void __threadfence() { simt::fence(); }
+__forceinline__ void __threadfence_block() { simt::fence(); }
+
+template <class T>
+__forceinline__ T __ldg(const T* address) {
+  return *address;
+}
+
+// ---- Shuffles and votes ---------------------------------------------------------------------------------------------
+
+namespace simt {
+
+template <class T>
+struct Exchange {
+  T mine, received;
+  int source;
+};
+
+template <class T>
+void exchange(void** payloads, unsigned mask) {
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    auto* self = static_cast<Exchange<T>*>(payloads[lane]);
+    // Reading a lane that does not take part is undefined on a GPU; here it is the lane's own value.
+    const bool present = mask >> self->source & 1;
+    self->received = present ? static_cast<Exchange<T>*>(payloads[self->source])->mine : self->mine;
+  }
+}
+
+template <class T>
+__forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
+  Exchange<T> payload{value, value, source};
+  collective(mask, &payload, &exchange<T>, Orders::nothing, line);
+  return payload.received;
+}
+
+/// The lanes of `mask` whose predicate is not zero.
+unsigned ballot(unsigned mask, int predicate, int line);
+
+}  // namespace simt
+
+template <class T>
+__forceinline__ T __shfl_sync(unsigned mask, T value, int source, int width = 32, int line = __builtin_LINE()) {
+  const int lane = simt::lane_index();
+  return simt::shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)), line);
+}
+template <class T>
+__forceinline__ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
+  const int lane = simt::lane_index(), in_segment = lane & (width - 1);
+  return simt::shuffle(mask, value, in_segment >= static_cast<int>(delta) ? lane - static_cast<int>(delta) : lane, line);
+}
+template <class T>
+__forceinline__ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                   int line = __builtin_LINE()) {
+  const int lane = simt::lane_index(), in_segment = lane & (width - 1);
+  const bool inside = in_segment + static_cast<int>(delta) < width;
+  return simt::shuffle(mask, value, inside ? lane + static_cast<int>(delta) : lane, line);
+}
+template <class T>
+__forceinline__ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, int line = __builtin_LINE()) {
+  const int lane = simt::lane_index(), source = lane ^ bits;
+  // A source past the lane's own segment gives the lane's own value.
+  return simt::shuffle(mask, value, (source & ~(width - 1)) > (lane & ~(width - 1)) ? lane : source, line);
+}
+__forceinline__ unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return simt::ballot(mask, predicate, line);
+}
+__forceinline__ int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return simt::ballot(mask, predicate, line) != 0;
+}
+__forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+  return simt::ballot(mask, !predicate, line) == 0;
+}
+
+// ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic) -----------------------------------
+
+#define SIMT_ATOMICS(T)               \
+  T atomicAdd(T* address, T value);   \
+  T atomicMin(T* address, T value);   \
+  T atomicMax(T* address, T value);   \
+  T atomicExch(T* address, T value);  \
+  T atomicCAS(T* address, T compare, T value);
+SIMT_ATOMICS(int)
+SIMT_ATOMICS(unsigned)
+SIMT_ATOMICS(unsigned long long)
+#undef SIMT_ATOMICS
+float atomicAdd(float* address, float value);
+double atomicAdd(double* address, double value);
+float atomicExch(float* address, float value);
+
+// ---- Arithmetic -----------------------------------------------------------------------------------------------------
+
+__forceinline__ int min(int a, int b) { return b < a ? b : a; }
+__forceinline__ int max(int a, int b) { return a < b ? b : a; }
+__forceinline__ unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+__forceinline__ unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
+__forceinline__ long long min(long long a, long long b) { return b < a ? b : a; }
+__forceinline__ long long max(long long a, long long b) { return a < b ? b : a; }
+
+// ---- The launch function, and memory ----------------------------------------------------------------------------------
+
+namespace convladder {
+
+template <class... Parameters>
+struct Launch {
+  void (*kernel)(Parameters...);
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  Stream stream;
+
+  template <class... Arguments>
+  void operator()(Arguments&&... arguments) const {
+    // Not instrumented: it copies the arguments from the host's stack.
+    const auto call = [&]() __attribute__((no_sanitize("thread"))) {
+      kernel(static_cast<Parameters>(arguments)...);
+    };
+    using Call = decltype(call);
+    simt::run_grid(reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+                   [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); },
+                   &call);
+  }
+};
+
+/// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`.
+/// @param shared_bytes dynamic shared memory of one block
+template <class... Parameters>
+Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                             Stream stream) {
+  return {kernel, grid, block, shared_bytes, stream};
+}
+
+/// The block's dynamic shared memory, 16-byte aligned.
+template <class T>
+__forceinline__ T* dynamic_shared() {
+  return static_cast<T*>(simt::dynamic_shared_memory());
+}
+
+/// Copies `count` elements from device memory into a `__constant__` array.
+template <class T, std::size_t N>
+void upload_constant(T (&symbol)[N], const T* source, std::size_t count, Stream) {
+  static_assert(N * sizeof(T) <= 64 * 1024, "constant memory holds 64 KB");
+  simt::copy_to_constant(symbol, source, count * sizeof(T));
+}
+
+}  // namespace convladder

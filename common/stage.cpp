@@ -1,0 +1,25 @@
+#include "common/stage.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace convladder {
+
+Verdict Verdict::accept() { return {}; }
+
+Verdict Verdict::refuse(const char* format, ...) {
+  Verdict verdict;
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(verdict.reason_, sizeof verdict.reason_, format, arguments);
+  va_end(arguments);
+  return verdict;
+}
+
+Stage::~Stage() = default;
+
+void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
+
+std::int64_t Stage::workspace_bytes() const { return 0; }
+
+}  // namespace convladder

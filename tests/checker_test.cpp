@@ -1,0 +1,233 @@
+#include "common/checker.hpp"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "common/device.hpp"
+#include "common/inputs.hpp"
+#include "common/problem_io.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMost = std::numeric_limits<float>::max();
+const float kPoisoned = std::bit_cast<float>(kPoison);
+
+ErrorModel exact() { return {.unit_roundoff = 0x1p-24, .steps = 1, .exact = true}; }
+
+/// Checks one row of outputs against references whose magnitudes are their absolute values.
+CheckResult check_row(const std::vector<float>& output, const std::vector<double>& reference, const ErrorModel& model) {
+  ConvProblem problem;
+  problem.w = static_cast<std::int64_t>(output.size());
+  Reference full{reference, reference};
+  for (double& magnitude : full.magnitudes) magnitude = std::abs(magnitude);
+  return check_output(problem, output, full, model);
+}
+
+bool accepts(float output, double reference, const ErrorModel& model = {.steps = 4}) {
+  return check_row({output}, {reference}, model).ok;
+}
+
+TEST_CASE("relative_bound is the smaller of the worst case and the probabilistic bound") {
+  const double u = 0x1p-24;
+  CHECK(relative_bound({.steps = 4}) == doctest::Approx(4 * u / (1 - 4 * u)));
+  CHECK(relative_bound({.steps = 63}) == doctest::Approx(63 * u));
+  CHECK(relative_bound({.steps = 10000}) == doctest::Approx(8 * 100 * u));
+  CHECK(relative_bound({.unit_roundoff = 0x1p-11, .steps = 4096}) == doctest::Approx(8 * 64 * 0x1p-11));
+  CHECK(direct_fp32_error(parse_shape("c=4,k=2,r=3,s=3,h=9,w=9,groups=2")).steps == 2 * 9 + 1);
+  CHECK_FALSE(direct_fp32_error({}).exact);
+}
+
+TEST_CASE("an output may be as wrong as its own bound, not more") {
+  // 4 steps and the result's own half ulp: 5 * 2^-24 of a reference 1 = 2.5 ulps (2^-23) above, 5 below.
+  CHECK(accepts(1, 1));
+  CHECK(accepts(1 + 2 * 0x1p-23f, 1));
+  CHECK_FALSE(accepts(1 + 3 * 0x1p-23f, 1));
+  CHECK(accepts(1 - 5 * 0x1p-24f, 1));
+  CHECK_FALSE(accepts(1 - 6 * 0x1p-24f, 1));
+  CHECK_FALSE(accepts(-1, 1));
+  CHECK_FALSE(accepts(0, 1));
+  CHECK_FALSE(accepts(1, 0));
+}
+
+TEST_CASE("the bound follows the magnitude, so cancellation is allowed for") {
+  const ConvProblem problem;
+  CHECK(check_output(problem, {1e-5f}, {{0}, {1000}}, {.steps = 4}).ok);
+  CHECK_FALSE(check_output(problem, {1e-5f}, {{0}, {1}}, {.steps = 4}).ok);
+  CHECK_FALSE(check_output(problem, {1e-3f}, {{0}, {1000}}, {.steps = 4}).ok);
+}
+
+TEST_CASE("an underflow below the normal numbers is no error") {
+  CHECK(accepts(0, 1e-39));
+  CHECK(accepts(1e-45f, 0));
+  CHECK_FALSE(accepts(0, 1e-37));
+}
+
+TEST_CASE("an exact model allows no error") {
+  CHECK(accepts(16777215, 16777215, exact()));
+  CHECK_FALSE(accepts(16777214, 16777215, exact()));
+  CHECK_FALSE(accepts(std::nextafter(1.0f, 2.0f), 1, exact()));
+  CHECK_FALSE(accepts(1e-45f, 0, exact()));
+  CHECK(accepts(-0.0f, 0, exact()));
+  CHECK(accepts(kInfinity, 1e39, exact()));
+  CHECK_FALSE(accepts(kMost, 1e39, exact()));
+  CHECK(check_row({3}, {3}, exact()).tolerance == 0);
+}
+
+TEST_CASE("NaN and infinity pass only for themselves") {
+  const double nan = kNan, infinity = kInfinity;
+  for (const ErrorModel& model : {ErrorModel{.steps = 4}, exact()}) {
+    CHECK(accepts(kNan, nan, model));
+    CHECK(accepts(-kNan, nan, model));
+    CHECK_FALSE(accepts(kNan, 1, model));
+    CHECK_FALSE(accepts(kNan, 0, model));
+    CHECK_FALSE(accepts(kNan, infinity, model));
+    CHECK_FALSE(accepts(0, nan, model));
+    CHECK_FALSE(accepts(kInfinity, nan, model));
+    CHECK(accepts(kInfinity, infinity, model));
+    CHECK(accepts(-kInfinity, -infinity, model));
+    CHECK_FALSE(accepts(-kInfinity, infinity, model));
+    CHECK_FALSE(accepts(kMost, infinity, model));
+    CHECK_FALSE(accepts(kInfinity, 1, model));
+    CHECK(accepts(kInfinity, 1e39, model));
+    CHECK(accepts(-kInfinity, -1e39, model));
+    CHECK_FALSE(accepts(kInfinity, -1e39, model));
+    CHECK_FALSE(accepts(kMost, 1e39, model));
+    CHECK_FALSE(accepts(kNan, 1e39, model));
+  }
+}
+
+TEST_CASE("at the end of the range rounding decides, within the bound") {
+  CHECK(accepts(kInfinity, kMost));       // a sum that overflowed on its last rounding
+  CHECK(accepts(kMost, 0x1p128));         // and one that did not
+  CHECK_FALSE(accepts(kInfinity, 3e38));  // far from the end
+}
+
+TEST_CASE("poison is never a result, not even where the reference is NaN") {
+  for (const double reference : {0.0, 1.0, static_cast<double>(kNan)}) {
+    const CheckResult result = check_row({kPoisoned}, {reference}, {.steps = 4});
+    CHECK_FALSE(result.ok);
+    CHECK(result.wrong == 1);
+    CHECK(result.unwritten == 1);
+  }
+}
+
+TEST_CASE("the message names the count, the place and the values") {
+  const ConvProblem problem = parse_shape("n=2,k=3,h=4,w=5");
+  Reference reference{std::vector<double>(120, 2), std::vector<double>(120, 2)};
+  std::vector<float> output(120, 2);
+  CheckResult result = check_output(problem, output, reference, {.steps = 4});
+  CHECK(result.ok);
+  CHECK(result.message.empty());
+  CHECK(result.first_wrong == -1);
+
+  output[((1 * 3 + 2) * 4 + 3) * 5 + 1] = 2.5f;
+  result = check_output(problem, output, reference, {.steps = 4});
+  CHECK_FALSE(result.ok);
+  CHECK(result.wrong == 1);
+  CHECK(result.first_wrong == 116);
+  CHECK(result.message == "1 of 120 outputs is wrong, first at (1,2,3,1): got 2.5, expected 2 (give or take 6e-07)");
+
+  output[7] = kPoisoned;
+  output[9] = kPoisoned;
+  result = check_output(problem, output, reference, {.steps = 4});
+  CHECK(result.wrong == 3);
+  CHECK(result.unwritten == 2);
+  CHECK(result.first_wrong == 7);
+  CHECK(result.message ==
+        "2 of 120 outputs were never written, first at (0,0,1,2); 1 of 120 outputs is wrong, first at (1,2,3,1): got "
+        "2.5, expected 2 (give or take 6e-07)");
+
+  output[3] = 0;
+  result = check_output(problem, output, reference, {.steps = 4});
+  CHECK(result.first_wrong == 3);
+  CHECK(result.wrong == 4);
+
+  output.assign(120, 2);
+  output[0] = kPoisoned;
+  CHECK(check_output(problem, output, reference, {.steps = 4}).message ==
+        "1 of 120 outputs was never written, first at (0,0,0,0)");
+}
+
+TEST_CASE("the norms are over outputs whose reference is finite") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  CheckResult result = check_row({3, 4.5f, kInfinity, kNan}, {3, 4, infinity, kNan}, {.steps = 4});
+  CHECK(result.max_abs_err == 0.5);
+  CHECK(result.rel_l2_err == doctest::Approx(0.5 / 5));
+  CHECK(result.wrong == 1);
+  // Each bound is 5 * 2^-24 of its reference, so their norm is that part of the norm.
+  CHECK(result.tolerance == doctest::Approx(5 * 0x1p-24));
+
+  result = check_row({3, kNan}, {3, 4}, {.steps = 4});
+  CHECK(result.max_abs_err == infinity);
+  CHECK(result.rel_l2_err == infinity);
+
+  result = check_row({kInfinity}, {1e39}, {.steps = 4});
+  CHECK(result.ok);
+  CHECK(result.max_abs_err == 0);
+}
+
+TEST_CASE("a reference of zeros divides nothing") {
+  CheckResult result = check_row({0, 0}, {0, 0}, exact());
+  CHECK(result.rel_l2_err == 0);
+  CHECK(result.tolerance == 0);
+  result = check_row({0, 1}, {0, 0}, exact());
+  CHECK(result.rel_l2_err == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("a size mismatch is the caller's error") {
+  CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, {}), std::logic_error);
+}
+
+/// The same convolution in fp32, in either order of the taps.
+std::vector<float> single_precision(const ConvProblem& x, const HostTensors& tensors, bool backwards) {
+  std::vector<float> output;
+  for (std::int64_t q = 0; q < x.w; ++q) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < x.s; ++i) {
+      const std::int64_t s = backwards ? x.s - 1 - i : i, column = q + s - x.pad_w;
+      if (column < 0 || column >= x.w) continue;
+      sum += tensors.input[static_cast<std::size_t>(column)] * tensors.filter[static_cast<std::size_t>(s)];
+    }
+    output.push_back(sum);
+  }
+  return output;
+}
+
+TEST_CASE("honest fp32 sums pass and a wrong tap does not") {
+  CHECK(rc::check([] {
+    ConvProblem problem;
+    problem.w = *rc::gen::inRange<std::int64_t>(1, 200);
+    problem.s = 2 * *rc::gen::inRange<std::int64_t>(0, 80) + 1;
+    problem.pad_w = problem.s / 2;
+    const auto kind = *rc::gen::element(InputKind::normal, InputKind::uniform, InputKind::integers, InputKind::impulse,
+                                        InputKind::constant, InputKind::large, InputKind::nan, InputKind::infinity);
+    const HostTensors tensors = make_inputs(problem, kind, *rc::gen::arbitrary<std::uint64_t>());
+    const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+    ErrorModel model = direct_fp32_error(problem);
+    model.exact = kind == InputKind::integers;
+    for (const bool backwards : {false, true}) {
+      std::vector<float> output = single_precision(problem, tensors, backwards);
+      const CheckResult result = check_output(problem, output, reference, model);
+      RC_ASSERT(result.message == "");
+      RC_ASSERT(result.ok);
+      RC_ASSERT(result.rel_l2_err <= result.tolerance);
+
+      const auto broken = static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(0, problem.w));
+      if (!std::isfinite(output[broken])) continue;
+      output[broken] += kind == InputKind::large ? 1e33f : 1.0f;
+      const CheckResult wrong = check_output(problem, output, reference, model);
+      RC_ASSERT(wrong.wrong == 1);
+      RC_ASSERT(wrong.first_wrong == static_cast<std::int64_t>(broken));
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace convladder

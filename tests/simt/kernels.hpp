@@ -1,0 +1,60 @@
+/// @file
+/// Small kernels with known answers, for the simulator's own tests. Each function launches one.
+#pragma once
+
+// ---- counters.cu: what each counter must say --------------------------------------------------------------------------
+
+void launch_strided_load(const float* input, float* output, int stride, int offset, int blocks);
+void launch_broadcast_load(const float* input, float* output);
+void launch_float4_copy(const float* input, float* output);
+void launch_shared_column(float* output, bool padded);
+void launch_shared_stride(float* output, int stride);
+void launch_shared_float4(float* output);
+void launch_constant_loads(const float* values, float* output, bool broadcast);
+void launch_two_branches(const float* input, float* output);
+void launch_border_loop(const float* input, const float* filter, float* output, int n, int radius);
+void launch_triangular_loop(const float* input, float* output);
+void launch_early_exit(const float* input, float* output, int lanes);
+void launch_break_out(const float* input, float* output);
+void launch_continue(const float* input, float* output);
+void launch_nested_loops(const float* input, float* output);
+void launch_long_divergent_loop(const float* input, float* output, int iterations);
+void launch_calls_in_branches(const float* input, float* output);
+void launch_histogram(const int* input, int* bins, int n);
+void launch_barriers(float* output, int barriers, int blocks, int threads);
+void launch_indices(int* output);
+
+// ---- warps.cu: shuffles, votes, masks -----------------------------------------------------------------------------------
+
+void launch_warp_sum(const float* input, float* output, int threads);
+void launch_shuffles(int* output);
+void launch_votes(unsigned* output);
+void launch_half_masks(int* output);
+void launch_warp_scan_shared(const float* input, float* output);
+
+// ---- faults.cu: each must be caught at its marked line; with `fixed`, a twin that must be silent -----------------------
+
+void launch_read_past_end(const float* input, float* output, int n, bool fixed);
+void launch_read_before_begin(const float* input, float* output, bool fixed);
+void launch_write_past_end(float* output, int n, bool fixed);
+void launch_static_shared_past_end(float* output, bool fixed);
+void launch_dynamic_shared_past_end(float* output, bool fixed);
+void launch_constant_past_end(const float* values, float* output, bool fixed);
+void launch_misaligned_vector(const float* input, float* output, bool fixed);
+void launch_uninitialized_shared(float* output, bool fixed);
+void launch_missing_sync(const float* input, float* output, bool fixed);
+void launch_sync_too_late(const float* input, float* output, bool fixed);
+void launch_warp_synchronous(const float* input, float* output, bool fixed);
+void launch_shuffle_orders_nothing(const float* input, float* output, bool fixed);
+void launch_blocks_share_output(float* output, bool fixed);
+void launch_blocks_read_each_other(float* data, bool fixed);
+void launch_last_block(const float* input, float* partial, unsigned* ticket, float* output, bool fixed);
+void launch_exit_before_barrier(float* output, int n, bool fixed);
+void launch_barrier_in_branches(float* output, bool fixed);
+void launch_shuffle_in_branch(float* output, bool fixed);
+void launch_deep_fault(const float* input, float* output, int n, bool fixed);
+void launch_recursion(int* output, int depth);
+void launch_division(int* output, int divisor);
+void launch_endless(float* output);
+void launch_too_much_static_shared(float* output);
+void launch_too_many_threads(float* output);

@@ -1,0 +1,548 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "common/simt/runtime.hpp"
+#include "tests/simt/kernels.hpp"
+
+namespace {
+
+using convladder::Counters;
+
+/// Global memory for a test.
+template <class T>
+class Array {
+ public:
+  Array(std::size_t size, const char* name) : size_(size), data_(static_cast<T*>(simt::allocate(size * sizeof(T), name))) {}
+  Array(const std::vector<T>& values, const char* name) : Array(values.size(), name) {
+    simt::upload(data_, values.data(), values.size() * sizeof(T));
+  }
+  ~Array() { simt::release(data_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+
+  operator T*() { return data_; }
+  std::vector<T> values() const {
+    std::vector<T> result(size_);
+    simt::download(result.data(), data_, size_ * sizeof(T));
+    return result;
+  }
+
+ private:
+  std::size_t size_;
+  T* data_;
+};
+
+std::vector<float> ramp(std::size_t size) {
+  std::vector<float> values(size);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+Counters count(const std::function<void()>& launch) {
+  simt::begin_measurement();
+  launch();
+  REQUIRE(simt::measurement().faults.empty());
+  return simt::measurement().counters;
+}
+
+// ---- Faults ---------------------------------------------------------------------------------------------------------
+
+std::vector<simt::FaultRecord> faults(const std::function<void()>& launch) {
+  simt::begin_measurement();
+  launch();
+  return simt::measurement().faults;
+}
+
+/// The line of tests/simt/faults.cu that carries the marker.
+int marked_line(const std::string& name) {
+  std::ifstream file(CONVLADDER_SOURCE_DIR "/tests/simt/faults.cu");
+  std::string text;
+  for (int line = 1; std::getline(file, text); ++line)
+    if (text.ends_with("// <- " + name)) return line;
+  FAIL("no marker " << name);
+  return 0;
+}
+
+/// Expects the fault, first of all, in the kernel `name` and at the line that it marks (for a race, of either access).
+simt::FaultRecord expect_fault(const std::string& name, simt::FaultKind kind, const std::function<void()>& launch) {
+  CAPTURE(name);
+  const auto found = faults(launch);
+  REQUIRE(!found.empty());
+  const simt::FaultRecord fault = found.front();
+  CHECK(std::string(simt::to_string(fault.kind)) == simt::to_string(kind));
+  const auto lines = simt::source_lines({fault.pc, fault.other_pc});
+  CHECK(lines.at(fault.pc).file == "tests/simt/faults.cu");
+  const bool marked = lines.at(fault.pc).line == marked_line(name) ||
+                      (kind == simt::FaultKind::race && lines.at(fault.other_pc).line == marked_line(name));
+  CHECK(marked);
+  CHECK(simt::kernel_name(fault.kernel).starts_with(name));
+  return fault;
+}
+
+void expect_silence(const std::function<void()>& launch) { CHECK(faults(launch).empty()); }
+
+}  // namespace
+
+// ---- Counters -------------------------------------------------------------------------------------------------------
+
+TEST_CASE("simt: sectors of a strided load") {
+  const Array<float> input(ramp(32 * 128 + 32), "input");
+  Array<float>& in = const_cast<Array<float>&>(input);
+  Array<float> output(128, "output");
+  const std::map<std::pair<int, int>, int> expected = {// {stride, offset}: sectors a request
+                                                       {{1, 0}, 4}, {{2, 0}, 8}, {{32, 0}, 32}, {{1, 1}, 5}, {{8, 0}, 32}, {{0, 0}, 1}};
+  for (const auto& [access, sectors] : expected) {
+    CAPTURE(access.first);
+    CAPTURE(access.second);
+    const Counters c = count([&] { launch_strided_load(in, output, access.first, access.second, 2); });
+    CHECK(c.global_load_requests == 4);
+    CHECK(c.global_load_sectors == 4 * sectors);
+    CHECK(c.global_load_bytes == 128 * 4);
+    CHECK(c.global_store_requests == 4);
+    CHECK(c.global_store_sectors == 16);
+    CHECK(c.global_store_bytes == 128 * 4);
+  }
+}
+
+TEST_CASE("simt: a broadcast load is one sector") {
+  Array<float> input(ramp(32), "input"), output(32, "output");
+  const Counters c = count([&] { launch_broadcast_load(input, output); });
+  CHECK(c.global_load_requests == 1);
+  CHECK(c.global_load_sectors == 1);
+  CHECK(c.global_load_bytes == 128);
+  CHECK(c.global_load_unique_bytes == 4);
+}
+
+TEST_CASE("simt: a 16-byte load is one request of 16 sectors") {
+  Array<float> input(ramp(128), "input"), output(128, "output");
+  const Counters c = count([&] { launch_float4_copy(input, output); });
+  CHECK(c.global_load_requests == 1);
+  CHECK(c.global_load_sectors == 16);
+  CHECK(c.global_load_bytes == 512);
+  CHECK(c.global_load_unique_bytes == 512);
+  CHECK(c.global_store_requests == 1);
+  CHECK(c.global_store_sectors == 16);
+  CHECK(output.values() == ramp(128));
+}
+
+TEST_CASE("simt: bank conflicts of a column, and none with padding") {
+  Array<float> output(32, "output");
+  const Counters plain = count([&] { launch_shared_column(output, false); });
+  CHECK(plain.shared_load_requests == 32);
+  CHECK(plain.shared_load_conflicts == 32 * 31);
+  CHECK(plain.shared_store_requests == 32);
+  CHECK(plain.shared_store_conflicts == 0);
+  CHECK(plain.barriers == 1);
+  const Counters padded = count([&] { launch_shared_column(output, true); });
+  CHECK(padded.shared_load_requests == 32);
+  CHECK(padded.shared_load_conflicts == 0);
+}
+
+TEST_CASE("simt: bank conflicts of a stride") {
+  Array<float> output(32, "output");
+  for (const auto& [stride, conflicts] : std::map<int, int>{{0, 0}, {1, 0}, {2, 1}, {3, 0}, {4, 3}, {16, 15}, {31, 0}}) {
+    CAPTURE(stride);
+    const Counters c = count([&] { launch_shared_stride(output, stride); });
+    CHECK(c.shared_load_requests == 1);
+    CHECK(c.shared_load_conflicts == conflicts);
+  }
+}
+
+TEST_CASE("simt: 16-byte shared accesses in order are free of conflicts") {
+  Array<float> output(32, "output");
+  const Counters c = count([&] { launch_shared_float4(output); });
+  CHECK(c.shared_load_requests == 1);
+  CHECK(c.shared_load_conflicts == 0);
+  CHECK(c.shared_store_requests == 1);
+  CHECK(c.shared_store_conflicts == 0);
+}
+
+TEST_CASE("simt: constant loads are no global loads") {
+  Array<float> values(ramp(64), "values"), output(64, "output");
+  const Counters c = count([&] { launch_constant_loads(values, output, true); });
+  CHECK(c.constant_load_requests == 2);
+  CHECK(c.global_load_requests == 0);
+  CHECK(output.values() == std::vector<float>(64, 0.0f));
+  count([&] { launch_constant_loads(values, output, false); });
+  CHECK(output.values() == ramp(64));
+}
+
+TEST_CASE("simt: lanes in two branches issue two requests") {
+  Array<float> input(ramp(128), "input"), output(32, "output");
+  const Counters c = count([&] { launch_two_branches(input, output); });
+  CHECK(c.global_load_requests == 2);
+  CHECK(c.global_load_sectors == 8);
+  CHECK(c.global_store_requests == 1);
+}
+
+TEST_CASE("simt: lanes that skip taps at the border stay in step") {
+  const int n = 256, radius = 5;
+  Array<float> input(ramp(n), "input"), filter(std::vector<float>(11, 1.0f), "filter"), output(n, "output");
+  const Counters c = count([&] { launch_border_loop(input, filter, output, n, radius); });
+  CHECK(c.global_load_requests == 8 * 11 * 2);
+  CHECK(c.global_load_bytes == (n * 11 - 30) * 4 * 2);
+  // 11 one-sector filter loads a warp; the samples: 4 sectors where the window is aligned (k = 0), else 5; at the two
+  // ends of the signal the lanes that fall outside drop out: a sector less, for 5 taps each.
+  CHECK(c.global_load_sectors == 8 * 11 + 8 * (4 + 10 * 5) - 2 * 5);
+}
+
+TEST_CASE("simt: a loop that lanes leave one by one") {
+  Array<float> input(ramp(32 * 32), "input"), output(32, "output");
+  const Counters c = count([&] { launch_triangular_loop(input, output); });
+  CHECK(c.global_load_requests == 32);
+  CHECK(c.global_load_bytes == 4 * 32 * 33 / 2);
+  CHECK(c.global_load_sectors == 8 * (4 + 3 + 2 + 1));
+  CHECK(c.global_store_requests == 1);
+}
+
+TEST_CASE("simt: exited lanes take no part") {
+  Array<float> input(ramp(32), "input"), output(32, "output");
+  const Counters c = count([&] { launch_early_exit(input, output, 20); });
+  CHECK(c.global_load_requests == 1);
+  CHECK(c.global_load_bytes == 80);
+  CHECK(c.global_load_sectors == 3);
+  CHECK(c.global_store_sectors == 3);
+}
+
+TEST_CASE("simt: break and continue") {
+  Array<float> input(ramp(32 * 8), "input"), output(32, "output");
+  const Counters left = count([&] { launch_break_out(input, output); });
+  CHECK(left.global_load_requests == 4);
+  CHECK(left.global_load_bytes == 4 * 8 * (1 + 2 + 3 + 4));
+  CHECK(left.global_store_requests == 1);
+  const Counters skipped = count([&] { launch_continue(input, output); });
+  CHECK(skipped.global_load_requests == 8);
+  CHECK(skipped.global_load_bytes == 8 * 16 * 4);
+}
+
+TEST_CASE("simt: an inner loop reconverges before the next outer iteration") {
+  Array<float> input(ramp(32 * 4), "input"), output(32, "output");
+  const Counters c = count([&] { launch_nested_loops(input, output); });
+  CHECK(c.global_load_requests == 3 * 4);
+}
+
+TEST_CASE("simt: traces longer than their buffer") {
+  Array<float> input(ramp(32), "input"), output(32, "output");
+  const Counters c = count([&] { launch_long_divergent_loop(input, output, 6000); });
+  CHECK(c.global_load_requests == 6000);
+  CHECK(c.global_load_bytes == 6000 / 3 * 32 * 4);
+}
+
+TEST_CASE("simt: calls that are not inlined") {
+  Array<float> input(ramp(64), "input"), output(32, "output");
+  const Counters c = count([&] { launch_calls_in_branches(input, output); });
+  CHECK(c.global_load_requests == 4);
+  CHECK(c.global_load_bytes == 2 * 32 * 4 + 2 * 8 * 4);
+}
+
+TEST_CASE("simt: atomics") {
+  std::vector<int> keys(1000);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int>(i * i % 7);
+  std::vector<int> expected(7, 0);
+  for (int key : keys) ++expected[static_cast<std::size_t>(key)];
+  Array<int> input(keys, "input"), bins(std::vector<int>(7, 0), "bins");
+  const Counters c = count([&] { launch_histogram(input, bins, 1000); });
+  CHECK(bins.values() == expected);
+  CHECK(c.atomic_requests == 32);
+  CHECK(c.global_store_requests == 0);
+}
+
+TEST_CASE("simt: barriers are counted once a block") {
+  Array<float> output(300, "output");
+  CHECK(count([&] { launch_barriers(output, 5, 3, 100); }).barriers == 15);
+  CHECK(output.values() == std::vector<float>(300, 1.0f));
+}
+
+TEST_CASE("simt: built-in indices in three dimensions") {
+  Array<int> output(24 * 60, "output");
+  count([&] { launch_indices(output); });
+  const auto values = output.values();
+  bool right = true;
+  for (int block = 0; block < 24; ++block)
+    for (int thread = 0; thread < 60; ++thread)
+      right &= values[static_cast<std::size_t>(block * 60 + thread)] == block * 1000 + thread;
+  CHECK(right);
+}
+
+TEST_CASE("simt: the same numbers in every run") {
+  Array<float> input(ramp(1024), "input"), filter(std::vector<float>(63, 1.0f), "filter"), output(1024, "output");
+  const auto run = [&] { return count([&] { launch_border_loop(input, filter, output, 1000, 31); }); };
+  const Counters first = run(), second = run();
+  for (const auto& field : convladder::kCounterFields) CHECK(first.*field.member == second.*field.member);
+}
+
+TEST_CASE("simt: counters by source line add up to the total") {
+  Array<float> input(ramp(256), "input"), filter(std::vector<float>(11, 1.0f), "filter"), output(256, "output");
+  const Counters total = count([&] { launch_border_loop(input, filter, output, 256, 5); });
+  std::int64_t requests = 0;
+  std::vector<simt::Pc> pcs;
+  for (const auto& [pc, counters] : simt::measurement().by_pc) {
+    requests += counters.global_load_requests;
+    pcs.push_back(pc);
+  }
+  CHECK(requests == total.global_load_requests);
+  for (const auto& [pc, line] : simt::source_lines(pcs)) {
+    CHECK(line.file == "tests/simt/counters.cu");
+    CHECK(line.line > 0);
+  }
+}
+
+TEST_CASE("simt: at least 5 million accesses a second") {
+  const int n = 1 << 15;
+  Array<float> input(ramp(n), "input"), filter(std::vector<float>(63, 1.0f), "filter"), output(n, "output");
+  const auto start = std::chrono::steady_clock::now();
+  count([&] { launch_border_loop(input, filter, output, n, 31); });
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double rate = static_cast<double>(simt::measurement().thread_accesses) / seconds.count();
+  MESSAGE("simulated accesses a second: " << rate);
+  CHECK(rate > 5e6);
+}
+
+// ---- Warps ----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("simt: a sum by shuffles, in whole and partial warps") {
+  for (int threads : {32, 48, 64, 7}) {
+    CAPTURE(threads);
+    Array<float> input(ramp(64), "input"), output(2, "output");
+    count([&] { launch_warp_sum(input, output, threads); });
+    const auto values = output.values();
+    const int first = std::min(threads, 32), second = threads - first;
+    CHECK(values[0] == static_cast<float>(first * (first - 1) / 2));
+    if (second > 0) CHECK(values[1] == static_cast<float>(32 * second + second * (second - 1) / 2));
+  }
+}
+
+TEST_CASE("simt: shuffles take their lane from where CUDA says") {
+  Array<int> output(6 * 32, "output");
+  count([&] { launch_shuffles(output); });
+  const auto values = output.values();
+  for (int lane = 0; lane < 32; ++lane) {
+    CAPTURE(lane);
+    const auto at = [&](int row) { return values[static_cast<std::size_t>(32 * row + lane)]; };
+    CHECK(at(0) == 5);
+    CHECK(at(1) == lane / 8 * 8 + (lane + 1) % 8);
+    CHECK(at(2) == (lane >= 3 ? lane - 3 : lane));
+    CHECK(at(3) == (lane % 16 + 3 < 16 ? lane + 3 : lane));
+    CHECK(at(4) == (lane ^ 7));
+    CHECK(at(5) == (lane < 16 ? lane : lane - 16));  // a later segment is out of reach, an earlier one is not
+  }
+}
+
+TEST_CASE("simt: votes") {
+  Array<unsigned> output(5, "output");
+  count([&] { launch_votes(output); });
+  CHECK(output.values() == std::vector<unsigned>{0xaaaaaaaau, 1, 0, 1, 0});
+}
+
+TEST_CASE("simt: collectives of disjoint masks in different branches") {
+  Array<int> output(32, "output");
+  count([&] { launch_half_masks(output); });
+  const auto values = output.values();
+  for (std::size_t lane = 0; lane < 32; ++lane) CHECK(values[lane] == (lane < 16 ? 3 : 20));
+}
+
+TEST_CASE("simt: __syncwarp orders shared memory within a warp") {
+  Array<float> input(ramp(32), "input"), output(32, "output");
+  count([&] { launch_warp_scan_shared(input, output); });
+  for (int lane = 0; lane < 32; ++lane)
+    CHECK(output.values()[static_cast<std::size_t>(lane)] == static_cast<float>(lane * (lane + 1) / 2));
+}
+
+// ---- Faults ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("simt: out of bounds in global memory") {
+  Array<float> input(ramp(100), "input"), output(100, "output");
+  const auto past = expect_fault("read_past_end", simt::FaultKind::out_of_bounds,
+                                 [&] { launch_read_past_end(input, output, 100, false); });
+  CHECK(past.thread.block[0] == 1);
+  CHECK(past.thread.thread[0] == 35);
+  CHECK(past.detail == "reads 0 bytes past the end of 'input' (400 bytes)");
+  expect_silence([&] { launch_read_past_end(input, output, 100, true); });
+
+  const auto before = expect_fault("read_before_begin", simt::FaultKind::out_of_bounds,
+                                   [&] { launch_read_before_begin(input, output, false); });
+  CHECK(before.detail == "reads 8 bytes before 'input' (400 bytes)");
+  expect_silence([&] { launch_read_before_begin(input, output, true); });
+
+  const auto write = expect_fault("write_past_end", simt::FaultKind::out_of_bounds,
+                                  [&] { launch_write_past_end(output, 100, false); });
+  CHECK(write.thread.thread[0] == 36);
+  expect_silence([&] { launch_write_past_end(output, 100, true); });
+}
+
+TEST_CASE("simt: host memory and released memory are not device memory") {
+  Array<float> output(100, "output");
+  std::vector<float> host(100);
+  expect_fault("read_before_begin", simt::FaultKind::out_of_bounds,
+               [&] { launch_read_before_begin(host.data(), output, true); });
+  const float* released = nullptr;
+  {
+    Array<float> input(ramp(100), "input");
+    released = input;
+  }
+  const auto fault = expect_fault("read_before_begin", simt::FaultKind::out_of_bounds,
+                                  [&] { launch_read_before_begin(released, output, true); });
+  CHECK(fault.detail == "reads in 'input' (400 bytes), which was released");
+}
+
+TEST_CASE("simt: out of bounds in shared and constant memory") {
+  Array<float> output(64, "output"), values(ramp(4), "values");
+  const auto fixed_size = expect_fault("static_shared_past_end", simt::FaultKind::out_of_bounds,
+                                       [&] { launch_static_shared_past_end(output, false); });
+  CHECK(fixed_size.detail == "0 bytes past the end of shared 'first' (256 bytes)");
+  expect_silence([&] { launch_static_shared_past_end(output, true); });
+
+  const auto dynamic = expect_fault("dynamic_shared_past_end", simt::FaultKind::out_of_bounds,
+                                    [&] { launch_dynamic_shared_past_end(output, false); });
+  CHECK(dynamic.thread.thread[0] == 63);
+  CHECK(dynamic.detail == "0 bytes past the end of the dynamic shared memory (252 bytes)");
+  expect_silence([&] { launch_dynamic_shared_past_end(output, true); });
+
+  expect_fault("constant_past_end", simt::FaultKind::out_of_bounds,
+               [&] { launch_constant_past_end(values, output, false); });
+  expect_silence([&] { launch_constant_past_end(values, output, true); });
+}
+
+TEST_CASE("simt: misaligned vector access") {
+  Array<float> input(ramp(132), "input"), output(32, "output");
+  expect_fault("misaligned_vector", simt::FaultKind::misaligned, [&] { launch_misaligned_vector(input, output, false); });
+  expect_silence([&] { launch_misaligned_vector(input, output, true); });
+}
+
+TEST_CASE("simt: reads of what nothing has written") {
+  Array<float> output(128, "output"), untouched(64, "untouched");
+  const auto fault = expect_fault("uninitialized_shared", simt::FaultKind::uninitialized,
+                                  [&] { launch_uninitialized_shared(output, false); });
+  CHECK(fault.thread.thread[0] == 63);
+  CHECK(fault.count == 2);  // in both blocks: what the first has written is not the second's
+  expect_silence([&] { launch_uninitialized_shared(output, true); });
+  expect_fault("read_before_begin", simt::FaultKind::uninitialized,
+               [&] { launch_read_before_begin(untouched, output, true); });
+}
+
+TEST_CASE("simt: a poisoned output counts as unwritten") {
+  Array<float> input(ramp(64), "input"), output(64, "output");
+  simt::poison(input, 64 * sizeof(float), 0x7fc0dead);
+  expect_fault("read_before_begin", simt::FaultKind::uninitialized,
+               [&] { launch_read_before_begin(input, output, true); });
+}
+
+TEST_CASE("simt: races in a block") {
+  Array<float> input(ramp(128), "input"), output(64, "output");
+  const auto race = expect_fault("missing_sync", simt::FaultKind::race, [&] { launch_missing_sync(input, output, false); });
+  CHECK(race.other_pc != 0);
+  CHECK(simt::source_lines({race.pc}).at(race.pc).line == marked_line("missing_sync") - 2);  // the write, later here
+  CHECK(race.thread.thread[0] != race.other_thread.thread[0]);
+  expect_silence([&] { launch_missing_sync(input, output, true); });
+  expect_fault("sync_too_late", simt::FaultKind::race, [&] { launch_sync_too_late(input, output, false); });
+  expect_silence([&] { launch_sync_too_late(input, output, true); });
+}
+
+TEST_CASE("simt: races in a warp: lockstep and shuffles order nothing") {
+  Array<float> input(ramp(64), "input"), output(64, "output");
+  expect_fault("warp_synchronous", simt::FaultKind::race, [&] { launch_warp_synchronous(input, output, false); });
+  expect_silence([&] { launch_warp_synchronous(input, output, true); });
+  CHECK(output.values()[0] == 31 * 32 / 2);
+  expect_fault("shuffle_orders_nothing", simt::FaultKind::race,
+               [&] { launch_shuffle_orders_nothing(input, output, false); });
+  expect_silence([&] { launch_shuffle_orders_nothing(input, output, true); });
+}
+
+TEST_CASE("simt: races across blocks") {
+  Array<float> output(96, "output");
+  const auto race = expect_fault("blocks_share_output", simt::FaultKind::race,
+                                 [&] { launch_blocks_share_output(output, false); });
+  CHECK(race.thread.block[0] == 1);
+  CHECK(race.other_thread.block[0] == 0);
+  expect_silence([&] { launch_blocks_share_output(output, true); });
+  expect_fault("blocks_read_each_other", simt::FaultKind::race, [&] { launch_blocks_read_each_other(output, false); });
+  expect_silence([&] { launch_blocks_read_each_other(output, true); });
+}
+
+TEST_CASE("simt: a fence and an atomic order memory across blocks, an atomic alone does not") {
+  Array<float> input(ramp(4), "input"), partial(4, "partial");
+  for (bool fixed : {false, true}) {
+    Array<unsigned> ticket(std::vector<unsigned>{0}, "ticket");
+    Array<float> output(std::vector<float>{0}, "output");
+    const auto run = [&] { launch_last_block(input, partial, ticket, output, fixed); };
+    if (fixed)
+      expect_silence(run);
+    else
+      expect_fault("last_block", simt::FaultKind::race, run);
+    CHECK(output.values()[0] == 6);
+  }
+}
+
+TEST_CASE("simt: barriers that not all threads reach, or not the same one") {
+  Array<float> output(64, "output");
+  const auto missing = expect_fault("exit_before_barrier", simt::FaultKind::missing_barrier,
+                                    [&] { launch_exit_before_barrier(output, 40, false); });
+  CHECK(missing.detail == "24 of 64 threads ended without it");
+  expect_silence([&] { launch_exit_before_barrier(output, 40, true); });
+  const auto divergent = expect_fault("barrier_in_branches", simt::FaultKind::divergent_barrier,
+                                      [&] { launch_barrier_in_branches(output, false); });
+  CHECK(divergent.other_thread.thread[0] == 32);
+  expect_silence([&] { launch_barrier_in_branches(output, true); });
+}
+
+TEST_CASE("simt: a collective that a named lane does not reach") {
+  Array<float> output(32, "output");
+  expect_fault("shuffle_in_branch", simt::FaultKind::divergent_collective,
+               [&] { launch_shuffle_in_branch(output, false); });
+  expect_silence([&] { launch_shuffle_in_branch(output, true); });
+}
+
+TEST_CASE("simt: a fault deep in calls leaves the program whole") {
+  Array<float> input(ramp(64), "input"), output(64, "output");
+  expect_fault("deep_fault", simt::FaultKind::out_of_bounds, [&] { launch_deep_fault(input, output, 64, false); });
+  expect_silence([&] { launch_deep_fault(input, output, 64, true); });
+}
+
+TEST_CASE("simt: machine traps become faults") {
+  Array<int> output(32, "output");
+  const auto overflow = faults([&] { launch_recursion(output, 100000); });
+  REQUIRE(overflow.size() == 1);
+  CHECK(overflow[0].kind == simt::FaultKind::stack_overflow);
+  CHECK(simt::kernel_name(overflow[0].kernel) == "recursion");
+  expect_silence([&] { launch_recursion(output, 10); });
+
+  const auto division = faults([&] { launch_division(output, 0); });
+  REQUIRE(division.size() == 1);
+  CHECK(division[0].kind == simt::FaultKind::crash);
+  expect_silence([&] { launch_division(output, 7); });
+  CHECK(output.values()[0] == 14);
+}
+
+TEST_CASE("simt: an endless loop ends") {
+  Array<float> output(std::vector<float>{0, 0}, "output");
+  const auto found = faults([&] { launch_endless(output); });
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].kind == simt::FaultKind::endless_loop);
+}
+
+TEST_CASE("simt: limits of a launch") {
+  Array<float> output(2048, "output");
+  const auto shared = faults([&] { launch_too_much_static_shared(output); });
+  REQUIRE(shared.size() == 1);
+  CHECK(shared[0].kind == simt::FaultKind::shared_limit);
+  const auto threads = faults([&] { launch_too_many_threads(output); });
+  REQUIRE(threads.size() == 1);
+  CHECK(threads[0].kind == simt::FaultKind::invalid_launch);
+}
+
+TEST_CASE("simt: nothing runs after a failed launch, until the next measurement") {
+  Array<float> input(ramp(100), "input"), output(100, "output"), untouched(64, "untouched");
+  const auto found = faults([&] {
+    launch_read_past_end(input, output, 100, false);
+    launch_uninitialized_shared(untouched, false);
+  });
+  CHECK(found.size() == 1);
+}
