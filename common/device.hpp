@@ -28,6 +28,7 @@ struct DeviceInfo {
   std::int64_t shared_bytes_per_block = 0;  ///< opt-in maximum
   std::int64_t l2_bytes = 0;
   std::string driver;           ///< "13.0", empty for the simulator
+  std::string toolkit;          ///< "13.0": the CUDA Toolkit that built the program; empty for the simulator
   double sm_clock_mhz = 0, memory_clock_mhz = 0;
 };
 

@@ -48,7 +48,7 @@ class Generator {
 };
 
 /// Below this many elements, waking the other threads costs more than they save.
-constexpr std::int64_t kParallelSize = 1 << 14;
+[[maybe_unused]] constexpr std::int64_t kParallelSize = 1 << 14;
 
 template <class Make>
 std::vector<float> fill(std::int64_t size, const Make& make) {

@@ -7,7 +7,7 @@
 /// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
 /// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
-/// | `UNROLL` before a loop | `#pragma unroll` |
+/// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 #pragma once
 #include "common/stage.hpp"
 
@@ -18,7 +18,9 @@
 #include <cstddef>
 #include <utility>
 
-#define UNROLL _Pragma("unroll")
+#define CONVLADDER_PRAGMA(text) _Pragma(#text)
+#define UNROLL CONVLADDER_PRAGMA(unroll)
+#define UNROLL_BY(n) CONVLADDER_PRAGMA(unroll n)
 
 namespace convladder {
 

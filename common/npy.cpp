@@ -123,7 +123,7 @@ class HeaderParser {
     if (quote == '\'') expect('\'');
     const std::size_t end = text_.find(quote, at_);
     if (end == std::string_view::npos) malformed();
-    const std::string value(text_.substr(at_, end - at_));
+    std::string value(text_.substr(at_, end - at_));
     for (const char c : value) {
       if (c < 0x20 || c > 0x7e || c == '\\') malformed();
     }

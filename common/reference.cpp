@@ -10,7 +10,7 @@ namespace {
 /// Output columns of one task: their sums and magnitudes (16 KB) stay in the first-level cache over all taps.
 constexpr std::int64_t kBlockColumns = 1024;
 /// Below this much work, waking the other threads costs more than they save.
-constexpr std::int64_t kParallelFlops = 1 << 17;
+[[maybe_unused]] constexpr std::int64_t kParallelFlops = 1 << 17;
 
 /// The input index that padded position `i` reads along one dimension, or -1 where it reads zero. Written apart from
 /// border.hpp, so that the reference does not share the kernels' errors.

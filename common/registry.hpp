@@ -10,13 +10,13 @@ namespace convladder {
 
 struct StageInfo {
   int number;
-  std::string_view name;    ///< "tiled-1d"; the folder is "03-tiled-1d"
+  std::string_view name;  ///< "tiled-1d"; the folder is "03-tiled-1d"
   std::string_view folder;
   std::string_view title, track, idea;
-  int previous;             ///< the stage its speedup is measured against, 0 for the first of a track
-  std::string_view dtype;   ///< "fp32", "fp16", "int8"
-  std::string_view layout;  ///< "NCHW", "NHWC"
-  std::string_view source;  ///< which seed document and section the idea follows
+  int previous;                          ///< the stage its speedup is measured against, 0 for the first of a track
+  std::string_view dtype;                ///< "fp32", "fp16", "int8"
+  std::string_view layout;               ///< "NCHW", "NHWC"
+  std::string_view source;               ///< which seed document and section the idea follows
   std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it; JSON key "requires"
   Stage* (*make)();
 };
@@ -26,5 +26,8 @@ std::span<const StageInfo> stages();
 
 /// A stage by number ("1", "01"), name or folder. @throws UsageError, with the nearest names, if there is none
 const StageInfo& find_stage(std::string_view designation);
+
+/// The oldest compute capability that runs the stage, 10 * major + minor: 70 for "sm_70", 90 for "sm_90a".
+int required_capability(const StageInfo& stage);
 
 }  // namespace convladder

@@ -1,6 +1,7 @@
 /// @file
 /// Runs one stage on one problem: checked, then counted (simulator) or timed (GPU), then checked again.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,13 +12,12 @@
 #include "common/inputs.hpp"
 #include "common/reference.hpp"
 #include "common/registry.hpp"
-#include "common/timing.hpp"
 
 namespace convladder {
 
 /// A problem with its tensors and their exact result, shared by every stage that runs it.
 struct Workload {
-  std::string name;  ///< "2^24 r=5"; empty for a user's own
+  std::string name;  ///< "w=2^24 r=5"; empty for a user's own
   ConvProblem problem;
   InputKind inputs = InputKind::normal;
   HostTensors tensors;
@@ -31,7 +31,20 @@ enum class Status { ok, wrong, fault, refused, error };
 const char* to_string(Status status);
 
 struct TimeSummary {
-  double median = 0, min = 0, spread = 0;
+  double median = 0, min = 0, spread = 0;  ///< microseconds a launch, and the interquartile range over the median
+};
+
+/// What a problem needs at least, and how near the device's measured ceilings a stage came to it.
+struct Roofline {
+  std::int64_t bytes = 0;  ///< each tensor once
+  std::int64_t flops = 0;  ///< of the direct form
+  std::optional<double> floor_us, share;
+  std::string bound;  ///< "DRAM", "L2" or "fp32": what the floor comes from; empty without one
+};
+
+/// Absent where the comparison is not possible.
+struct Speedups {
+  std::optional<double> previous, first, cudnn_winograd, cudnn_best;
 };
 
 /// Everything one run found out; report.hpp writes it. Absent values are null in JSON.
@@ -39,33 +52,53 @@ struct RunResult {
   const StageInfo* stage = nullptr;
   std::string workload_name;
   ConvProblem problem;
+  std::string backend;  ///< "gpu" or "sim"
   std::string device;
   Status status = Status::error;
-  std::string reason;      ///< "" if ok: the rule, the first wrong output, the first fault, or what failed
-  bool verified = false;   ///< right before and (where timed) after the measurement
+  std::string reason;     ///< "" if ok: the rule, the first wrong output, the first fault, or what failed
+  bool verified = false;  ///< right before and (where timed) after the measurement
   std::optional<CheckResult> check;
-  std::optional<TimeSummary> time_us, time_cold_us;
-  double prepare_us = 0;
-  std::int64_t workspace_bytes = 0;
-  std::optional<Counters> counters;
+  std::optional<TimeSummary> time_us;       ///< hot: the same buffers in every launch. The headline.
+  std::optional<TimeSummary> time_cold_us;  ///< buffers rotated past L2
+  std::string cold_unavailable;             ///< why there is no cold time, where there is a hot one
+  std::optional<double> prepare_us;         ///< GPU only
+  std::optional<std::int64_t> workspace_bytes;
+  std::optional<Counters> counters;  ///< simulator only
   std::optional<Prediction> prediction;
   std::vector<LineCounters> lines;
   std::vector<Fault> faults;
   std::vector<KernelInfo> kernels;
   std::optional<CudnnBaseline> cudnn;
-  std::optional<double> speedup_previous, speedup_first, speedup_cudnn_winograd, speedup_cudnn_best;
-  std::optional<double> roofline_bytes, roofline_flops, roofline_floor_us, roofline_share;
-  std::string roofline_bound;  ///< "DRAM", "L2", "fp32", or empty
-  std::vector<float> output;   ///< (n, k, p, q), if wanted
+  Speedups speedup;
+  std::optional<Roofline> roofline;
+  std::vector<float> output;  ///< (n, k, p, q), if wanted
 };
+
+/// The prediction's claims that the counters do not meet.
+std::vector<const CounterField*> broken_claims(const Counters& counters, const Prediction& prediction);
+
+/// Takes samples of a launch's time in microseconds, as many as it wants: each call of `sample` replays a CUDA graph.
+using Sampling = std::function<std::vector<double>(const std::function<double()>& sample)>;
+
+/// The samples that a run takes unless something else (Google Benchmark) drives it.
+inline constexpr int kSamples = 15;
+std::vector<double> take_samples(const std::function<double()>& sample);
 
 struct RunOptions {
-  bool lines = false;        ///< counters per source line (simulator)
-  bool time = true;          ///< on a GPU: time it; false: check only
+  bool lines = false;  ///< counters per source line (simulator)
+  bool time = true;    ///< on a GPU: time it; false: check only
   bool keep_output = false;
+  Sampling sampling = take_samples;
 };
 
-/// Never throws for what the stage does: a refusal, a fault, a wrong result or a failed launch is the result's status.
+/// A refusal, a fault, a wrong result or a failed launch is the result's status, never an exception.
+/// @throws MachineError if the device's memory does not hold the tensors
 RunResult run_stage(const StageInfo& stage, const Workload& workload, const RunOptions& options);
+
+/// The result of a run that a rule forbids before it begins.
+RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::string rule);
+
+/// What a stage refuses on this device, whatever the problem: "" or the rule ("needs a GPU of sm_90 or later; ...").
+std::string device_refusal(const StageInfo& stage);
 
 }  // namespace convladder

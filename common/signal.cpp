@@ -49,12 +49,13 @@ Verdict check_constant_filter(const ConvProblem& p) {
   return check_signal(p);
 }
 
-Verdict check_tile(const ConvProblem& p, const DeviceLimits& limits, int outputs_per_block) {
-  const long long bytes = 4 * (outputs_per_block + std::min<std::int64_t>(p.s, kMaxConstantTaps) - 1);
-  if (bytes > limits.shared_bytes_per_block)
-    return Verdict::refuse("the tile needs %lld bytes of shared memory, a block has %lld; got s=%lld", bytes,
-                           static_cast<long long>(limits.shared_bytes_per_block), static_cast<long long>(p.s));
-  return check_constant_filter(p);
+Verdict check_tile(const ConvProblem& p, const DeviceLimits& limits, std::int64_t tile_bytes) {
+  const Verdict verdict = check_constant_filter(p);
+  if (verdict.accepted() && tile_bytes > limits.shared_bytes_per_block)
+    return Verdict::refuse("the tile needs %lld bytes of shared memory, a block has %lld; got s=%lld",
+                           static_cast<long long>(tile_bytes), static_cast<long long>(limits.shared_bytes_per_block),
+                           static_cast<long long>(p.s));
+  return verdict;
 }
 
 Signal signal_of(const ConvProblem& p) {
@@ -74,11 +75,11 @@ std::int64_t reads_by_output(const Signal& signal) {
   return reads * signal.batch;
 }
 
-std::int64_t reads_by_tile(const Signal& signal, int outputs_per_block) {
+std::int64_t reads_by_tile(const Signal& signal, int outputs) {
   std::int64_t reads = 0;
-  for (std::int64_t start = 0; start < signal.out_length; start += outputs_per_block) {
-    const std::int64_t outputs = std::min<std::int64_t>(outputs_per_block, signal.out_length - start);
-    reads += reading(signal, start - signal.pad, outputs + signal.taps - 1);
+  for (std::int64_t start = 0; start < signal.out_length; start += outputs) {
+    const std::int64_t here = std::min<std::int64_t>(outputs, signal.out_length - start);
+    reads += reading(signal, start - signal.pad, here + signal.taps - 1);
   }
   return reads * signal.batch;
 }

@@ -23,8 +23,8 @@ inline constexpr int kMaxConstantTaps = 16384;
 Verdict check_signal(const ConvProblem& problem);
 /// The same, where the filter must also fit constant memory.
 Verdict check_constant_filter(const ConvProblem& problem);
-/// The same, where a tile of `outputs_per_block` + taps - 1 floats must also fit a block's shared memory.
-Verdict check_tile(const ConvProblem& problem, const DeviceLimits& limits, int outputs_per_block);
+/// The same, where the block's tile of `tile_bytes` must also fit its shared memory.
+Verdict check_tile(const ConvProblem& problem, const DeviceLimits& limits, std::int64_t tile_bytes);
 Signal signal_of(const ConvProblem& problem);
 
 /// Blocks in x cover one output signal, `outputs_per_block` samples each; y and z cover the batch:
@@ -33,8 +33,8 @@ dim3 signal_grid(const Signal& signal, int outputs_per_block);
 
 /// How many (output, tap) pairs read inside the input; outside, zero padding reads nothing.
 std::int64_t reads_by_output(const Signal& signal);
-/// How many elements blocks read that each load a tile of `outputs_per_block` + taps - 1 elements once.
-std::int64_t reads_by_tile(const Signal& signal, int outputs_per_block);
+/// How many elements are read if every `outputs` outputs load their outputs + taps - 1 elements once.
+std::int64_t reads_by_tile(const Signal& signal, int outputs);
 /// Warp-wide requests that one access by every output makes: blocks end within a warp where the signal does.
 std::int64_t warps_over_outputs(const Signal& signal);
 

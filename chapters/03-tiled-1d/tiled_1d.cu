@@ -49,14 +49,16 @@ __global__ void tiled_1d(const float* input,  // [batch][length]
   output[static_cast<std::int64_t>(signal) * s.out_length + start + i] = sum;
 }
 
+std::int64_t tile_bytes(std::int64_t taps) { return (kBlock + taps - 1) * static_cast<std::int64_t>(sizeof(float)); }
+
 void launch_tiled_1d(const Tensors& tensors, const Signal& s, Stream stream) {
-  const std::size_t tile_bytes = static_cast<std::size_t>(kBlock + s.taps - 1) * sizeof(float);
-  launch(tiled_1d, signal_grid(s, kBlock), kBlock, tile_bytes, stream)(tensors.input, tensors.output, s);
+  const auto bytes = static_cast<std::size_t>(tile_bytes(s.taps));
+  launch(tiled_1d, signal_grid(s, kBlock), kBlock, bytes, stream)(tensors.input, tensors.output, s);
 }
 
 class Tiled1d final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    return check_tile(problem, limits, kBlock);
+    return check_tile(problem, limits, tile_bytes(problem.s));
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

@@ -1,15 +1,20 @@
 // 04 halo-1d: left halo, body and right halo, loaded apart.
 //
 // Since 03: the same elements, in another order. In 03 every warp's load began `pad` words before a sector boundary and
-// touched 5 sectors for 32 floats. Here the body is loaded from where the block's outputs start, a multiple of 256: 4
-// sectors a warp, the least there is. Only the few halo elements are left to begin anywhere.
+// touched 5 sectors for 32 floats, and how often the loading loop ran was known only at run time. The body of a tile is
+// as long as its outputs and begins where they begin, a multiple of 256: 4 sectors a warp, and a fixed number of loads,
+// which a thread can therefore all have on their way before it stores the first.
 //
-//   1. Left halo: `pad` elements before the first output.
-//   2. Body: one element a thread, aligned.
-//   3. Right halo: `taps - 1 - pad` elements after the last.
-//   4. A barrier, then the sum as in 03. A halo longer than the block takes several rounds.
+//   input     ... |<- left: pad ->|<-------------- body: 256 ------------->|<- right: taps-1-pad ->| ...
+//   tile          [0 ................................................................... 256+taps-2]
 //
-//   input     ... |<- left ->|<-------------- body 256 ------------->|<- right ->| ...
+//   1. Body: each thread asks for 4 elements of each of the block's 2 tiles; none is waited for.
+//   2. Left and right halo, in as many rounds as they need.
+//   3. The body arrives in shared memory; a barrier.
+//   4. Each thread sums 4 neighbouring outputs of each tile, moving over its window 16 bytes at a time.
+//
+// A block of few threads with several outputs each keeps more bytes in flight than one of many threads with one: the
+// README shows what each choice brings.
 
 #include "common/border.hpp"
 #include "common/signal.hpp"
@@ -17,54 +22,143 @@
 namespace convladder {
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kTile = 256;                 // outputs of a tile
+constexpr int kTiles = 2;                  // tiles of a block
+constexpr int kThreads = 64;               // of a block
+constexpr int kEach = kTile / kThreads;    // outputs of a thread in a tile: a float4
 
 __constant__ float c_filter[kMaxConstantTaps];
 
-__global__ void halo_1d(const float* input,  // [batch][length]
-                        float* output,       // [batch][out_length]
-                        Signal s) {
-  float* tile = dynamic_shared<float>();  // [pad][kBlock][taps - 1 - pad]
+// Floats from one tile to the next: what its outputs need, to the end of the last thread's last 16-byte read.
+__host__ __device__ __forceinline__ int tile_pitch(int taps, int pad) {
+  return (kTile + max(taps - 1, pad) + 4) / 4 * 4;
+}
+
+// Element t of the tile whose first output is `start`; zero where no output needs it.
+__device__ __forceinline__ float tile_element(const float* x, int start, int t, const Signal& s) {
+  const int position = start - s.pad + t;
+  if (start >= s.out_length || t >= kTile + s.taps - 1 || position >= s.length + s.pad) return 0.0f;
+  const int j = border_index(position, s.length, s.padding);
+  return j < 0 ? 0.0f : x[j];
+}
+
+// kInside: the block's tiles lie wholly inside the signal, so that no index needs a look.
+template <bool kInside>
+__device__ __forceinline__ void load_tiles(float* tiles,    // [kTiles][pitch]
+                                           const float* x,  // [length]
+                                           int first,       // first output of the block
+                                           int pitch, const Signal& s) {
+  const int i = threadIdx.x;
+  // 1.
+  float body[kTiles][kEach];
+  UNROLL
+  for (int m = 0; m < kTiles; ++m) {
+    UNROLL
+    for (int e = 0; e < kEach; ++e) {
+      const int offset = e * kThreads + i;
+      if (kInside)
+        body[m][e] = x[first + m * kTile + offset];
+      else
+        body[m][e] = tile_element(x, first + m * kTile, s.pad + offset, s);
+    }
+  }
+  // 2.
+  UNROLL
+  for (int m = 0; m < kTiles; ++m) {
+    float* tile = tiles + m * pitch;
+    UNROLL_BY(1)
+    for (int t = i; t < s.pad; t += kThreads) tile[t] = tile_element(x, first + m * kTile, t, s);
+    UNROLL_BY(1)
+    for (int t = s.pad + kTile + i; t < pitch; t += kThreads) tile[t] = tile_element(x, first + m * kTile, t, s);
+  }
+  // 3.
+  UNROLL
+  for (int m = 0; m < kTiles; ++m) {
+    UNROLL
+    for (int e = 0; e < kEach; ++e) tiles[m * pitch + s.pad + e * kThreads + i] = body[m][e];
+  }
+}
+
+// Adds tap `c` at an offset of the window (a, b) to four outputs.
+__device__ __forceinline__ void add_tap(float4& sum, float c, float a0, float a1, float a2, float a3) {
+  sum.x += a0 * c;
+  sum.y += a1 * c;
+  sum.z += a2 * c;
+  sum.w += a3 * c;
+}
+
+// 4. window[0] holds the first sample of each of the four outputs; the last tap of the last needs taps - 1 more.
+__device__ __forceinline__ float4 four_outputs(const float4* window, int taps) {
+  float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  float4 a = window[0];
+  int t = 0;
+  UNROLL_BY(2)
+  for (; t + 4 <= taps; t += 4) {
+    const float4 b = window[t / 4 + 1];
+    add_tap(sum, c_filter[t], a.x, a.y, a.z, a.w);
+    add_tap(sum, c_filter[t + 1], a.y, a.z, a.w, b.x);
+    add_tap(sum, c_filter[t + 2], a.z, a.w, b.x, b.y);
+    add_tap(sum, c_filter[t + 3], a.w, b.x, b.y, b.z);
+    a = b;
+  }
+  add_tap(sum, c_filter[t], a.x, a.y, a.z, a.w);  // an odd filter leaves one tap, or three
+  if (taps % 4 == 3) {
+    const float4 b = window[t / 4 + 1];
+    add_tap(sum, c_filter[t + 1], a.y, a.z, a.w, b.x);
+    add_tap(sum, c_filter[t + 2], a.z, a.w, b.x, b.y);
+  }
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) halo_1d(const float* input,  // [batch][length]
+                                                    float* output,       // [batch][out_length]
+                                                    Signal s) {
+  float* tiles = dynamic_shared<float>();  // [kTiles][pitch]
   const int signal = blockIdx.y + gridDim.y * blockIdx.z;
   if (signal >= s.batch) return;
   const float* x = input + static_cast<std::int64_t>(signal) * s.length;
-  const int start = blockIdx.x * kBlock;
-  const int outputs = min(kBlock, s.out_length - start);
-  const int tile_size = outputs + s.taps - 1;
-  const int i = threadIdx.x;
+  float* y = output + static_cast<std::int64_t>(signal) * s.out_length;
+  const int first = blockIdx.x * kTiles * kTile;
+  const int pitch = tile_pitch(s.taps, s.pad);
 
-  // 1.
-  for (int t = i; t < min(s.pad, tile_size); t += kBlock) {
-    const int j = border_index(start - s.pad + t, s.length, s.padding);
-    tile[t] = j < 0 ? 0.0f : x[j];
-  }
-  // 2.
-  if (s.pad + i < tile_size) {
-    const int j = border_index(start + i, s.length, s.padding);
-    tile[s.pad + i] = j < 0 ? 0.0f : x[j];
-  }
-  // 3.
-  for (int t = s.pad + kBlock + i; t < tile_size; t += kBlock) {
-    const int j = border_index(start - s.pad + t, s.length, s.padding);
-    tile[t] = j < 0 ? 0.0f : x[j];
-  }
-
-  // 4.
+  const bool inside = s.pad < s.taps && first >= s.pad && first - s.pad + kTiles * kTile + s.taps - 1 <= s.length;
+  if (inside)
+    load_tiles<true>(tiles, x, first, pitch, s);
+  else
+    load_tiles<false>(tiles, x, first, pitch, s);
   __syncthreads();
-  if (i >= outputs) return;
-  float sum = 0.0f;
-  for (int t = 0; t < s.taps; ++t) sum += tile[i + t] * c_filter[t];
-  output[static_cast<std::int64_t>(signal) * s.out_length + start + i] = sum;
+
+  UNROLL
+  for (int m = 0; m < kTiles; ++m) {
+    const int start = first + m * kTile;
+    if (start >= s.out_length) break;
+    const float4 sum = four_outputs(reinterpret_cast<const float4*>(tiles + m * pitch) + threadIdx.x, s.taps);
+    const int i = start + kEach * threadIdx.x;
+    if (start + kTile <= s.out_length && s.out_length % 4 == 0) {  // every row begins at a multiple of 16 bytes
+      *reinterpret_cast<float4*>(y + i) = sum;
+    } else {
+      if (i < s.out_length) y[i] = sum.x;
+      if (i + 1 < s.out_length) y[i + 1] = sum.y;
+      if (i + 2 < s.out_length) y[i + 2] = sum.z;
+      if (i + 3 < s.out_length) y[i + 3] = sum.w;
+    }
+  }
+}
+
+std::int64_t tile_bytes(std::int64_t taps, std::int64_t pad) {
+  return kTiles * static_cast<std::int64_t>(sizeof(float)) * tile_pitch(static_cast<int>(taps), static_cast<int>(pad));
 }
 
 void launch_halo_1d(const Tensors& tensors, const Signal& s, Stream stream) {
-  const std::size_t tile_bytes = static_cast<std::size_t>(kBlock + s.taps - 1) * sizeof(float);
-  launch(halo_1d, signal_grid(s, kBlock), kBlock, tile_bytes, stream)(tensors.input, tensors.output, s);
+  const auto bytes = static_cast<std::size_t>(tile_bytes(s.taps, s.pad));
+  launch(halo_1d, signal_grid(s, kTiles * kTile), kThreads, bytes, stream)(tensors.input, tensors.output, s);
 }
 
 class Halo1d final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    return check_tile(problem, limits, kBlock);
+    const Verdict verdict = check_constant_filter(problem);
+    if (!verdict.accepted()) return verdict;
+    return check_tile(problem, limits, tile_bytes(problem.s, problem.pad_w));
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -75,18 +169,18 @@ class Halo1d final : public Stage {
     launch_halo_1d(tensors, signal_of(problem), stream);
   }
 
-  // The same elements as in 03, in fewer sectors.
+  // The same elements as in 03, in fewer sectors. A tile's two warps read taps + 3 floats a thread, four at a time.
   Prediction predict(const ConvProblem& problem) const override {
     const Signal s = signal_of(problem);
-    const std::int64_t warps = warps_over_outputs(s);
+    const std::int64_t tiles = (s.out_length + kTile - 1) / kTile;
+    const std::int64_t warps = tiles * (kThreads / 32) * s.batch;
     Prediction p;
-    p.global_load_bytes = reads_by_tile(s, kBlock) * 4;
+    p.global_load_bytes = reads_by_tile(s, kTile) * 4;
     p.global_store_bytes = problem.output_size() * 4;
-    p.global_store_requests = warps;
-    p.shared_load_requests = warps * s.taps;
+    p.shared_load_requests = warps * (1 + (s.taps + 1) / 4);
     p.shared_load_conflicts = p.shared_store_conflicts = 0;
     p.constant_load_requests = warps * s.taps;
-    p.barriers = (s.out_length + kBlock - 1) / kBlock * static_cast<std::int64_t>(s.batch);
+    p.barriers = (tiles + kTiles - 1) / kTiles * static_cast<std::int64_t>(s.batch);
     p.flops = problem.flops();
     return p;
   }

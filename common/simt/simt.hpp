@@ -23,6 +23,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define UNROLL
+#define UNROLL_BY(n)
 
 // A block's threads run on one host thread, so a thread-local variable is what they share. Without constant
 // initialisation g++ would test a (shared) flag. Each variable is preceded by a guard, so that an index past its end

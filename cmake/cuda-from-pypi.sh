@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Usage: cuda-from-pypi.sh FOLDER
+# Puts a CUDA toolkit and cuDNN, taken from PyPI's nvidia-* wheels, into a Python environment in FOLDER:
+#
+#   FOLDER/cuda    bin/nvcc, include, lib64      (cmake/Cuda.cmake looks here)
+#   FOLDER/cudnn   include, lib
+set -euo pipefail
+
+fail() {
+  echo "cuda-from-pypi: $1" >&2
+  exit 2
+}
+
+[ $# = 1 ] || fail "usage: cuda-from-pypi.sh FOLDER"
+folder=$1
+
+command -v python3 >/dev/null || fail "python3 is missing: apt-get install python3 python3-venv"
+python3 -c 'import ensurepip, venv' 2>/dev/null || fail "python3 makes no environments: apt-get install python3-venv"
+
+# CUDA 13 runs on drivers from 580 on; 13.0 on all of them.
+if driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null); then
+  driver=${driver%%$'\n'*}
+  [ "${driver%%.*}" -ge 580 ] || fail "driver $driver is too old for CUDA 13: install 580 or newer"
+fi
+
+python3 -m venv "$folder"
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
+  'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
+  'nvidia-cuda-cccl==13.0.*' 'nvidia-cudnn-cu13==9.*' >&2 ||
+  fail "pip could not install the wheels: look at its message above"
+
+# A wheel has no lib64, where nvcc looks, and no unversioned names, which the linker looks for.
+packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia
+ln -sfn lib "$packages/cu13/lib64"
+ln -sfn libcudart.so.13 "$packages/cu13/lib/libcudart.so"
+ln -sfn "$packages/cudnn" "$folder/cudnn"
+ln -sfn "$packages/cu13" "$folder/cuda" # last: its being there says that all is
+"$folder/cuda/bin/nvcc" --version >/dev/null || fail "the nvcc in $folder does not run"

@@ -1,0 +1,324 @@
+#include "common/bench.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "common/bench_table.hpp"
+#include "common/output_file.hpp"
+#include "common/problem_io.hpp"
+#include "common/report.hpp"
+#include "common/spelling.hpp"
+#include "common/standing.hpp"
+#include "common/text_table.hpp"
+#include "common/user_problem.hpp"
+#include "common/workloads.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+/// The stages of one track that run on one workload.
+struct Rung {
+  NamedWorkload workload;
+  std::vector<const StageInfo*> stages;
+};
+
+bool contains(const std::vector<std::string>& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// ---- What to run ----------------------------------------------------------------------------------------------------
+
+std::vector<std::string> all_tracks() {
+  std::vector<std::string> tracks;
+  for (const StageInfo& stage : stages())
+    if (!contains(tracks, stage.track)) tracks.emplace_back(stage.track);
+  return tracks;
+}
+
+std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
+  for (const std::string& track : command.tracks) {
+    if (contains(all_tracks(), track)) continue;
+    throw UsageError(
+        fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
+  }
+  std::set<int> numbers;
+  for (const std::string& designation : command.stages) numbers.insert(find_stage(designation).number);
+  std::vector<const StageInfo*> chosen;
+  for (const StageInfo& stage : stages()) {
+    if (!numbers.empty() && !numbers.contains(stage.number)) continue;
+    if (!command.tracks.empty() && !contains(command.tracks, stage.track)) continue;
+    chosen.push_back(&stage);
+  }
+  if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
+  return chosen;
+}
+
+[[noreturn]] void throw_unknown_workload(const std::string& name, const std::vector<std::string>& tracks) {
+  std::vector<std::string> known;
+  for (const std::string& track : tracks)
+    for (const NamedWorkload& workload : workloads_of(track, backend())) known.push_back(in_quotes(workload.name));
+  throw UsageError(
+      fmt::format("unknown workload {}; the workloads are {}, or 'all'", in_quotes(name), fmt::join(known, ", ")));
+}
+
+std::vector<Rung> plan(const BenchCommand& command) {
+  const std::vector<const StageInfo*> chosen = chosen_stages(command);
+  std::vector<std::string> tracks;
+  for (const StageInfo* stage : chosen)
+    if (!contains(tracks, stage->track)) tracks.emplace_back(stage->track);
+
+  std::vector<Rung> rungs;
+  std::set<std::string> found;
+  for (const std::string& track : tracks) {
+    std::vector<NamedWorkload> workloads;
+    if (command.workloads.empty()) workloads = bench_workloads(track, backend());
+    for (const std::string& name : command.workloads) {
+      for (NamedWorkload& workload : select_workloads(track, backend(), name)) {
+        found.insert(name);
+        const auto same = [&](const NamedWorkload& other) { return other.name == workload.name; };
+        if (std::none_of(workloads.begin(), workloads.end(), same)) workloads.push_back(std::move(workload));
+      }
+    }
+    for (NamedWorkload& workload : workloads) {
+      Rung& rung = rungs.emplace_back(Rung{std::move(workload), {}});
+      for (const StageInfo* stage : chosen)
+        if (stage->track == track) rung.stages.push_back(stage);
+    }
+  }
+  for (const std::string& name : command.workloads)
+    if (!found.contains(name)) throw_unknown_workload(name, tracks);
+  return rungs;
+}
+
+// ---- Google Benchmark's flags ---------------------------------------------------------------------------------------
+
+/// The value of "--benchmark_name=value" ("" for the bare flag), if it is among the flags.
+std::optional<std::string> flag_value(const std::vector<std::string>& flags, const std::string& name) {
+  for (const std::string& flag : flags) {
+    if (flag == "--" + name) return "";
+    if (flag.starts_with("--" + name + "=")) return flag.substr(name.size() + 3);
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_flags() {
+  throw UsageError("Google Benchmark does not accept the flags after --; './lab bench -- --help' lists its own");
+}
+
+void initialize_benchmark(const std::vector<std::string>& flags) {
+  if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
+  std::vector<std::string> words{"lab bench"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+  benchmark::Initialize(&count, arguments.data(), refuse_flags);  // takes out what it knows
+  if (count > 1) {
+    throw UsageError(fmt::format("Google Benchmark does not know {}; './lab bench -- --help' lists its flags",
+                                 in_quotes(arguments[1])));
+  }
+}
+
+/// Google Benchmark reports here what it has run; the bench prints that itself, so this stays silent.
+class SilentReporter final : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+// ---- Running --------------------------------------------------------------------------------------------------------
+
+class Bench {
+ public:
+  Bench(std::vector<Rung> rungs, const std::vector<std::string>& flags) : rungs_(std::move(rungs)), flags_(flags) {}
+
+  BenchReport run() {
+    BenchReport report;
+    report.device = device_info();
+    if (backend() == Backend::gpu && !listing()) {
+      fmt::print(stderr, "measuring the device's ceilings\n");
+      limits_ = measure_limits();
+      report.ceilings = limits_->ceilings;
+    }
+    register_all();
+    run_benchmarks();
+    if (failure_) std::rethrow_exception(failure_);
+    report.device_after = device_after();
+    report.rows = rows();
+    return report;
+  }
+
+  /// Whether Google Benchmark was only asked for the benchmarks' names.
+  bool listing() const {
+    const auto value = flag_value(flags_, "benchmark_list_tests");
+    return value && *value != "false" && *value != "0";
+  }
+
+ private:
+  void register_all() {
+    for (std::size_t r = 0; r < rungs_.size(); ++r) {
+      for (const StageInfo* stage : rungs_[r].stages) {
+        std::string name = fmt::format("{}/{}", rungs_[r].workload.name, stage->folder);
+        name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+        auto* const registered = benchmark::RegisterBenchmark(
+            name.c_str(), [this, r, stage](benchmark::State& state) { measure(state, r, *stage); });
+        registered->UseManualTime()->Unit(benchmark::kMicrosecond);
+        if (backend() == Backend::sim) {
+          registered->Iterations(1);
+        } else if (!flag_value(flags_, "benchmark_min_time")) {
+          registered->Iterations(kSamples);
+        }
+      }
+    }
+  }
+
+  void run_benchmarks() {
+    SilentReporter silent;
+    const bool own_report = listing() || flag_value(flags_, "benchmark_format");
+    benchmark::RunSpecifiedBenchmarks(own_report ? nullptr : &silent);
+    benchmark::Shutdown();
+    benchmark::ClearRegisteredBenchmarks();
+  }
+
+  /// What Google Benchmark calls. No exception may pass through it: the first ends the bench when it returns.
+  void measure(benchmark::State& state, std::size_t rung, const StageInfo& stage) {
+    if (failure_) {
+      state.SkipWithError("an earlier benchmark ended the run");
+      return;
+    }
+    try {
+      load(rung);
+      fmt::print(stderr, "{}  {} ... ", workload_->name, stage.folder);
+      RunResult result = backend() == Backend::gpu ? time_on_gpu(state, stage) : count_in_simulator(state, stage);
+      if (baselines_.contains(rung)) result.cudnn = baselines_[rung];
+      add_roofline(result, limits_ ? &*limits_ : nullptr);
+      fmt::print(stderr, "{}\n", progress_text(result));
+      if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
+      results_[{rung, stage.number}] = std::move(result);
+    } catch (...) {
+      failure_ = std::current_exception();
+      fmt::print(stderr, "failed\n");
+      state.SkipWithError("failed");
+    }
+  }
+
+  /// Makes the workload's tensors and, on a GPU, its cuDNN baseline; keeps the tensors of one workload at a time.
+  void load(std::size_t rung) {
+    if (workload_ && loaded_ == rung) return;
+    const NamedWorkload& named = rungs_[rung].workload;
+    workload_.reset();
+    require_valid(named.problem);
+    if (named.simulated_accesses > 0) {
+      fmt::print(stderr, "{}: about {} simulated accesses in the track's first stage\n", named.name,
+                 short_number(static_cast<double>(named.simulated_accesses)));
+    }
+    workload_ = make_workload(named.name, named.problem, InputKind::normal, kSeed);
+    loaded_ = rung;
+    if (backend() != Backend::gpu || baselines_.contains(rung)) return;
+    fmt::print(stderr, "{}  cuDNN ... ", named.name);
+    const CudnnBaseline& baseline = baselines_[rung] =
+        measure_cudnn(workload_->problem, workload_->tensors, workload_->reference);
+    const CudnnTrial* const best = baseline.best();
+    fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
+  }
+
+  RunResult time_on_gpu(benchmark::State& state, const StageInfo& stage) const {
+    RunOptions options;
+    options.sampling = [&](const std::function<double()>& sample) {
+      std::vector<double> samples;
+      for (auto _ : state) {
+        samples.push_back(sample());
+        state.SetIterationTime(samples.back() * 1e-6);
+      }
+      return samples;
+    };
+    return run_stage(stage, *workload_, options);
+  }
+
+  RunResult count_in_simulator(benchmark::State& state, const StageInfo& stage) const {
+    RunResult result;
+    for (auto _ : state) {
+      const auto start = std::chrono::steady_clock::now();
+      result = run_stage(stage, *workload_, {});
+      state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    }
+    return result;
+  }
+
+  static std::string progress_text(const RunResult& result) {
+    if (result.status != Status::ok) return fmt::format("{}: {}", to_string(result.status), result.reason);
+    return result.time_us ? time_text(result.time_us->median) : "ok";
+  }
+
+  /// Absent where a stage lost the GPU's context: its row says so.
+  static std::optional<DeviceInfo> device_after() {
+    try {
+      return device_info();
+    } catch (const DeviceError&) {
+      return std::nullopt;
+    }
+  }
+
+  std::vector<RunResult> rows() {
+    std::vector<RunResult> all;
+    for (std::size_t r = 0; r < rungs_.size(); ++r) {
+      std::vector<RunResult> of_rung;
+      for (auto& [key, result] : results_)
+        if (key.first == r) of_rung.push_back(std::move(result));
+      add_speedups(of_rung);
+      std::move(of_rung.begin(), of_rung.end(), std::back_inserter(all));
+    }
+    return all;
+  }
+
+  std::vector<Rung> rungs_;
+  const std::vector<std::string>& flags_;
+  std::optional<Limits> limits_;
+  std::optional<Workload> workload_;
+  std::size_t loaded_ = 0;
+  std::map<std::size_t, CudnnBaseline> baselines_;
+  std::map<std::pair<std::size_t, int>, RunResult> results_;  ///< by rung and stage number
+  std::exception_ptr failure_;
+};
+
+int exit_status_of(const std::vector<RunResult>& rows) {
+  const auto failed = [](const RunResult& row) { return row.status != Status::ok && row.status != Status::refused; };
+  return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
+}
+
+}  // namespace
+
+int bench_command(const BenchCommand& command) {
+  if (contains(command.benchmark_flags, "--help")) {
+    benchmark::PrintDefaultHelp();
+    return 0;
+  }
+  std::vector<Rung> rungs = plan(command);
+  if (command.json) require_writable(*command.json);
+  if (command.csv) require_writable(*command.csv);
+  initialize_benchmark(command.benchmark_flags);
+
+  Bench bench(std::move(rungs), command.benchmark_flags);
+  const BenchReport report = bench.run();
+  if (bench.listing()) return 0;
+  if (report.rows.empty()) throw UsageError("no benchmark's name matches --benchmark_filter");
+  std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
+  fmt::print(table, "{}", bench_text(report));
+  if (command.json) write_file(*command.json, text_of(to_json(report)));
+  if (command.csv) write_file(*command.csv, to_csv(report.rows));
+  return exit_status_of(report.rows);
+}
+
+}  // namespace convladder

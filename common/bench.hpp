@@ -1,0 +1,24 @@
+/// @file
+/// The whole ladder, driven by Google Benchmark.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace convladder {
+
+struct BenchCommand {
+  std::vector<std::string> stages;                 ///< empty: all
+  std::vector<std::string> tracks;                 ///< empty: all
+  std::vector<std::string> workloads;              ///< names, or "all"; empty: the first few of each track
+  std::optional<std::filesystem::path> json, csv;  ///< written when everything has run
+  std::vector<std::string> benchmark_flags;        ///< Google Benchmark's own
+};
+
+/// Registers a benchmark "<workload>/<stage>" for each stage on each workload, runs them, prints the tables and writes
+/// the files. With --benchmark_format the standard output is Google Benchmark's, and the tables go to standard error.
+/// @return exit status: 1 if any result is wrong, a fault or an error; refusals do not count
+int bench_command(const BenchCommand& command);
+
+}  // namespace convladder

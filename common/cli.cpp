@@ -1,0 +1,226 @@
+#include "common/cli.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "common/bench.hpp"
+#include "common/commands.hpp"
+#include "common/problem_io.hpp"
+#include "common/programs.hpp"
+#include "common/registry.hpp"
+#include "common/spelling.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
+constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare"};
+
+int complain(std::string message, int status) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  fmt::print(stderr, "./lab: {}\n", message);
+  return status;
+}
+
+/// Everything that the commands' options set.
+struct CommandLine {
+  std::string backend = "auto";
+  bool json = false, sass = false;
+  RunCommand run;
+  CompareCommand compare;
+  BenchCommand bench;
+};
+
+using Body = std::function<int()>;
+
+/// An option that sets an optional.
+template <class Value>
+CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<Value>& target,
+                          const std::string& help) {
+  return app.add_option_function<std::string>(
+      name, [&target](const std::string& text) { target = text; }, help);
+}
+
+void add_backend(CLI::App& app, CommandLine& line) {
+  app.add_option("--backend", line.backend, "auto, gpu or sim; auto takes the GPU where there is one")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}));
+}
+
+void add_problem(CLI::App& app, ProblemOptions& problem) {
+  add_optional(app, "--shape", problem.shape,
+               "as in c=64,h=56,w=56,k=64,r=3,s=3; keys n, c, h, w, k, r, s, pad_h, pad_w, stride_h, stride_w, "
+               "dilation_h, dilation_w, groups; default: the track's first workload")
+      ->type_name("KEY=N,...");
+  add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
+      ->type_name("MODE");
+  app.add_option("--seed", problem.seed, "of the random input and filter")->check(CLI::NonNegativeNumber);
+}
+
+void add_list(CLI::App& app, CommandLine& line, Body& body) {
+  CLI::App* const list = app.add_subcommand("list", "the stages with their metadata");
+  list->add_flag("--json", line.json, "print JSON");
+  list->callback([&] { body = [&line] { return list_stages(line.json); }; });
+}
+
+int do_run(CommandLine& line, char** arguments) {
+  find_stage(line.run.stage);  // an unknown stage is told before anything else
+  if (line.sass) return print_sass(line.run.stage);
+  BackendChoice choice = parse_backend(line.backend);
+  if (line.run.lines) {
+    if (choice == BackendChoice::gpu) throw UsageError("--lines counts in the simulator; use it with --backend sim");
+    choice = BackendChoice::sim;
+  }
+  continue_on(choice, arguments);
+  return run_command(line.run);
+}
+
+void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
+  CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
+  CLI::Option* const stage = run->add_option("STAGE", line.run.stage, "a number (3 or 03), name or folder");
+  if (one_stage) {
+    line.run.stage = std::string(stages().front().folder);
+  } else {
+    stage->required();
+  }
+  add_problem(*run, line.run.problem);
+  add_backend(*run, line);
+  run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
+  CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
+  run->add_flag("--sass", line.sass, "print the machine code of the stage's kernels instead of running them")
+      ->excludes(json);
+  CLI::Option* const input =
+      add_optional(*run, "--input", line.run.problem.input, "float32 .npy: (n, c, h, w), or 1-D, or 2-D")
+          ->type_name("FILE");
+  CLI::Option* const filter =
+      add_optional(*run, "--filter", line.run.problem.filter, "float32 .npy: (k, c/groups, r, s), or 1-D, or 2-D")
+          ->type_name("FILE");
+  input->needs(filter);
+  filter->needs(input);
+  add_optional(*run, "--output", line.run.output, "where to write the result, (n, k, p, q), as .npy; only on success")
+      ->type_name("FILE");
+  run->callback([&, arguments] { body = [&line, arguments] { return do_run(line, arguments); }; });
+}
+
+void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const bench = app.add_subcommand("bench", "the whole ladder, verified, as a table");
+  const auto add_list_option = [&](const char* name, std::vector<std::string>& target, const char* help) {
+    bench->add_option(name, target, help)->delimiter(',')->allow_extra_args(false);
+  };
+  add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
+  add_list_option("--track", line.bench.tracks, "only these tracks");
+  add_list_option("--workload", line.bench.workloads, "these workloads by name, or all; default: the first three");
+  add_backend(*bench, line);
+  add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
+  add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
+  bench->footer("What follows -- goes to Google Benchmark, as in: ./lab bench -- --benchmark_filter=tiled");
+  bench->callback([&, arguments] {
+    body = [&line, arguments] {
+      for (const std::string& stage : line.bench.stages) find_stage(stage);
+      continue_on(parse_backend(line.backend), arguments);
+      return bench_command(line.bench);
+    };
+  });
+}
+
+void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const compare = app.add_subcommand("compare", "stages side by side on one problem");
+  compare->add_option("STAGES", line.compare.stages, "two or more stages; ratios are to the first")
+      ->required()
+      ->expected(2, CLI::detail::expected_max_vector_size);
+  add_problem(*compare, line.compare.problem);
+  add_backend(*compare, line);
+  compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
+  compare->callback([&, arguments] {
+    body = [&line, arguments] {
+      for (const std::string& stage : line.compare.stages) find_stage(stage);
+      continue_on(parse_backend(line.backend), arguments);
+      return compare_command(line.compare);
+    };
+  });
+}
+
+/// Says what is wrong with a command line in one line.
+int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty() && !words.empty() && !words.front().starts_with("-")) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    return complain(
+        fmt::format("unknown command {}; the commands here are {}", in_quotes(words.front()), fmt::join(names, ", ")),
+        kUnusable);
+  }
+  const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return complain(fmt::format("{}; see ./lab{} --help", error.what(), command), kUnusable);
+}
+
+/// Parses and runs. @param words without the program's name @param arguments as they came, for the sibling program
+int parse_and_run(std::vector<std::string> words, char** arguments, bool one_stage) {
+  CommandLine line;
+  Body body;
+  CLI::App app("ConvLadder: a ladder of CUDA convolution kernels", "./lab");
+  app.require_subcommand(1);
+  add_list(app, line, body);
+  add_run(app, line, body, arguments, one_stage);
+  add_bench(app, line, body, arguments);
+  if (!one_stage) add_compare(app, line, body, arguments);
+
+  if (!words.empty() && words.front() == "bench") {
+    const auto separator = std::find(words.begin(), words.end(), "--");
+    if (separator != words.end()) {
+      line.bench.benchmark_flags.assign(separator + 1, words.end());
+      words.erase(separator, words.end());
+    }
+  }
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them last first
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return explain(error, app, words);
+  }
+  const int status = body();
+  if (std::fflush(stdout) != 0) return complain("cannot write to the standard output", kUnusable);
+  return status;
+}
+
+bool names_command(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  return words.front() == "--help" || words.front() == "-h" ||
+         std::find(std::begin(kCommands), std::end(kCommands), words.front()) != std::end(kCommands);
+}
+
+int guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const RefusedError& error) {
+    return complain(error.what(), kRefused);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kUnusable);
+  } catch (const MachineError& error) {
+    return complain(error.what(), kUnusable);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory; choose a smaller problem", kUnusable);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}
+
+}  // namespace
+
+int run_program(int count, char** arguments) {
+  std::vector<std::string> words(arguments + 1, arguments + count);
+  const bool one_stage = stages().size() == 1;
+  if (one_stage && !names_command(words)) words.insert(words.begin(), "run");
+  return guarded([&] { return parse_and_run(words, arguments, one_stage); });
+}
+
+}  // namespace convladder

@@ -1,0 +1,91 @@
+#include "common/programs.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace convladder {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = "-gpu";
+
+fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
+
+/// The program of this pair for a backend, whether or not it exists.
+fs::path program_for(Backend wanted) {
+  const fs::path self = this_program();
+  std::string name = self.filename().string();
+  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  if (wanted == Backend::gpu) name += kSuffix;
+  return self.parent_path() / name;
+}
+
+bool runnable(const fs::path& program) { return access(program.c_str(), X_OK) == 0; }
+
+[[noreturn]] void become(const fs::path& program, char** arguments) {
+  std::fflush(nullptr);
+  const std::string file = program.string();
+  execv(file.c_str(), arguments);
+  throw MachineError(fmt::format("cannot start {}: {}", file, std::strerror(errno)));
+}
+
+bool prefers_gpu() {
+  if (!no_gpu_reason().empty()) return false;
+  if (runnable(program_for(Backend::gpu))) return true;
+  fmt::print(stderr, "note: there is a GPU, but this build has no GPU side: running in the simulator\n");
+  return false;
+}
+
+}  // namespace
+
+BackendChoice parse_backend(std::string_view text) {
+  if (text == "gpu") return BackendChoice::gpu;
+  if (text == "sim") return BackendChoice::sim;
+  return BackendChoice::automatic;
+}
+
+std::string no_gpu_reason() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: it does not expect that
+  if (!driver) return "no NVIDIA driver is installed";
+  using Call = int(unsigned);
+  using CountCall = int(int*);
+  const auto initialise = reinterpret_cast<Call*>(dlsym(driver, "cuInit"));
+  const auto count_devices = reinterpret_cast<CountCall*>(dlsym(driver, "cuDeviceGetCount"));
+  if (!initialise || !count_devices) return "libcuda.so.1 is no CUDA driver";
+  if (const int status = initialise(0); status != 0) {
+    return fmt::format("the NVIDIA driver does not start (CUDA error {}); check nvidia-smi", status);
+  }
+  int count = 0;
+  if (count_devices(&count) != 0 || count == 0) return "the NVIDIA driver shows none; check CUDA_VISIBLE_DEVICES";
+  return "";
+}
+
+fs::path gpu_program() {
+  const fs::path program = program_for(Backend::gpu);
+  if (runnable(program)) return program;
+  throw MachineError(
+      "this build has no GPU side: nvcc was not found when it was built; install the CUDA Toolkit and run ./lab build");
+}
+
+void continue_on(BackendChoice choice, char** arguments) {
+  const bool gpu = choice == BackendChoice::gpu || (choice == BackendChoice::automatic && prefers_gpu());
+  if (gpu) {
+    if (const std::string reason = no_gpu_reason(); !reason.empty()) {
+      throw MachineError(fmt::format("no usable NVIDIA GPU: {}; use --backend sim", reason));
+    }
+    const fs::path program = gpu_program();
+    if (backend() != Backend::gpu) become(program, arguments);
+  } else if (backend() != Backend::sim) {
+    const fs::path program = program_for(Backend::sim);
+    if (!runnable(program)) throw MachineError("this build has no simulator side; run ./lab build");
+    become(program, arguments);
+  }
+}
+
+}  // namespace convladder

@@ -1,0 +1,29 @@
+/// @file
+/// The programs of a build come in pairs, side by side: one over the simulator, and its "-gpu" sibling. Which of the
+/// two runs a command is decided here.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "common/device.hpp"
+
+namespace convladder {
+
+enum class BackendChoice { automatic, gpu, sim };
+
+/// @param text "auto", "gpu" or "sim"
+BackendChoice parse_backend(std::string_view text);
+
+/// Continues in the sibling program, with the same arguments, if that is the one for `choice`; returns if this one is.
+/// Automatic is the GPU's where there are a usable GPU and a program for it.
+/// @throws MachineError if the chosen backend is not there, naming what is missing
+void continue_on(BackendChoice choice, char** arguments);
+
+/// The file of the GPU program of this pair. @throws MachineError if it was not built
+std::filesystem::path gpu_program();
+
+/// Why the CUDA driver shows no GPU; "" if it shows one.
+std::string no_gpu_reason();
+
+}  // namespace convladder

@@ -1,0 +1,49 @@
+#include "common/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <vector>
+
+#include "common/problem_io.hpp"
+#include "common/spelling.hpp"
+
+namespace convladder {
+namespace {
+
+/// The number that the whole text spells, or -1.
+int number_of(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && rest == text.data() + text.size() ? number : -1;
+}
+
+[[noreturn]] void throw_unknown_stage(std::string_view designation) {
+  std::vector<std::string_view> names;
+  for (const StageInfo& stage : stages()) {
+    names.push_back(stage.name);
+    names.push_back(stage.folder);
+  }
+  const std::string_view nearest = nearest_name(designation, names);
+  throw UsageError(fmt::format("unknown stage {}{}; './lab list' shows the stages", in_quotes(designation),
+                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
+}
+
+}  // namespace
+
+const StageInfo& find_stage(std::string_view designation) {
+  const int number = number_of(designation);
+  for (const StageInfo& stage : stages()) {
+    if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
+  }
+  throw_unknown_stage(designation);
+}
+
+int required_capability(const StageInfo& stage) {
+  const std::string_view text = stage.requires_capability;
+  int capability = 0;
+  if (text.starts_with("sm_")) std::from_chars(text.data() + 3, text.data() + text.size(), capability);
+  return capability;
+}
+
+}  // namespace convladder

@@ -1,0 +1,59 @@
+#include "common/standing.hpp"
+
+#include <algorithm>
+
+namespace convladder {
+namespace {
+
+const RunResult* timed_result(const std::vector<RunResult>& results, int number) {
+  const auto found = std::find_if(results.begin(), results.end(),
+                                  [&](const RunResult& result) { return result.stage->number == number; });
+  return found != results.end() && found->status == Status::ok && found->time_us ? &*found : nullptr;
+}
+
+void add_speedup(std::optional<double>& speedup, const RunResult& result, const RunResult* base) {
+  if (base && base != &result) speedup = base->time_us->median / result.time_us->median;
+}
+
+void add_speedup(std::optional<double>& speedup, const RunResult& result, const CudnnTrial* trial) {
+  if (trial) speedup = *trial->time_us / result.time_us->median;
+}
+
+}  // namespace
+
+Limits measure_limits() { return {measure_ceilings(), device_info().l2_bytes}; }
+
+void add_roofline(RunResult& result, const Limits* limits) {
+  const ConvProblem& problem = result.problem;
+  Roofline roofline;
+  roofline.bytes = 4 * (problem.input_size() + problem.filter_size() + problem.output_size());
+  roofline.flops = problem.flops();
+  if (limits) {
+    const bool in_l2 = roofline.bytes <= limits->l2_bytes / 2;
+    const double bandwidth = in_l2 ? limits->ceilings.l2_bytes_per_s : limits->ceilings.dram_bytes_per_s;
+    const double memory_us = 1e6 * static_cast<double>(roofline.bytes) / bandwidth;
+    const double arithmetic_us = 1e6 * static_cast<double>(roofline.flops) / limits->ceilings.fp32_flops_per_s;
+    roofline.floor_us = std::max(memory_us, arithmetic_us);
+    roofline.bound = arithmetic_us > memory_us ? "fp32" : in_l2 ? "L2" : "DRAM";
+    if (result.time_us) roofline.share = *roofline.floor_us / result.time_us->median;
+  }
+  result.roofline = roofline;
+}
+
+void add_speedups(std::vector<RunResult>& results) {
+  for (RunResult& result : results) {
+    if (result.status != Status::ok || !result.time_us) continue;
+    add_speedup(result.speedup.previous, result, timed_result(results, result.stage->previous));
+    add_speedup(result.speedup.first, result, timed_result(results, first_of_track(*result.stage)));
+    if (!result.cudnn) continue;
+    add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_winograd());
+    add_speedup(result.speedup.cudnn_best, result, result.cudnn->best());
+  }
+}
+
+int first_of_track(const StageInfo& stage) {
+  const auto same_track = [&](const StageInfo& other) { return other.track == stage.track; };
+  return std::find_if(stages().begin(), stages().end(), same_track)->number;
+}
+
+}  // namespace convladder

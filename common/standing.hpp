@@ -1,0 +1,28 @@
+/// @file
+/// Where a result stands: against the hardware's ceilings, the other stages and cuDNN.
+#pragma once
+#include <vector>
+
+#include "common/runner.hpp"
+#include "common/timing.hpp"
+
+namespace convladder {
+
+/// Ceilings and the cache size that decides between them. Measured on a GPU only.
+struct Limits {
+  Ceilings ceilings;
+  std::int64_t l2_bytes = 0;
+};
+Limits measure_limits();
+
+/// Fills in result.roofline: bytes and flops always, floor, share and bound where there are limits (share only with a
+/// time). The bandwidth is L2's where the tensors take at most half of it, else DRAM's.
+void add_roofline(RunResult& result, const Limits* limits);
+
+/// Fills in the speedups of stages that ran the same workload, over each other and over result.cudnn.
+void add_speedups(std::vector<RunResult>& results);
+
+/// The number of the first stage of the stage's track.
+int first_of_track(const StageInfo& stage);
+
+}  // namespace convladder

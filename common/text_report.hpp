@@ -1,0 +1,26 @@
+/// @file
+/// One stage's result as text for the terminal.
+#pragma once
+#include <string>
+
+#include "common/device.hpp"
+#include "common/runner.hpp"
+
+namespace convladder {
+
+/// "NVIDIA H200 (sm_90, 132 multiprocessors, 140 GiB, L2 60 MiB, CUDA driver 13.0), clocks 1980 and 3201 MHz"
+std::string device_line(const DeviceInfo& info);
+
+/// "verified: ...", or the status and its reason.
+std::string verdict_line(const RunResult& result);
+
+/// Everything about one result but its device: the stage, the problem, the verdict, times or counters, faults.
+std::string run_text(const RunResult& result);
+
+/// What a result's counters come to for each output and request: the simulator's headline figures.
+struct CounterFigures {
+  double load_bytes_per_output, unique_bytes_per_output, sectors_per_output, sectors_per_load, sectors_per_store;
+};
+CounterFigures figures_of(const Counters& counters, std::int64_t outputs);
+
+}  // namespace convladder

@@ -1,0 +1,33 @@
+/// @file
+/// The named problems of each track: what `bench` runs, and what `run` takes where no shape is given.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/device.hpp"
+#include "common/problem.hpp"
+
+namespace convladder {
+
+struct NamedWorkload {
+  std::string name;  ///< "w=2^24 r=5"
+  ConvProblem problem;
+  /// What the track's first stage costs in the simulator: accesses of single threads. 0 for a GPU's workloads.
+  std::int64_t simulated_accesses = 0;
+};
+
+/// Every workload of a track, the headline first. The simulator's are small: it handles some million accesses a second.
+/// @throws UsageError for a track without workloads
+std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend);
+
+/// The first `kBenchWorkloads` of them: what bench runs unless it is told otherwise.
+inline constexpr std::size_t kBenchWorkloads = 3;
+std::vector<NamedWorkload> bench_workloads(std::string_view track, Backend backend);
+
+/// The workloads of a track that `name` selects: one, by its name with or without spaces, or every one for "all".
+/// None where the track has no such workload.
+std::vector<NamedWorkload> select_workloads(std::string_view track, Backend backend, std::string_view name);
+
+}  // namespace convladder

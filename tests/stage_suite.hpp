@@ -1,0 +1,38 @@
+/// @file
+/// What every stage is tested with: the shape suite of its track, each shape with every padding mode and with inputs
+/// that show different mistakes. The same tests run in the simulator and on a GPU.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/runner.hpp"
+
+namespace convladder {
+
+struct SuiteCase {
+  ConvProblem problem;
+  InputKind inputs;
+};
+std::string to_string(const SuiteCase& suite_case);
+
+/// 1-D signals: length 1, below the radius, below and around a multiple of the tile, primes; radius 0 to 512; batches;
+/// padding other than the radius. Reflect only where it is defined.
+std::vector<SuiteCase> signal_suite();
+
+/// Runs the stage once on one case. The same seed gives the same tensors.
+RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case);
+
+/// Requires every case to be right.
+void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite);
+
+/// Requires that the stage refuses the shape, with `rule` in the reason.
+void check_refusal(std::string_view stage, std::string_view shape, std::string_view rule);
+
+/// In the simulator: every counter that the stage predicts is what was measured, for each shape and padding mode.
+void check_prediction(std::string_view stage, const std::vector<std::string>& shapes);
+
+/// In the simulator: counters of each line of the stage's own kernel file that accesses memory. Empty on a GPU.
+std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape);
+
+}  // namespace convladder
