@@ -23,29 +23,20 @@ std::string text_of(const unsigned (&index)[3]) {
 }
 
 std::vector<Fault> faults_of(const simt::Measurement& measurement) {
-  std::vector<simt::Pc> pcs;
-  for (const simt::FaultRecord& record : measurement.faults)
-    for (simt::Pc pc : {record.pc, record.other_pc})
-      if (pc != 0) pcs.push_back(pc);
-  const auto lines = simt::source_lines(pcs);
-
   std::vector<Fault> faults;
   for (const simt::FaultRecord& record : measurement.faults) {
+    const simt::SourceLine line = simt::line_of(record), other = simt::other_line_of(record);
     Fault fault;
     fault.kind = simt::to_string(record.kind);
     fault.kernel = simt::kernel_name(record.kernel);
-    if (record.pc != 0) {
-      fault.file = lines.at(record.pc).file;
-      fault.line = lines.at(record.pc).line;
-    }
+    fault.file = line.file;
+    fault.line = line.line;
     fault.block = text_of(record.thread.block);
     fault.thread = text_of(record.thread.thread);
     fault.other = record.detail;
-    if (record.other_pc != 0) {
-      const simt::SourceLine& other = lines.at(record.other_pc);
+    if (!other.file.empty())
       fault.other = other.file + ":" + std::to_string(other.line) + ", block " + text_of(record.other_thread.block) +
                     " thread " + text_of(record.other_thread.thread);
-    }
     fault.count = record.count;
     faults.push_back(std::move(fault));
   }

@@ -58,11 +58,15 @@ std::string no_gpu_reason() {
   const auto initialise = reinterpret_cast<Call*>(dlsym(driver, "cuInit"));
   const auto count_devices = reinterpret_cast<CountCall*>(dlsym(driver, "cuDeviceGetCount"));
   if (!initialise || !count_devices) return "libcuda.so.1 is no CUDA driver";
-  if (const int status = initialise(0); status != 0) {
+  constexpr int kNoDevice = 100;
+  const std::string none = "the NVIDIA driver shows none; check nvidia-smi and CUDA_VISIBLE_DEVICES";
+  if (const int status = initialise(0); status == kNoDevice) {
+    return none;
+  } else if (status != 0) {
     return fmt::format("the NVIDIA driver does not start (CUDA error {}); check nvidia-smi", status);
   }
   int count = 0;
-  if (count_devices(&count) != 0 || count == 0) return "the NVIDIA driver shows none; check CUDA_VISIBLE_DEVICES";
+  if (count_devices(&count) != 0 || count == 0) return none;
   return "";
 }
 

@@ -37,7 +37,7 @@ std::string describe(const Fault& fault) {
   std::string text = fault.kind;
   if (!fault.file.empty()) text += fmt::format(" at {}:{}", fault.file, fault.line);
   if (!fault.kernel.empty()) text += " in " + fault.kernel;
-  if (!fault.other.empty()) text += ": " + fault.other;
+  if (!fault.other.empty()) text += (fault.kind == "race" ? " with " : ": ") + fault.other;
   return text;
 }
 

@@ -135,7 +135,7 @@ std::string run_text(const RunResult& result) {
   const StageInfo& stage = *result.stage;
   std::string text = fmt::format("{:02} {}: {}\n", stage.number, stage.name, stage.title);
   text += fmt::format("problem: {}, padding {}\n", to_string(result.problem), to_string(result.problem.padding));
-  text += verdict_line(result) + "\n";
+  text += result.faults.empty() ? verdict_line(result) + "\n" : std::string("fault:\n");
   for (const Fault& fault : result.faults) text += fault_line(fault);
   if (result.time_us) text += "\n" + times_text(result);
   if (!result.kernels.empty()) text += "\n" + kernels_table(result.kernels);

@@ -190,6 +190,7 @@ void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
 }
 
 constexpr std::uintptr_t kDynamicGuard = 64 << 10;  // see scheduler.cpp: nothing else lies so near
+constexpr std::uintptr_t kConstantGuard = sizeof(Guard);  // around all constant arrays; kernels read nothing else there
 
 bool in(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end) { return address - begin < end - begin; }
 
@@ -218,7 +219,7 @@ void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uint
     access_dynamic_shared(address, bytes, kind, pc);
   } else if (in(address, loaded.tls_begin, loaded.tls_end)) {
     access_static_shared(address, bytes, kind, pc);
-  } else if (in(address, loaded.constant_begin, loaded.constant_end)) {
+  } else if (in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
     space = Space::constant;
     access_constant(address, bytes, kind, pc);
   } else if (in(address, loaded.begin, loaded.end)) {

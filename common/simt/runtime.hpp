@@ -59,9 +59,10 @@ struct FaultRecord {
   Pc pc = 0;
   ThreadId thread;
   std::string detail;      ///< "4 bytes past the end of 'input' (4096 bytes)"
-  Pc other_pc = 0;         ///< race: the earlier access
-  ThreadId other_thread;   ///< race: who made it
+  Pc other_pc = 0;         ///< race: the earlier access; divergent barrier: the other one
+  ThreadId other_thread;   ///< who made it, or waits there
   std::int64_t count = 1;
+  int line = 0, other_line = 0;  ///< of barriers and collectives, which know their own; else 0
 };
 
 /// Starts a measurement: forgets all counts and faults.
@@ -83,6 +84,11 @@ struct SourceLine {
 /// Where in the source each program counter lies: the innermost inlined frame outside the simulator's own headers.
 /// One call of addr2line for all; where that is missing, "?" and 0.
 std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs);
+
+/// Where the fault is: its program counter's line, or the line that a barrier gave.
+SourceLine line_of(const FaultRecord& fault);
+/// The same of its other access; file "" where there is none.
+SourceLine other_line_of(const FaultRecord& fault);
 
 /// The kernel's name without its namespaces and parameters.
 std::string kernel_name(const void* kernel);

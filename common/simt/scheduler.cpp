@@ -200,6 +200,7 @@ void report_stuck_collective(const Warp& warp) {
   std::snprintf(mask, sizeof mask, "0x%08x", warp[lane].mask);
   report(FaultKind::divergent_collective, warp[lane].wait_pc,
          std::string("mask ") + mask + " names lanes that wait elsewhere or at another mask");
+  machine.measurement.faults.back().line = warp[lane].line;
   machine.stopped = true;
 }
 
@@ -242,10 +243,11 @@ void pass_barrier(unsigned waiting) {
   machine.thread_number = static_cast<unsigned>(first - begin);
   if (other != end) {
     ThreadId at_other = current_thread();
-    std::copy_n(&other->index.x, 1, at_other.thread);
+    at_other.thread[0] = other->index.x;
     at_other.thread[1] = other->index.y;
     at_other.thread[2] = other->index.z;
     report(FaultKind::divergent_barrier, first->wait_pc, {}, other->wait_pc, at_other);
+    machine.measurement.faults.back().other_line = other->line;
     machine.stopped = true;
   } else if (waiting < machine.threads_per_block) {
     report(FaultKind::missing_barrier, first->wait_pc,
@@ -253,7 +255,10 @@ void pass_barrier(unsigned waiting) {
                " threads ended without it");
     machine.stopped = true;
   }
-  if (machine.stopped) return;
+  if (machine.stopped) {
+    machine.measurement.faults.back().line = first->line;
+    return;
+  }
   ++machine.phase;
   ++machine.measurement.counters.barriers;
   for (auto thread = begin; thread != end; ++thread) {

@@ -178,4 +178,16 @@ std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs) {
   return lines;
 }
 
+namespace {
+SourceLine line_at(Pc pc, int known_line) {
+  if (pc == 0) return {};
+  SourceLine line = source_lines({pc}).at(pc);
+  if (known_line != 0) line.line = known_line;
+  return line;
+}
+}  // namespace
+
+SourceLine line_of(const FaultRecord& fault) { return line_at(fault.pc, fault.line); }
+SourceLine other_line_of(const FaultRecord& fault) { return line_at(fault.other_pc, fault.other_line); }
+
 }  // namespace simt

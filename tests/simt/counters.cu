@@ -46,13 +46,11 @@ __global__ void constant_loads(float* output, int scale) { output[threadIdx.x] =
 
 __global__ void two_branches(const float* input, float* output) {
   const int i = threadIdx.x;
-  float value;
   if (i % 2 == 0) {
-    value = input[i];
+    output[i] = input[i];
   } else {
-    value = input[64 + i];
+    output[32 + i] = input[64 + i] * input[96 + i];
   }
-  output[i] = value;
 }
 
 // The inner loop of a convolution: lanes near the border skip some taps, and must stay in step with the others.
@@ -81,9 +79,8 @@ __global__ void early_exit(const float* input, float* output, int lanes) {
 __global__ void break_out(const float* input, float* output) {
   float sum = 0;
   for (int k = 0; k < 8; ++k) {
-    const float value = input[32 * k + threadIdx.x];
+    sum += input[32 * k + threadIdx.x];
     if (k == static_cast<int>(threadIdx.x % 4)) break;
-    sum += value;
   }
   output[threadIdx.x] = sum;
 }
@@ -115,10 +112,10 @@ __global__ void long_divergent_loop(const float* input, float* output, int itera
 
 __device__ __attribute__((noinline)) float load_twice(const float* input) { return input[0] + input[32]; }
 
-// Both branches call the same function: the lanes are in step inside it only if the calls are.
+// Lanes are in step inside a function where they are in step at its call.
 __global__ void calls_in_branches(const float* input, float* output) {
   float value = load_twice(input + threadIdx.x);
-  if (threadIdx.x < 8) value += load_twice(input + threadIdx.x);
+  if (threadIdx.x < 8) value += load_twice(input + 64 + threadIdx.x);
   output[threadIdx.x] = value;
 }
 

@@ -186,7 +186,7 @@ __global__ void recursion(int* output, int depth) { output[threadIdx.x] = recurs
 __global__ void division(int* output, int divisor) { output[threadIdx.x] = 100 / divisor; }
 
 __global__ void endless(float* output) {
-  for (int i = 0; output[0] < 1; ++i) output[1] = static_cast<float>(i);
+  while (atomicAdd(&output[0], 0.0f) < 1) atomicAdd(&output[1], 1.0f);
 }
 
 #if !defined(__CUDACC__)
@@ -194,7 +194,8 @@ __global__ void endless(float* output) {
 __global__ void too_much_static_shared(float* output) {
   __shared__ float tile[12 * 1024 + 1];
   tile[threadIdx.x] = 1;
-  output[threadIdx.x] = tile[threadIdx.x];
+  __syncthreads();
+  output[threadIdx.x] = tile[31 - threadIdx.x];
 }
 #endif
 

@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+"""Runs the program as a user would, mostly wrongly: exit status, messages, files.
+
+Usage: test_cli.py PROGRAM
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.path.abspath(sys.argv[1])
+# Without a GPU to be seen, the outcome is the same on every machine.
+ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="-1")
+
+RESULT_KEYS = ("stage number backend device workload status reason verified max_abs_err rel_l2_err tolerance time_us "
+               "effective_tflops prepare_us workspace_bytes kernels speedup cudnn roofline counters faults").split()
+STAGE_KEYS = "number name title track idea previous dtype layout source requires".split()
+COUNTERS = ("global_load_bytes global_load_requests global_load_sectors global_load_unique_bytes global_store_bytes "
+            "global_store_requests global_store_sectors shared_load_requests shared_load_conflicts "
+            "shared_store_requests shared_store_conflicts constant_load_requests barriers flops").split()
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def lab(*arguments, environment=None):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120,
+                          env=dict(ENVIRONMENT, **(environment or {})))
+
+
+def refuses(arguments, *parts, status=2, stdout=False):
+    """The command ends with `status` and one line on standard error that holds each of `parts`."""
+    result = lab(*arguments)
+    expect(result.returncode == status, f"exit status {result.returncode}, not {status}: {result.stderr}")
+    expect(result.stderr.count("\n") == 1 and result.stderr.endswith("\n"), f"not one line: {result.stderr!r}")
+    for part in parts:
+        expect(part in result.stderr, f"no {part!r} in {result.stderr!r}")
+    if not stdout:
+        expect(result.stdout == "", f"standard output is not empty: {result.stdout!r}")
+    return result
+
+
+def succeeds(*arguments, **options):
+    result = lab(*arguments, **options)
+    expect(result.returncode == 0, f"exit status {result.returncode}: {result.stderr}")
+    return result
+
+
+# ---- .npy without numpy ---------------------------------------------------------------------------------------------
+
+def write_npy(path, shape, values, descr="<f4", fortran=False, code="f"):
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape!r}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(struct.pack(f"<{len(values)}{code}", *values))
+    return path
+
+
+def read_npy(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    length = struct.unpack("<H", data[8:10])[0]
+    header = eval(data[10:10 + length])  # our own program wrote it
+    body = data[10 + length:]
+    return header["shape"], struct.unpack(f"<{len(body) // 4}f", body)
+
+
+def correlate(x, f):
+    pad = (len(f) - 1) // 2
+    return [sum(f[t] * x[i - pad + t] for t in range(len(f)) if 0 <= i - pad + t < len(x)) for i in range(len(x))]
+
+
+# ---- Cases ----------------------------------------------------------------------------------------------------------
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+@case
+def list_is_a_table(folder):
+    expect("naive-1d" in succeeds("list").stdout, "no naive-1d")
+
+
+@case
+def list_json(folder):
+    stages = json.loads(succeeds("list", "--json").stdout)
+    expect(all(list(stage) == STAGE_KEYS for stage in stages), "keys")
+    expect([stage["number"] for stage in stages] == sorted(stage["number"] for stage in stages), "order")
+    expect(stages[0]["previous"] is None, "the first stage has a previous one")
+
+
+@case
+def run_prints_a_verified_result(folder):
+    result = succeeds("run", "1", "--shape", "w=1000,s=5", "--backend", "sim")
+    expect(result.stdout.startswith("SIMT simulator\n01 naive-1d"), result.stdout)
+    expect("\nverified: " in result.stdout and "global_load_bytes" in result.stdout, result.stdout)
+    expect(result.stderr == "", result.stderr)
+
+
+@case
+def run_json_is_one_object_with_every_key(folder):
+    result = json.loads(succeeds("run", "naive-1d", "--shape", "w=1000,s=5", "--backend", "sim", "--json").stdout)
+    expect(list(result)[:len(RESULT_KEYS)] == RESULT_KEYS, list(result))
+    expect(set(COUNTERS) <= set(result["counters"]), result["counters"])
+    expect(result["status"] == "ok" and result["verified"] is True and result["backend"] == "sim", result)
+    expect(result["workload"]["w"] == 1000 and result["workload"]["pad_w"] == 2, result["workload"])
+    expect(result["time_us"] is None and result["cudnn"] is None and result["faults"] == [], result)
+    expect(0 < result["rel_l2_err"] < result["tolerance"] < 1e-5, result["tolerance"])
+
+
+@case
+def run_takes_number_name_and_folder(folder):
+    for name in ("3", "03", "tiled-1d", "03-tiled-1d"):
+        expect(json.loads(succeeds("run", name, "--shape", "w=9", "--backend", "sim", "--json").stdout)["number"] == 3,
+               name)
+
+
+@case
+def the_same_seed_gives_the_same_numbers(folder):
+    run = ("run", "2", "--shape", "w=777,s=9", "--backend", "sim", "--json", "--seed")
+    expect(succeeds(*run, "5").stdout == succeeds(*run, "5", environment={"OMP_NUM_THREADS": "1"}).stdout, "differs")
+    expect(succeeds(*run, "5").stdout != succeeds(*run, "6").stdout, "the seed has no effect")
+
+
+@case
+def lines_add_up_to_the_total(folder):
+    result = json.loads(succeeds("run", "1", "--shape", "w=999,s=5", "--lines", "--json").stdout)
+    expect(sum(line["counters"]["global_load_bytes"] for line in result["lines"])
+           == result["counters"]["global_load_bytes"] > 0, result["lines"])
+    expect("naive_1d.cu:" in succeeds("run", "1", "--shape", "w=999,s=5", "--lines").stdout, "no source line")
+
+
+@case
+def compare_shows_ratios(folder):
+    out = succeeds("compare", "1", "3", "--shape", "w=4096,s=11", "--backend", "sim").stdout
+    expect("03-tiled-1d against 01-naive-1d: global_load_bytes falls 21" in out, out)
+    both = json.loads(succeeds("compare", "1", "3", "--shape", "w=40,s=3", "--backend", "sim", "--json").stdout)
+    expect([result["number"] for result in both] == [1, 3], both)
+
+
+@case
+def bench_verifies_the_ladder(folder):
+    result = succeeds("bench", "--backend", "sim", "--workload", "w=65536 r=1", "--json", "b.json", "--csv", "b.csv")
+    expect("04-halo-1d" in result.stdout and " ok\n" in result.stdout, result.stdout)
+    with open("b.json") as file:
+        report = json.load(file)
+    expect(list(report) == ["device", "toolchain", "ceilings", "rows"], list(report))
+    expect(all(row["status"] == "ok" and list(row)[:len(RESULT_KEYS)] == RESULT_KEYS for row in report["rows"]), "rows")
+    with open("b.csv", newline="") as file:
+        expect(file.read().count("\r\n") == len(report["rows"]) + 1, "CSV lines")
+    expect(sorted(os.listdir(".")) == ["b.csv", "b.json"], os.listdir("."))
+
+
+@case
+def bench_takes_stages_in_lists(folder):
+    out = succeeds("bench", "--backend", "sim", "--workload", "w=65536r=1", "--stage", "1,3", "--stage", "4").stdout
+    expect([name in out for name in ("01-", "02-", "03-", "04-")] == [True, False, True, True], out)
+
+
+@case
+def google_benchmark_flags_pass(folder):
+    bench = ("bench", "--backend", "sim", "--workload", "w=65536 r=1", "--")
+    names = succeeds(*bench, "--benchmark_list_tests").stdout.split()
+    expect(len(names) >= 4 and names[0].startswith("w=65536r=1/01-naive-1d"), names)
+    out = succeeds(*bench, "--benchmark_filter=tiled").stdout
+    expect("03-tiled-1d" in out and "01-naive-1d" not in out, out)
+    report = json.loads(succeeds(*bench, "--benchmark_format=json", "--benchmark_filter=naive").stdout)
+    expect(len(report["benchmarks"]) == 1, report)
+    succeeds(*bench, "--benchmark_out=gb.json", "--benchmark_filter=naive")
+    with open("gb.json") as file:
+        expect(len(json.load(file)["benchmarks"]) == 1, "gb.json")
+
+
+@case
+def help_is_no_error(folder):
+    for command in ([], ["run"], ["bench"], ["compare"], ["list"]):
+        expect("./lab" in succeeds(*command, "--help").stdout, command)
+    expect("benchmark_filter" in succeeds("bench", "--", "--help").stdout, "Google Benchmark's help")
+
+
+@case
+def own_tensors_equal_the_reference(folder):
+    x = [((37 * i) % 101 - 50) / 16 for i in range(1000)]
+    f = [0.25, -1.0, 2.0, 0.5, -0.125]
+    write_npy("x.npy", (1000,), x)
+    write_npy("f.npy", (5,), f)
+    for stage in ("1", "2", "3", "4"):
+        succeeds("run", stage, "--input", "x.npy", "--filter", "f.npy", "--output", "y.npy", "--backend", "sim")
+        shape, y = read_npy("y.npy")
+        expect(shape == (1, 1, 1, 1000), shape)
+        expect(max(abs(a - b) for a, b in zip(y, correlate(x, f))) < 1e-4, f"stage {stage} differs")
+        os.remove("y.npy")
+    expect(sorted(os.listdir(".")) == ["f.npy", "x.npy"], os.listdir("."))
+
+
+@case
+def shape_may_add_padding_to_arrays(folder):
+    write_npy("x.npy", (2, 1, 1, 20), range(40))
+    write_npy("f.npy", (1, 1, 1, 3), [1, 2, 3])
+    run = ("run", "1", "--input", "x.npy", "--filter", "f.npy", "--backend", "sim")
+    succeeds(*run, "--shape", "pad_w=0", "--output", "y.npy")
+    shape, y = read_npy("y.npy")
+    expect(shape == (2, 1, 1, 18) and y[0] == 0 + 2 * 1 + 3 * 2, (shape, y[:2]))
+    refuses([*run, "--shape", "w=20"], "--shape gives w")
+    refuses([*run, "--shape", "w=99"], "--shape gives w")
+
+
+@case
+def shapes_that_are_no_shapes(folder):
+    for shape, part in (("w", "'w'"), ("w=", "w="), ("w=x", "w=x"), ("w=4,,s=3", "''"), ("", ""), ("q=3", "q"),
+                        ("w=4,w=5", "twice"), ("w=1.5", "w=1.5"), ("w=0", "w=0"), ("w=-4", "w=-4"),
+                        ("w=4,pad_w=-1", "pad_w=-1"), ("w=4,stride_w=0", "stride_w"), ("wdith=4", "wdith"),
+                        ("w=99999999999999999999", "64 bits"), ("w=4,groups=0", "groups"),
+                        ("w=4,c=3,k=3,groups=2", "groups"), ("w=4,s=99,pad_w=0", "s"), ("w = 4", "w ")):
+        for json_flag in ([], ["--json"]):
+            refuses(["run", "1", "--backend", "sim", f"--shape={shape}" if shape else "--shape=", *json_flag], part)
+
+
+@case
+def sizes_beyond_64_bits_or_memory(folder):
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=4611686018427387904,n=8"], "overflow")
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=9223372036854775807"], "overflow")
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=1000000000000"], "memory")
+    refuses(["compare", "1", "2", "--backend", "sim", "--shape", "w=1000000000000"], "memory")
+
+
+@case
+def unknown_names(folder):
+    refuses(["run", "nave-1d"], "nave-1d", "did you mean naive-1d")
+    refuses(["run", "77"], "unknown stage '77'")
+    refuses(["compare", "1", "77"], "unknown stage '77'")
+    refuses(["bench", "--stage", "77"], "unknown stage '77'")
+    refuses(["bench", "--track", "signal"], "unknown track", "signals")
+    refuses(["bench", "--backend", "sim", "--workload", "w=7"], "unknown workload", "'w=65536 r=5'")
+    refuses(["run", "1", "--padding", "circular"], "circular", "reflect")
+    refuses(["run", "1", "--backend", "tpu"], "tpu")
+    refuses(["frobnicate"], "unknown command 'frobnicate'", "bench")
+
+
+@case
+def wrong_arguments(folder):
+    refuses([], "subcommand")
+    refuses(["run"], "STAGE")
+    refuses(["run", "1", "2"], "2")
+    refuses(["run", "1", "--frobnicate"], "--frobnicate")
+    refuses(["run", "1", "--seed", "-1"], "--seed")
+    refuses(["run", "1", "--seed", "one"], "--seed")
+    refuses(["run", "1", "--shape"], "--shape")
+    refuses(["compare", "1"], "2")
+    refuses(["run", "1", "--lines", "--backend", "gpu"], "--lines")
+    refuses(["run", "1", "--sass", "--json"], "--sass")
+    refuses(["bench", "--backend", "sim", "--", "--frobnicate"], "--frobnicate")
+    refuses(["bench", "--backend", "sim", "--", "--benchmark_format=xml"], "Google Benchmark")
+
+
+@case
+def no_gpu(folder):
+    for command in (["run", "1"], ["bench"], ["compare", "1", "2"], ["run", "1", "--json"]):
+        refuses([*command, "--backend", "gpu"], "no usable NVIDIA GPU", "--backend sim")
+
+
+@case
+def refusals_exit_3_with_the_rule(folder):
+    run = ["run", "1", "--backend", "sim", "--shape"]
+    refuses([*run, "w=64,s=4"], "odd", status=3)
+    refuses([*run, "w=5,s=11", "--padding", "reflect"], "pad_w < w", status=3)
+    for shape, extra in (("w=64,s=4", []), ("w=5,s=11", ["--padding", "reflect"])):
+        result = refuses([*run, shape, *extra, "--json"], status=3, stdout=True)
+        refusal = json.loads(result.stdout)
+        expect(refusal["status"] == "refused" and refusal["reason"] in result.stderr, refusal)
+        expect(list(refusal)[:len(RESULT_KEYS)] == RESULT_KEYS, list(refusal))
+    expect(lab("compare", "1", "2", "--backend", "sim", "--shape", "w=64,s=4").returncode == 3, "compare")
+
+
+@case
+def bad_arrays(folder):
+    good = write_npy("good.npy", (20,), range(20))
+    taps = write_npy("taps.npy", (3,), [1, 2, 3])
+    write_npy("double.npy", (20,), range(20), descr="<f8", code="d")
+    write_npy("int.npy", (20,), range(20), descr="<i4", code="i")
+    write_npy("short.npy", (20,), range(19))
+    write_npy("long.npy", (20,), range(21))
+    write_npy("empty.npy", (0,), [])
+    write_npy("three.npy", (2, 2, 5), range(20))
+    write_npy("channels.npy", (1, 2, 1, 10), range(20))
+    write_npy("huge.npy", (1 << 40, 1 << 40), [])
+    with open("text.npy", "w") as file:
+        file.write("1 2 3\n")
+    open("nothing.npy", "w").close()
+    before = sorted(os.listdir("."))
+    for name in ("missing", "double", "int", "short", "long", "empty", "text", "nothing", "huge"):
+        arguments = ["--output", "y.npy", "--backend", "sim"]
+        refuses(["run", "1", "--input", f"{name}.npy", "--filter", taps, *arguments], f"{name}.npy")
+        refuses(["run", "1", "--input", good, "--filter", f"{name}.npy", *arguments], f"{name}.npy")
+    refuses(["run", "1", "--input", "three.npy", "--filter", taps], "3 dimensions")
+    refuses(["run", "1", "--input", "channels.npy", "--filter", taps], "groups")
+    refuses(["run", "1", "--input", ".", "--filter", taps], ".")
+    refuses(["run", "1", "--input", good], "--filter")
+    refuses(["run", "1", "--filter", taps], "--input")
+    refuses(["run", "1", "--input", good, "--filter", taps, "--shape", "s=3"], "--shape gives s")
+    expect(sorted(os.listdir(".")) == before, "a file appeared or went")
+
+
+@case
+def outputs_that_cannot_be_written(folder):
+    os.mkdir("folder")
+    for path in ("no/such/folder/y.npy", "folder", "/dev/null", "/proc/y.npy", "folder/"):
+        refuses(["run", "1", "--backend", "sim", "--shape", "w=9", "--output", path], path)
+        refuses(["bench", "--backend", "sim", "--json", path], path)
+        refuses(["bench", "--backend", "sim", "--csv", path], path)
+        refuses(["bench", "--backend", "sim", "--", f"--benchmark_out={path}"], path)
+    expect(os.listdir(".") == ["folder"] and os.listdir("folder") == [], "a file appeared")
+
+
+@case
+def no_output_without_success(folder):
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=64,s=4", "--output", "y.npy"], status=3)
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=0", "--output", "y.npy"])
+    expect(os.listdir(".") == [], os.listdir("."))
+    with open("y.npy", "w") as file:
+        file.write("mine")
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=64,s=4", "--output", "y.npy"], status=3)
+    with open("y.npy") as file:
+        expect(file.read() == "mine", "the old file was lost")
+
+
+@case
+def output_without_input(folder):
+    succeeds("run", "4", "--backend", "sim", "--shape", "n=2,w=300,s=5", "--output", "y.npy")
+    expect(read_npy("y.npy")[0] == (2, 1, 1, 300), "shape")
+
+
+@case
+def a_full_disk_is_told(folder):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([PROGRAM, "list"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    expect(result.returncode == 2 and "standard output" in result.stderr, result)
+
+
+def main():
+    failed = 0
+    for test in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                test(folder)
+                print(f"ok      {test.__name__}")
+            except (Failure, subprocess.TimeoutExpired, ValueError, OSError) as error:
+                failed += 1
+                print(f"FAILED  {test.__name__}: {error}")
+            os.chdir("/")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

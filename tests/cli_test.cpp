@@ -1,0 +1,246 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "common/commands.hpp"
+#include "common/comparison.hpp"
+#include "common/output_file.hpp"
+#include "common/problem_io.hpp"
+#include "common/registry.hpp"
+#include "common/spelling.hpp"
+#include "common/standing.hpp"
+#include "common/user_problem.hpp"
+#include "common/workloads.hpp"
+
+namespace convladder {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The message of the UsageError that `action` throws; "" if it throws none.
+template <class Action>
+std::string usage_error(const Action& action) {
+  try {
+    action();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("a stage is found by number, name and folder") {
+  for (const StageInfo& stage : stages()) {
+    CHECK(&find_stage(stage.name) == &stage);
+    CHECK(&find_stage(stage.folder) == &stage);
+    CHECK(&find_stage(std::to_string(stage.number)) == &stage);
+    CHECK(&find_stage(stage.folder.substr(0, 2)) == &stage);
+  }
+}
+
+TEST_CASE("an unknown stage is told with the nearest name") {
+  CHECK(has(usage_error([] { find_stage("tild-1d"); }), "did you mean tiled-1d?"));
+  CHECK_FALSE(has(usage_error([] { find_stage("zzzzzz"); }), "did you mean"));
+  for (const char* text : {"", "0", "99", "-1", "1 ", "1x", "99999999999999999999", "naive-1d/"}) {
+    CAPTURE(text);
+    CHECK(has(usage_error([&] { find_stage(text); }), "unknown stage"));
+  }
+}
+
+TEST_CASE("the nearest name, if it is near") {
+  CHECK(nearest_name("replicat", {"zero", "replicate"}) == "replicate");
+  CHECK(nearest_name("ZERO", {"zero", "replicate"}) == "zero");
+  CHECK(nearest_name("x", {"zero", "replicate"}).empty());
+  CHECK(nearest_name("x", {}).empty());
+  CHECK(in_quotes("a\nb") == "'a?b'");
+}
+
+TEST_CASE("required capability") {
+  StageInfo stage{};
+  stage.requires_capability = "sm_90a";
+  CHECK(required_capability(stage) == 90);
+  stage.requires_capability = "sm_70";
+  CHECK(required_capability(stage) == 70);
+}
+
+TEST_CASE("workloads: the headline first, names unique, every problem valid") {
+  for (const Backend backend : {Backend::sim, Backend::gpu}) {
+    std::set<std::string> names;
+    for (const NamedWorkload& workload : workloads_of("signals", backend)) {
+      CAPTURE(workload.name);
+      CHECK(names.insert(workload.name).second);
+      CHECK_NOTHROW(validate(workload.problem, std::int64_t{1} << 40));
+      CHECK(workload.problem.pad_w == (workload.problem.s - 1) / 2);
+      CHECK((workload.simulated_accesses > 0) == (backend == Backend::sim));
+    }
+    CHECK(workloads_of("signals", backend).front().problem.s == 11);
+    CHECK(bench_workloads("signals", backend).size() == 3);
+  }
+  CHECK(workloads_of("signals", Backend::gpu).front().problem.w == 1 << 24);
+  CHECK(workloads_of("signals", Backend::sim).front().simulated_accesses == 2 * 11 * 65536);
+  CHECK(has(usage_error([] { workloads_of("nowhere", Backend::sim); }), "nowhere"));
+}
+
+TEST_CASE("workloads are chosen by name, with or without spaces, or all") {
+  CHECK(select_workloads("signals", Backend::gpu, "w=2^24 r=31").at(0).problem.s == 63);
+  CHECK(select_workloads("signals", Backend::gpu, "w=2^24r=31").size() == 1);
+  CHECK(select_workloads("signals", Backend::gpu, "all").size() == 6);
+  CHECK(select_workloads("signals", Backend::gpu, "w=65536 r=5").empty());
+}
+
+TEST_CASE("arrays are read as signals, images or batches") {
+  ConvProblem problem = problem_of_arrays({1000}, {11}, std::nullopt);
+  CHECK(to_string(problem) == "n=1,c=1,h=1,w=1000,k=1,r=1,s=11");
+  CHECK(problem.pad_w == 5);
+  CHECK(to_string(problem_of_arrays({20, 30}, {3, 5}, std::nullopt)) == "n=1,c=1,h=20,w=30,k=1,r=3,s=5");
+  problem = problem_of_arrays({2, 4, 20, 30}, {8, 4, 3, 3}, "stride_h=2,pad_w=0");
+  CHECK(to_string(problem) == "n=2,c=4,h=20,w=30,k=8,r=3,s=3,pad_w=0,stride_h=2");
+  CHECK(problem_of_arrays({2, 4, 20, 30}, {8, 1, 3, 3}, "groups=4").groups == 4);
+  CHECK(to_string(problem_of_arrays({2, 1, 1, 30}, {5}, std::nullopt)) == "n=2,c=1,h=1,w=30,k=1,r=1,s=5");
+}
+
+TEST_CASE("arrays that do not fit are told") {
+  const auto error = [](std::vector<std::int64_t> input, std::vector<std::int64_t> filter,
+                        std::optional<std::string> shape = std::nullopt) {
+    return usage_error([&] { problem_of_arrays(input, filter, shape); });
+  };
+  CHECK(has(error({2, 3, 4}, {3}), "--input has 3 dimensions"));
+  CHECK(has(error({4}, {1, 1, 1, 1, 1}), "--filter has 5 dimensions"));
+  CHECK(has(error({}, {1}), "--input has 0 dimensions"));
+  CHECK(has(error({1, 4, 5, 5}, {1, 3, 3, 3}), "groups"));
+  CHECK(has(error({1, 4, 5, 5}, {3, 1, 3, 3}, "groups=3"), "groups"));
+  for (const char* key : {"n", "c", "h", "w", "k", "r", "s"}) {
+    CHECK(has(error({100}, {3}, std::string(key) + "=100"), "leave it out"));
+    CHECK(has(error({100}, {3}, "pad_w=1," + std::string(key) + "=1"), "leave it out"));
+  }
+  CHECK(error({100}, {3}, "stride_w=2,pad_h=0") == "");
+  CHECK(has(error({100}, {3}, "stride_w"), "stride_w"));
+}
+
+TEST_CASE("the exit status: failures before refusals") {
+  const auto status = [](std::vector<Status> statuses) {
+    std::vector<RunResult> results;
+    for (const Status each : statuses) results.emplace_back().status = each;
+    return exit_status(results);
+  };
+  CHECK(status({Status::ok, Status::ok}) == 0);
+  CHECK(status({Status::ok, Status::refused}) == 3);
+  CHECK(status({Status::refused, Status::wrong}) == 1);
+  CHECK(status({Status::fault}) == 1);
+  CHECK(status({Status::error}) == 1);
+}
+
+/// A result of the stage that took so long.
+RunResult timed(const StageInfo& stage, double median) {
+  RunResult result;
+  result.stage = &stage;
+  result.status = Status::ok;
+  result.problem = parse_shape("w=1000,s=3");
+  result.time_us = TimeSummary{median, median, 0};
+  return result;
+}
+
+TEST_CASE("speedups: over the previous stage, the first of the track, and cuDNN") {
+  std::vector<RunResult> results{timed(find_stage("1"), 12), timed(find_stage("2"), 6), timed(find_stage("3"), 2)};
+  results[2].cudnn.emplace();
+  results[2].cudnn->trials = {{"WINOGRAD_NONFUSED", "NCHW", "ok", 8.0, 0}, {"FFT", "NCHW", "ok", 1.0, 0}};
+  add_speedups(results);
+  CHECK_FALSE(results[0].speedup.previous);
+  CHECK_FALSE(results[0].speedup.first);
+  CHECK(results[1].speedup.previous == 2.0);
+  CHECK(results[2].speedup.previous == 3.0);
+  CHECK(results[2].speedup.first == 6.0);
+  CHECK(results[2].speedup.cudnn_winograd == 4.0);
+  CHECK(results[2].speedup.cudnn_best == 0.5);
+}
+
+TEST_CASE("no speedup over a stage that was not right") {
+  std::vector<RunResult> results{timed(find_stage("1"), 12), timed(find_stage("2"), 6)};
+  results[0].status = Status::wrong;
+  add_speedups(results);
+  CHECK_FALSE(results[1].speedup.previous);
+}
+
+TEST_CASE("the roofline: L2 for small tensors, DRAM for large ones, fp32 for long filters") {
+  Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
+  RunResult result = timed(find_stage("1"), 10);
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->bytes == 4 * (1000 + 3 + 1000));
+  CHECK(result.roofline->flops == 2 * 1000 * 3);
+  CHECK_FALSE(result.roofline->floor_us);
+
+  limits.ceilings.fp32_flops_per_s = 1e15;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "L2");
+  CHECK(*result.roofline->floor_us == doctest::Approx(8012 / 2e12 * 1e6));
+  CHECK(*result.roofline->share == doctest::Approx(8012 / 2e12 * 1e6 / 10));
+  result.problem = parse_shape("w=1000000,s=3");
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "DRAM");
+  limits.ceilings.fp32_flops_per_s = 1e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "fp32");
+}
+
+TEST_CASE("a comparison names what changed most, what is new and what is gone") {
+  std::vector<RunResult> results{timed(find_stage("1"), 1), timed(find_stage("3"), 1)};
+  for (RunResult& result : results) {
+    result.time_us.reset();
+    result.counters.emplace();
+  }
+  results[0].counters->global_load_bytes = 100;
+  results[1].counters->global_load_bytes = 10;
+  results[0].counters->atomic_requests = 1;
+  results[1].counters->barriers = 4;
+  const std::string text = comparison_text(results);
+  CHECK(has(text, "03-tiled-1d against 01-naive-1d: global_load_bytes falls 10.0x; new: barriers; gone: atomic_requests"));
+  CHECK(has(text, "0.100x"));
+}
+
+/// An empty folder, gone with its owner.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("convladder-cli-test-" + std::to_string(getpid()));
+  Folder() { fs::create_directory(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+TEST_CASE("files appear whole, replace what was there, and leave nothing beside them") {
+  const Folder folder;
+  const fs::path file = folder.path / "out.json";
+  require_writable(file);
+  CHECK(fs::is_empty(folder.path));
+  write_file(file, "one");
+  write_file(file, "two");
+  std::ifstream stream(file);
+  CHECK(std::string(std::istreambuf_iterator<char>(stream), {}) == "two");
+  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+}
+
+TEST_CASE("paths that cannot be written are told before the work") {
+  const Folder folder;
+  for (const fs::path& path : {folder.path, folder.path / "missing" / "out.json", fs::path("/dev/null"), fs::path("")}) {
+    CAPTURE(path.string());
+    CHECK(has(usage_error([&] { require_writable(path); }), "cannot write"));
+  }
+  CHECK(fs::is_empty(folder.path));
+}
+
+TEST_CASE("without a shape the track's first workload is run") {
+  const UserProblem user = read_problem({}, "signals");
+  CHECK(user.name == workloads_of("signals", backend()).front().name);
+  ProblemOptions options;
+  options.shape = "w=9,s=3";
+  options.padding = "reflect";
+  CHECK(read_problem(options, "signals").problem.padding == Padding::reflect);
+  CHECK(read_problem(options, "signals").name == "");
+  options.padding = "circular";
+  CHECK(has(usage_error([&] { read_problem(options, "signals"); }), "circular"));
+}
+
+}  // namespace
+}  // namespace convladder

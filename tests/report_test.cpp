@@ -1,0 +1,287 @@
+#include "common/report.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "common/bench_table.hpp"
+#include "common/problem_io.hpp"
+#include "common/text_report.hpp"
+#include "common/text_table.hpp"
+
+namespace convladder {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr StageInfo kStage{7,      "tiled-2d", "07-tiled-2d", "A tile", "images", "Load it once.", 6,
+                           "fp32", "NCHW",     "001, tiled",  "sm_70",  nullptr};
+
+/// Keys in their order.
+std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& item : object.items()) names.push_back(item.key());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+const Names kResultKeys{"stage",         "number",           "backend",           "device",     "workload",        "status",
+                        "reason",        "verified",         "max_abs_err",       "rel_l2_err", "tolerance",       "time_us",
+                        "effective_tflops", "prepare_us",    "workspace_bytes",   "kernels",    "speedup",         "cudnn",
+                        "roofline",      "counters",         "faults",            "workload_name", "time_cold_us", "cold_unavailable",
+                        "prediction",    "lines",            "cudnn_unavailable"};
+
+RunResult blank_result() {
+  RunResult result;
+  result.stage = &kStage;
+  result.backend = "sim";
+  result.device = "SIMT simulator";
+  return result;
+}
+
+RunResult gpu_result() {
+  RunResult result = blank_result();
+  result.backend = "gpu";
+  result.device = "NVIDIA H200";
+  result.problem = parse_shape("w=1000,s=3");
+  result.status = Status::ok;
+  result.verified = true;
+  result.check.emplace();
+  result.check->ok = true;
+  result.check->max_abs_err = 0.5;
+  result.check->rel_l2_err = 0.25;
+  result.check->tolerance = 0.75;
+  result.time_us = TimeSummary{2, 1.5, 0.125};
+  result.time_cold_us = TimeSummary{4, 3, 0.25};
+  result.prepare_us = 10;
+  result.workspace_bytes = 64;
+  result.kernels = {{"tiled_2d", 32, 0, 1024, 0.75}};
+  result.speedup = {2.0, 3.0, std::nullopt, 0.5};
+  result.cudnn.emplace();
+  result.cudnn->version = "9.19.0";
+  result.cudnn->trials = {{"WINOGRAD", "NCHW", "CUDNN_STATUS_NOT_SUPPORTED", std::nullopt, 0},
+                          {"IMPLICIT_GEMM", "NCHW", "ok", 1.0, 8}};
+  result.roofline = Roofline{8012, 6000, 1.0, 0.5, "L2"};
+  return result;
+}
+
+TEST_CASE("a result's JSON has every key, in order, null where it does not apply") {
+  const Json json = to_json(blank_result());
+  CHECK(keys(json) == kResultKeys);
+  for (const char* key : {"reason", "max_abs_err", "rel_l2_err", "tolerance", "time_us", "effective_tflops", "prepare_us",
+                          "workspace_bytes", "kernels", "cudnn", "roofline", "counters", "workload_name", "prediction"}) {
+    CAPTURE(key);
+    CHECK(json[key].is_null());
+  }
+  CHECK(keys(json["speedup"]) == Names{"previous", "first", "cudnn_winograd", "cudnn_best"});
+  CHECK(json["speedup"]["previous"].is_null());
+  CHECK(json["faults"] == Json::array());
+  CHECK(keys(json["workload"]) == Names{"n", "c", "h", "w", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w",
+                                        "dilation_h", "dilation_w", "groups", "padding"});
+}
+
+TEST_CASE("a GPU's result fills them") {
+  const Json json = to_json(gpu_result());
+  CHECK(keys(json) == kResultKeys);
+  CHECK(json["stage"] == "tiled-2d");
+  CHECK(json["number"] == 7);
+  CHECK(json["workload"]["w"] == 1000);
+  CHECK(json["workload"]["pad_w"] == 1);
+  CHECK(json["workload"]["padding"] == "zero");
+  CHECK(json["status"] == "ok");
+  CHECK(json["time_us"] == Json{{"median", 2.0}, {"min", 1.5}, {"spread", 0.125}});
+  CHECK(json["effective_tflops"].get<double>() == doctest::Approx(6000 / 2e-6 * 1e-12));
+  CHECK(keys(json["kernels"][0]) == Names{"name", "registers", "spill_bytes", "shared_bytes", "occupancy"});
+  CHECK(json["speedup"]["cudnn_winograd"].is_null());
+  CHECK(json["speedup"]["cudnn_best"] == 0.5);
+  REQUIRE(json["cudnn"].size() == 2);
+  CHECK(json["cudnn"][0]["time_us"].is_null());
+  CHECK(json["cudnn"][1]["time_us"] == 1.0);
+  CHECK(json["roofline"] ==
+        Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
+  CHECK(json["cudnn_unavailable"].is_null());
+}
+
+TEST_CASE("without cuDNN its trials are null and the reason is there") {
+  RunResult result = gpu_result();
+  result.cudnn->trials.clear();
+  result.cudnn->unavailable = "cuDNN is not installed";
+  const Json json = to_json(result);
+  CHECK(json["cudnn"].is_null());
+  CHECK(json["cudnn_unavailable"] == "cuDNN is not installed");
+}
+
+TEST_CASE("infinity and NaN are null") {
+  RunResult result = gpu_result();
+  result.check->max_abs_err = std::numeric_limits<double>::infinity();
+  result.check->rel_l2_err = std::numeric_limits<double>::quiet_NaN();
+  const Json json = to_json(result);
+  CHECK(json["max_abs_err"].is_null());
+  CHECK(json["rel_l2_err"].is_null());
+  CHECK(json["tolerance"] == 0.75);
+}
+
+TEST_CASE("counters carry every name; a prediction's missing claims are null") {
+  RunResult result = blank_result();
+  result.counters.emplace();
+  result.counters->global_load_bytes = 44;
+  result.prediction.emplace();
+  result.prediction->global_load_bytes = 40;
+  const Json json = to_json(result);
+  Names names;
+  for (const CounterField& field : kCounterFields) names.emplace_back(field.name);
+  CHECK(keys(json["counters"]) == names);
+  CHECK(json["counters"]["global_load_bytes"] == 44);
+  CHECK(json["counters"]["barriers"] == 0);
+  CHECK(json["prediction"]["global_load_bytes"] == 40);
+  CHECK(json["prediction"]["barriers"].is_null());
+}
+
+TEST_CASE("a fault carries its place and the other access") {
+  RunResult result = blank_result();
+  result.faults = {{"race", "tiled_2d", "tiled_2d.cu", 40, "(1,0,0)", "(3,0,0)", "tiled_2d.cu:44, thread (0,0,0)", 2}};
+  const Json fault = to_json(result)["faults"][0];
+  CHECK(keys(fault) == Names{"kind", "kernel", "file", "line", "block", "thread", "other", "count"});
+  CHECK(fault["line"] == 40);
+  CHECK(fault["other"] == "tiled_2d.cu:44, thread (0,0,0)");
+}
+
+TEST_CASE("text that is not UTF-8 does not break the JSON") {
+  RunResult result = blank_result();
+  result.reason = "file \xff.npy";
+  CHECK(Json::accept(text_of(to_json(result))));
+}
+
+TEST_CASE("a stage's JSON: requires, and null for the first of a track") {
+  StageInfo stage = kStage;
+  CHECK(keys(to_json(stage)) ==
+        Names{"number", "name", "title", "track", "idea", "previous", "dtype", "layout", "source", "requires"});
+  CHECK(to_json(stage)["previous"] == 6);
+  CHECK(to_json(stage)["requires"] == "sm_70");
+  stage.previous = 0;
+  CHECK(to_json(stage)["previous"].is_null());
+}
+
+TEST_CASE("a bench's JSON: device, toolchain, ceilings, rows") {
+  BenchReport report;
+  report.device.name = "SIMT simulator";
+  report.rows = {blank_result(), gpu_result()};
+  Json json = to_json(report);
+  CHECK(keys(json) == Names{"device", "toolchain", "ceilings", "rows"});
+  CHECK(json["ceilings"].is_null());
+  CHECK(json["device"]["clocks_before"].is_null());
+  CHECK(json["toolchain"]["cudnn"] == "9.19.0");
+  CHECK(json["rows"][1] == to_json(report.rows[1]));
+
+  report.device.driver = "13.0";
+  report.device.sm_clock_mhz = 1980;
+  report.ceilings = Ceilings{4e12, 5e12, 6e13, 0.8};
+  json = to_json(report);
+  CHECK(json["device"]["clocks_before"]["sm_mhz"] == 1980);
+  CHECK(json["device"]["clocks_after"].is_null());
+  CHECK(json["ceilings"]["dram_bytes_per_s"] == 4e12);
+}
+
+/// Splits one CSV text into records of cells, by RFC 4180.
+std::vector<Names> parse_csv(const std::string& text) {
+  std::vector<Names> records(1, Names(1));
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inside && c == '"' && text[i + 1] == '"') {
+      records.back().back() += text[++i];
+    } else if (c == '"') {
+      inside = !inside;
+    } else if (!inside && c == ',') {
+      records.back().emplace_back();
+    } else if (!inside && c == '\r') {
+      if (text[++i] == '\n' && i + 1 < text.size()) records.emplace_back(1);
+    } else {
+      records.back().back() += c;
+    }
+  }
+  return records;
+}
+
+TEST_CASE("CSV quotes what needs it, and absent values are empty") {
+  RunResult result = gpu_result();
+  result.reason = "wrong, \"very\"\nwrong";
+  const auto records = parse_csv(to_csv({result, blank_result()}));
+  REQUIRE(records.size() == 3);
+  const auto cell = [&](std::size_t row, const std::string& heading) {
+    for (std::size_t i = 0; i < records[0].size(); ++i)
+      if (records[0][i] == heading) return records[row].at(i);
+    return "no column " + heading;
+  };
+  for (const Names& record : records) CHECK(record.size() == records[0].size());
+  CHECK(cell(1, "reason") == result.reason);
+  CHECK(cell(1, "time_us_median") == "2.0");
+  CHECK(cell(1, "speedup_cudnn_winograd") == "");
+  CHECK(cell(1, "global_load_bytes") == "");
+  CHECK(cell(1, "w") == "1000");
+  CHECK(cell(2, "time_us_median") == "");
+  CHECK(cell(2, "roofline_share") == "");
+}
+
+TEST_CASE("the ladder's table names what is not available, once each") {
+  BenchReport report;
+  report.device.name = "NVIDIA H200";
+  report.device.driver = "13.0";
+  report.rows = {gpu_result(), gpu_result()};
+  for (RunResult& row : report.rows) row.workload_name = "one";
+  report.rows[1].status = Status::wrong;
+  report.rows[1].reason = "3 of 4 outputs are wrong";
+  const std::string text = bench_text(report);
+  CHECK(text.find("2.00x") != std::string::npos);
+  CHECK(text.find("±12.5%") != std::string::npos);
+  CHECK(text.find("wrong [2]") != std::string::npos);
+  CHECK(text.find("[2] 3 of 4 outputs are wrong") != std::string::npos);
+  const std::string reason = "[1] no Winograd algorithm of cuDNN 9.19.0 computes this: WINOGRAD NCHW: CUDNN_STATUS_NOT";
+  REQUIRE(text.find(reason) != std::string::npos);
+  CHECK(text.find(reason, text.find(reason) + 1) == std::string::npos);
+  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
+}
+
+TEST_CASE("a broken prediction is flagged") {
+  RunResult result = blank_result();
+  result.status = Status::ok;
+  result.counters.emplace();
+  result.counters->barriers = 3;
+  result.prediction.emplace();
+  result.prediction->barriers = 2;
+  CHECK(broken_claims(*result.counters, *result.prediction).size() == 1);
+  CHECK(run_text(result).find("DIFFERS") != std::string::npos);
+  BenchReport report;
+  report.rows = {result};
+  CHECK(bench_text(report).find("barriers is 3, predicted 2") != std::string::npos);
+  result.prediction->barriers = 3;
+  CHECK(run_text(result).find("DIFFERS") == std::string::npos);
+}
+
+TEST_CASE("columns line up, whatever the width of their characters") {
+  TextTable table({"name", "value", ""});
+  table.add({"a", "±1", "x"});
+  table.add({"long", "1,000,000", ""});
+  CHECK(table.text() == "name      value\na            ±1  x\nlong  1,000,000\n");
+}
+
+TEST_CASE("numbers for people") {
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(1234567) == "1,234,567");
+  CHECK(grouped(-1000) == "-1,000");
+  CHECK(grouped(-100) == "-100");
+  CHECK(short_number(0) == "0.00");
+  CHECK(short_number(0.0472) == "0.047");
+  CHECK(short_number(4.156) == "4.16");
+  CHECK(short_number(44) == "44.0");
+  CHECK(short_number(504.2) == "504");
+  CHECK(time_text(31.25) == "31.2 us");
+  CHECK(time_text(42100) == "42.1 ms");
+  CHECK(time_text(2.5e6) == "2.50 s");
+}
+
+}  // namespace
+}  // namespace convladder
