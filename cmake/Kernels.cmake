@@ -6,7 +6,8 @@ set(CONVLADDER_INSTRUMENTED_FLAGS
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND CONVLADDER_INSTRUMENTED_FLAGS
        "SHELL:--param tsan-instrument-func-entry-exit=0"
-       -fno-reorder-blocks -fno-guess-branch-probability -fno-tree-ch -fno-tree-tail-merge -fno-crossjumping)
+       -fno-reorder-blocks -fno-guess-branch-probability -fno-tree-ch -fno-tree-tail-merge -fno-crossjumping
+       -fno-thread-jumps)
 else()
   list(APPEND CONVLADDER_INSTRUMENTED_FLAGS
        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
@@ -21,13 +22,4 @@ function(convladder_add_kernels target)
   set_target_properties(${target} PROPERTIES CXX_STANDARD 17)
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
   set_property(GLOBAL APPEND PROPERTY CONVLADDER_INSTRUMENTED_TARGETS ${target})
-endfunction()
-
-# convladder_name_factories(PREFIX SOURCES...): each source makes its stage by PREFIX_<file name>, for CONVLADDER_STAGE.
-function(convladder_name_factories prefix)
-  foreach(source IN LISTS ARGN)
-    get_filename_component(name ${source} NAME_WE)
-    string(MAKE_C_IDENTIFIER ${name} name)
-    set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS CONVLADDER_STAGE_FACTORY=${prefix}_${name})
-  endforeach()
 endfunction()

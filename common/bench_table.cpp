@@ -46,7 +46,6 @@ std::string previous_cell(const RunResult& row, Footnotes& notes) {
 }
 
 std::string first_cell(const RunResult& row, Footnotes& notes) {
-  if (row.stage->previous == 0) return "-";
   return ratio_or(row.speedup.first, "no time of the track's first stage to compare with", notes);
 }
 

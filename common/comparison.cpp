@@ -110,6 +110,8 @@ double factor(const Measure& measure, std::size_t i) {
 std::vector<std::string> largest_changes(std::vector<Measure> measures, std::size_t i) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 1.005;  // less shows as 1.00x
+  std::erase_if(measures,
+                [](const Measure& measure) { return measure.name.ends_with("(%)"); });  // no changes of their own
   std::stable_sort(measures.begin(), measures.end(),
                    [&](const Measure& a, const Measure& b) { return factor(a, i) > factor(b, i); });
   std::vector<std::string> changes;

@@ -263,6 +263,7 @@ DeviceInfo device_info() {
   info.shared_bytes_per_block = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
   info.l2_bytes = properties.l2CacheSize;
   info.driver = version_text(driver);
+  info.toolkit = version_text(CUDART_VERSION);
   info.sm_clock_mhz = nvml.clock_mhz(1);
   info.memory_clock_mhz = nvml.clock_mhz(2);
   return info;

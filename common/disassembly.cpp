@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "common/device.hpp"
@@ -19,6 +19,8 @@ namespace convladder {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kPiece = "Fatbin ";
 
 /// On PATH, beside nvcc, or where the toolkit installs itself.
 fs::path find_cuobjdump() {
@@ -41,39 +43,38 @@ std::string shell_word(std::string text) {
   return "'" + text + "'";
 }
 
+std::string last_line(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+/// Of cuobjdump, which says on its standard output what is wrong where it fails.
 std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   if (!pipe) throw MachineError("cannot start cuobjdump");
   std::string text;
   std::array<char, 1 << 16> part;
   while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe.get())) text.append(part.data(), count);
+  if (pclose(pipe.release()) != 0) throw MachineError("cuobjdump failed: " + last_line(text));
   return text;
-}
-
-/// The mangled name of a kernel in an unnamed namespace holds its file: "..._11_tiled_1d_cu_8f3a...".
-std::string file_mark(const StageInfo& stage) {
-  std::string mark = fmt::format("_{}_cu_", stage.name);
-  std::replace(mark.begin(), mark.end(), '-', '_');
-  return mark;
 }
 
 }  // namespace
 
 std::string sass_of(const StageInfo& stage) {
   const fs::path program = gpu_program();
+  const fs::path tool = find_cuobjdump();  // it starts nvdisasm, which lies beside it
   const std::string listing =
-      output_of(fmt::format("{} --dump-sass {} 2>/dev/null", shell_word(find_cuobjdump()), shell_word(program)));
-  const std::string mark = file_mark(stage);
-  std::string sass, architecture;
-  bool wanted = false;
-  std::istringstream lines(listing);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("code for sm_") != std::string::npos) architecture = line;
-    const bool heading = line.find("Function : ") != std::string::npos;
-    if (heading) wanted = line.find(mark) != std::string::npos;
-    if (line.starts_with("Fatbin ")) wanted = false;
-    if (heading && wanted) sass += architecture + "\n";
-    if (wanted) sass += line + "\n";
+      output_of(fmt::format("PATH={}:\"$PATH\" {} --dump-sass {} 2>&1", shell_word(tool.parent_path()),
+                            shell_word(tool), shell_word(program)));
+  // Each source file has a piece of its own: "Fatbin elf code:", facts with its name, then its functions.
+  const std::string identifier = fmt::format("/{}/", stage.folder);
+  std::string sass;
+  for (std::size_t begin = listing.find(kPiece); begin != std::string::npos;) {
+    const std::size_t end = listing.find(kPiece, begin + kPiece.size());
+    const std::string piece = listing.substr(begin, end - begin);
+    if (piece.find(identifier) != std::string::npos && piece.find("Function : ") != std::string::npos) sass += piece;
+    begin = end;
   }
   if (sass.empty()) {
     throw MachineError(fmt::format("{} holds no machine code of {}; run ./lab build", program.string(), stage.name));

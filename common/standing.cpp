@@ -12,7 +12,7 @@ const RunResult* timed_result(const std::vector<RunResult>& results, int number)
 }
 
 void add_speedup(std::optional<double>& speedup, const RunResult& result, const RunResult* base) {
-  if (base && base != &result) speedup = base->time_us->median / result.time_us->median;
+  if (base) speedup = base->time_us->median / result.time_us->median;
 }
 
 void add_speedup(std::optional<double>& speedup, const RunResult& result, const CudnnTrial* trial) {

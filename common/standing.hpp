@@ -19,7 +19,8 @@ Limits measure_limits();
 /// time). The bandwidth is L2's where the tensors take at most half of it, else DRAM's.
 void add_roofline(RunResult& result, const Limits* limits);
 
-/// Fills in the speedups of stages that ran the same workload, over each other and over result.cudnn.
+/// Fills in the speedups of stages that ran the same workload, over each other (the first of a track: 1 over itself)
+/// and over result.cudnn.
 void add_speedups(std::vector<RunResult>& results);
 
 /// The number of the first stage of the stage's track.

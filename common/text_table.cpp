@@ -82,6 +82,6 @@ std::string time_text(double microseconds) {
 
 std::string ratio_text(double ratio) { return short_number(ratio) + "x"; }
 
-std::string percent_text(double fraction) { return fmt::format("{:.1f}%", 100 * fraction); }
+std::string percent_text(double fraction) { return fmt::format("{:.{}f}%", 100 * fraction, fraction < 0.01 ? 2 : 1); }
 
 }  // namespace convladder

@@ -44,7 +44,7 @@ std::string short_number(double value);
 std::string time_text(double microseconds);
 /// "3.14x"
 std::string ratio_text(double ratio);
-/// "87.1%"
+/// "87.1%", "0.12%"
 std::string percent_text(double fraction);
 
 }  // namespace convladder

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr StageInfo kStage{7,      "tiled-2d", "07-tiled-2d", "A tile", "images", "Load it once.", 6,
-                           "fp32", "NCHW",     "001, tiled",  "sm_70",  nullptr};
+constexpr StageInfo kStage{7, "tiled-2d", "07-tiled-2d", "A tile",     "images", "Load it once.",
+                           6, "fp32",     "NCHW",        "001, tiled", "sm_70",  nullptr};
 
 /// Keys in their order.
 std::vector<std::string> keys(const Json& object) {
@@ -27,11 +27,11 @@ std::vector<std::string> keys(const Json& object) {
 
 using Names = std::vector<std::string>;
 
-const Names kResultKeys{"stage",         "number",           "backend",           "device",     "workload",        "status",
-                        "reason",        "verified",         "max_abs_err",       "rel_l2_err", "tolerance",       "time_us",
-                        "effective_tflops", "prepare_us",    "workspace_bytes",   "kernels",    "speedup",         "cudnn",
-                        "roofline",      "counters",         "faults",            "workload_name", "time_cold_us", "cold_unavailable",
-                        "prediction",    "lines",            "cudnn_unavailable"};
+const Names kResultKeys{
+    "stage",           "number",       "backend",          "device",     "workload", "status",           "reason",
+    "verified",        "max_abs_err",  "rel_l2_err",       "tolerance",  "time_us",  "effective_tflops", "prepare_us",
+    "workspace_bytes", "kernels",      "speedup",          "cudnn",      "roofline", "counters",         "faults",
+    "workload_name",   "time_cold_us", "cold_unavailable", "prediction", "lines",    "cudnn_unavailable"};
 
 RunResult blank_result() {
   RunResult result;
@@ -70,8 +70,9 @@ RunResult gpu_result() {
 TEST_CASE("a result's JSON has every key, in order, null where it does not apply") {
   const Json json = to_json(blank_result());
   CHECK(keys(json) == kResultKeys);
-  for (const char* key : {"reason", "max_abs_err", "rel_l2_err", "tolerance", "time_us", "effective_tflops", "prepare_us",
-                          "workspace_bytes", "kernels", "cudnn", "roofline", "counters", "workload_name", "prediction"}) {
+  for (const char* key :
+       {"reason", "max_abs_err", "rel_l2_err", "tolerance", "time_us", "effective_tflops", "prepare_us",
+        "workspace_bytes", "kernels", "cudnn", "roofline", "counters", "workload_name", "prediction"}) {
     CAPTURE(key);
     CHECK(json[key].is_null());
   }
@@ -99,8 +100,7 @@ TEST_CASE("a GPU's result fills them") {
   REQUIRE(json["cudnn"].size() == 2);
   CHECK(json["cudnn"][0]["time_us"].is_null());
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
-  CHECK(json["roofline"] ==
-        Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
+  CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
   CHECK(json["cudnn_unavailable"].is_null());
 }
 
@@ -208,8 +208,11 @@ std::vector<Names> parse_csv(const std::string& text) {
 TEST_CASE("CSV quotes what needs it, and absent values are empty") {
   RunResult result = gpu_result();
   result.reason = "wrong, \"very\"\nwrong";
-  const auto records = parse_csv(to_csv({result, blank_result()}));
-  REQUIRE(records.size() == 3);
+  RunResult quote = blank_result(), line_break = blank_result();
+  quote.reason = "\"very\" wrong";
+  line_break.reason = "very\nwrong";
+  const auto records = parse_csv(to_csv({result, blank_result(), quote, line_break}));
+  REQUIRE(records.size() == 5);
   const auto cell = [&](std::size_t row, const std::string& heading) {
     for (std::size_t i = 0; i < records[0].size(); ++i)
       if (records[0][i] == heading) return records[row].at(i);
@@ -217,6 +220,8 @@ TEST_CASE("CSV quotes what needs it, and absent values are empty") {
   };
   for (const Names& record : records) CHECK(record.size() == records[0].size());
   CHECK(cell(1, "reason") == result.reason);
+  CHECK(cell(3, "reason") == quote.reason);
+  CHECK(to_csv({line_break}).find("\"very\nwrong\"") != std::string::npos);
   CHECK(cell(1, "time_us_median") == "2.0");
   CHECK(cell(1, "speedup_cudnn_winograd") == "");
   CHECK(cell(1, "global_load_bytes") == "");

@@ -13,8 +13,8 @@
 //   3. The body arrives in shared memory; a barrier.
 //   4. Each thread sums 4 neighbouring outputs of each tile, moving over its window 16 bytes at a time.
 //
-// A block of few threads with several outputs each keeps more bytes in flight than one of many threads with one: the
-// README shows what each choice brings.
+// A block of few threads with several outputs each keeps more bytes in flight than one of many threads with one, and a
+// filter length that the compiler knows takes the loop's bookkeeping away: the README shows what each choice brings.
 
 #include "common/border.hpp"
 #include "common/signal.hpp"
@@ -87,7 +87,8 @@ __device__ __forceinline__ void add_tap(float4& sum, float c, float a0, float a1
   sum.w += a3 * c;
 }
 
-// 4. window[0] holds the first sample of each of the four outputs; the last tap of the last needs taps - 1 more.
+// 4. Unrolled whole where the caller knows `taps` at compile time. window[0] holds the first sample of each of the four
+// outputs; the last tap of the last output needs taps - 1 more.
 __device__ __forceinline__ float4 four_outputs(const float4* window, int taps) {
   float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   float4 a = window[0];
@@ -110,9 +111,12 @@ __device__ __forceinline__ float4 four_outputs(const float4* window, int taps) {
   return sum;
 }
 
+// kTaps: the filter's length, or 0 to take it from `s`.
+template <int kTaps>
 __global__ void __launch_bounds__(kThreads) halo_1d(const float* input,  // [batch][length]
                                                     float* output,       // [batch][out_length]
                                                     Signal s) {
+  if (kTaps > 0) s.taps = kTaps;
   float* tiles = dynamic_shared<float>();  // [kTiles][pitch]
   const int signal = blockIdx.y + gridDim.y * blockIdx.z;
   if (signal >= s.batch) return;
@@ -151,7 +155,17 @@ std::int64_t tile_bytes(std::int64_t taps, std::int64_t pad) {
 
 void launch_halo_1d(const Tensors& tensors, const Signal& s, Stream stream) {
   const auto bytes = static_cast<std::size_t>(tile_bytes(s.taps, s.pad));
-  launch(halo_1d, signal_grid(s, kTiles * kTile), kThreads, bytes, stream)(tensors.input, tensors.output, s);
+  const auto start = [&](void (*kernel)(const float*, float*, Signal)) {
+    launch(kernel, signal_grid(s, kTiles * kTile), kThreads, bytes, stream)(tensors.input, tensors.output, s);
+  };
+  switch (s.taps) {
+    case 3: return start(halo_1d<3>);
+    case 5: return start(halo_1d<5>);
+    case 7: return start(halo_1d<7>);
+    case 9: return start(halo_1d<9>);
+    case 11: return start(halo_1d<11>);
+    default: return start(halo_1d<0>);
+  }
 }
 
 class Halo1d final : public Stage {

@@ -85,8 +85,8 @@ void release(void* address) {
   allocation.live = false;
   munmap(allocation.bytes, whole_pages(bytes + 1));
   munmap(allocation.cells, whole_pages(words(allocation) * sizeof(Cell) + 1));
-  if (bytes > 0)
-    mmap(address, whole_pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (bytes > 0 && mprotect(address, whole_pages(bytes), PROT_NONE) == 0)
+    madvise(address, whole_pages(bytes), MADV_DONTNEED);  // the addresses stay taken, the memory goes back
 }
 
 void upload(void* device, const void* host, std::size_t bytes) {

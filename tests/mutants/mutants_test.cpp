@@ -70,7 +70,7 @@ TEST_CASE("mutants: an unwritten tail is caught") {
   check_rejected<SignalMutation::unwritten_tail>("never written", "never written");
 }
 TEST_CASE("mutants: a write past the end is caught") {
-  check_rejected<SignalMutation::write_past_end>("out_of_bounds", "outside the output");
+  check_rejected<SignalMutation::write_past_end>("out_of_bounds", "just outside");
 }
 TEST_CASE("mutants: a wrong padding value is caught, with replicate padding only") {
   check_rejected<SignalMutation::replicate_reads_zero>("outputs are wrong", "outputs are wrong", Padding::replicate,

@@ -1,3 +1,4 @@
+#include "common/border.hpp"
 #include "common/kernel.hpp"
 #include "tests/simt/kernels.hpp"
 
@@ -63,6 +64,20 @@ __global__ void border_loop(const float* input, const float* filter, float* outp
     if (j >= 0 && j < n) sum += input[j] * filter[k + radius];
   }
   output[i] = sum;
+}
+
+// The same in two dimensions, with the border function: a condition that the compiler would like to thread through.
+__global__ void border_image(const float* input, float* output, int size, int radius) {
+  const int x = threadIdx.x, y = blockIdx.x;
+  float sum = 0;
+  for (int dy = -radius; dy <= radius; ++dy) {
+    const int i = convladder::border_index(y + dy, size, convladder::Padding::zero);
+    for (int dx = -radius; dx <= radius; ++dx) {
+      const int j = convladder::border_index(x + dx, size, convladder::Padding::zero);
+      if (i >= 0 && j >= 0) sum += input[i * size + j];
+    }
+  }
+  output[y * size + x] = sum;
 }
 
 __global__ void triangular_loop(const float* input, float* output) {
@@ -160,6 +175,9 @@ void launch_constant_loads(const float* values, float* output, bool broadcast) {
 void launch_two_branches(const float* input, float* output) { launch(two_branches, 1, 32, 0, nullptr)(input, output); }
 void launch_border_loop(const float* input, const float* filter, float* output, int n, int radius) {
   launch(border_loop, (n + 255) / 256, 256, 0, nullptr)(input, filter, output, n, radius);
+}
+void launch_border_image(const float* input, float* output, int size, int radius) {
+  launch(border_image, size, size, 0, nullptr)(input, output, size, radius);
 }
 void launch_triangular_loop(const float* input, float* output) {
   launch(triangular_loop, 1, 32, 0, nullptr)(input, output);

@@ -13,6 +13,7 @@ void launch_shared_float4(float* output);
 void launch_constant_loads(const float* values, float* output, bool broadcast);
 void launch_two_branches(const float* input, float* output);
 void launch_border_loop(const float* input, const float* filter, float* output, int n, int radius);
+void launch_border_image(const float* input, float* output, int size, int radius);
 void launch_triangular_loop(const float* input, float* output);
 void launch_early_exit(const float* input, float* output, int lanes);
 void launch_break_out(const float* input, float* output);

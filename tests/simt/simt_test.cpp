@@ -195,6 +195,16 @@ TEST_CASE("simt: lanes that skip taps at the border stay in step") {
   CHECK(c.global_load_sectors == 8 * 11 + 8 * (4 + 10 * 5) - 2 * 5);
 }
 
+TEST_CASE("simt: nested loops with a border function stay in step") {
+  const int size = 64, radius = 2;
+  Array<float> input(ramp(size * size), "input"), output(size * size, "output");
+  const Counters c = count([&] { launch_border_image(input, output, size, radius); });
+  const int rows = size * 5 - 6, columns = size * 5 - 6;  // inside: without those that two rows or columns lack
+  CHECK(c.global_load_requests == rows * 2 * 5);
+  CHECK(c.global_load_bytes == rows * columns * 4);
+  CHECK(c.global_store_requests == size * 2);
+}
+
 TEST_CASE("simt: a loop that lanes leave one by one") {
   Array<float> input(ramp(32 * 32), "input"), output(32, "output");
   const Counters c = count([&] { launch_triangular_loop(input, output); });
