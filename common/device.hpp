@@ -21,14 +21,14 @@ Backend backend();
 
 /// Facts of the device. Clocks are read at each call; zero where the device does not tell them.
 struct DeviceInfo {
-  std::string name;             ///< "NVIDIA H200", or "SIMT simulator"
-  int compute_capability = 0;   ///< 10 * major + minor
+  std::string name;            ///< "NVIDIA H200", or "SIMT simulator"
+  int compute_capability = 0;  ///< 10 * major + minor
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0, free_memory_bytes = 0;
   std::int64_t shared_bytes_per_block = 0;  ///< opt-in maximum
   std::int64_t l2_bytes = 0;
-  std::string driver;           ///< "13.0", empty for the simulator
-  std::string toolkit;          ///< "13.0": the CUDA Toolkit that built the program; empty for the simulator
+  std::string driver;   ///< "13.0", empty for the simulator
+  std::string toolkit;  ///< "13.0": the CUDA Toolkit that built the program; empty for the simulator
   double sm_clock_mhz = 0, memory_clock_mhz = 0;
 };
 
@@ -61,8 +61,8 @@ class DeviceBuffer {
   std::size_t bytes() const { return bytes_; }
   float* floats() const { return static_cast<float*>(data_); }
 
-  void upload(const void* source);            ///< bytes() bytes from the host
-  void download(void* destination) const;     ///< bytes() bytes to the host
+  void upload(const void* source);         ///< bytes() bytes from the host
+  void download(void* destination) const;  ///< bytes() bytes to the host
   /// Fills with kPoison (a quiet NaN that no arithmetic makes) and rewrites the guard bands; in the simulator, reads
   /// of it before a write are faults.
   void poison();
@@ -85,7 +85,7 @@ struct Fault {
   std::string file;    ///< path as the compiler was given it
   int line = 0;
   std::string block, thread;  ///< "(1,0,0)"
-  std::string other;   ///< the second access of a race ("tiled_1d.cu:40, thread (3,0,0)"), or a detail
+  std::string other;          ///< the second access of a race ("tiled_1d.cu:40, thread (3,0,0)"), or a detail
   std::int64_t count = 1;     ///< how often it happened at this place
 };
 

@@ -80,8 +80,9 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes),
   try {
     data_ = simt::allocate(bytes, name);
   } catch (const std::bad_alloc&) {
-    throw MachineError("not enough memory: '" + std::string(name) + "' needs " + std::to_string(bytes >> 20) +
-                       " MiB and about 17 times as much for what the simulator remembers of it; choose a smaller shape");
+    throw MachineError(
+        "not enough memory: '" + std::string(name) + "' needs " + std::to_string(bytes >> 20) +
+        " MiB and about 17 times as much for what the simulator remembers of it; choose a smaller shape");
   }
 }
 
@@ -120,8 +121,8 @@ double run_and_wait(const std::function<void(Stream)>& work) {
   const Observation observation = observe(work, false);
   if (!observation.faults.empty()) {
     const Fault& fault = observation.faults.front();
-    throw DeviceError(fault.kind + " at " + fault.file + ":" + std::to_string(fault.line) + " in " + fault.kernel + ": " +
-                      fault.other);
+    throw DeviceError(fault.kind + " at " + fault.file + ":" + std::to_string(fault.line) + " in " + fault.kernel +
+                      ": " + fault.other);
   }
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }

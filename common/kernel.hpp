@@ -4,10 +4,10 @@
 ///
 /// | here | CUDA |
 /// | --- | --- |
-/// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
-/// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
-/// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
-/// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
+/// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes,
+/// stream>>>(args...)`, checked | | `dynamic_shared<T>()` | `extern __shared__ T name[]` | | `upload_constant(symbol,
+/// device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` | | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma
+/// unroll`, `#pragma unroll n` |
 #pragma once
 #include "common/stage.hpp"
 

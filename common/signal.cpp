@@ -84,8 +84,6 @@ std::int64_t reads_by_tile(const Signal& signal, int outputs) {
   return reads * signal.batch;
 }
 
-std::int64_t warps_over_outputs(const Signal& signal) {
-  return ceil_div(signal.out_length, 32) * signal.batch;
-}
+std::int64_t warps_over_outputs(const Signal& signal) { return ceil_div(signal.out_length, 32) * signal.batch; }
 
 }  // namespace convladder

@@ -26,11 +26,13 @@ std::string to_string(const SuiteCase& suite_case) {
 
 std::vector<SuiteCase> signal_suite() {
   const char* const shapes[] = {
-      "w=1",                 // radius 0: a plain product
-      "w=1,s=3",             // shorter than the filter
-      "w=3,s=11",            // shorter than the radius
-      "w=7,s=3",             // shorter than a warp
-      "w=255,s=11", "w=256,s=11", "w=257,s=11",  // around the tile
+      "w=1",       // radius 0: a plain product
+      "w=1,s=3",   // shorter than the filter
+      "w=3,s=11",  // shorter than the radius
+      "w=7,s=3",   // shorter than a warp
+      "w=255,s=11",
+      "w=256,s=11",
+      "w=257,s=11",          // around the tile
       "w=521,s=1",           // prime, radius 0, several blocks
       "w=1021,s=63",         // prime
       "n=3,w=257,s=5",       // batch

@@ -28,7 +28,7 @@ __global__ void tiled_1d(const float* input,  // [batch][length]
   const int signal = blockIdx.y + gridDim.y * blockIdx.z;
   if (signal >= s.batch) return;  // the whole block, so none is missing at the barrier
   const float* x = input + static_cast<std::int64_t>(signal) * s.length;
-  const int start = blockIdx.x * kBlock;                 // first output of the block
+  const int start = blockIdx.x * kBlock;                  // first output of the block
   const int outputs = min(kBlock, s.out_length - start);  // fewer in the last block
   const int tile_size = outputs + s.taps - 1;
 

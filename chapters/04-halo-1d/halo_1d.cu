@@ -22,10 +22,10 @@
 namespace convladder {
 namespace {
 
-constexpr int kTile = 256;                 // outputs of a tile
-constexpr int kTiles = 2;                  // tiles of a block
-constexpr int kThreads = 64;               // of a block
-constexpr int kEach = kTile / kThreads;    // outputs of a thread in a tile: a float4
+constexpr int kTile = 256;               // outputs of a tile
+constexpr int kTiles = 2;                // tiles of a block
+constexpr int kThreads = 64;             // of a block
+constexpr int kEach = kTile / kThreads;  // outputs of a thread in a tile: a float4
 
 __constant__ float c_filter[kMaxConstantTaps];
 
@@ -159,12 +159,18 @@ void launch_halo_1d(const Tensors& tensors, const Signal& s, Stream stream) {
     launch(kernel, signal_grid(s, kTiles * kTile), kThreads, bytes, stream)(tensors.input, tensors.output, s);
   };
   switch (s.taps) {
-    case 3: return start(halo_1d<3>);
-    case 5: return start(halo_1d<5>);
-    case 7: return start(halo_1d<7>);
-    case 9: return start(halo_1d<9>);
-    case 11: return start(halo_1d<11>);
-    default: return start(halo_1d<0>);
+    case 3:
+      return start(halo_1d<3>);
+    case 5:
+      return start(halo_1d<5>);
+    case 7:
+      return start(halo_1d<7>);
+    case 9:
+      return start(halo_1d<9>);
+    case 11:
+      return start(halo_1d<11>);
+    default:
+      return start(halo_1d<0>);
   }
 }
 

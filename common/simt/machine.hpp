@@ -22,7 +22,8 @@ constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kMaxDynamicShared = 227 << 10;
 constexpr std::size_t kMaxStaticShared = 48 << 10;
 
-// ---- Shadow memory: who touched each word last ------------------------------------------------------------------------
+// ---- Shadow memory: who touched each word last
+// ------------------------------------------------------------------------
 
 /// One thread's access to (part of) a 4-byte word.
 struct Access {
@@ -165,7 +166,7 @@ struct Machine {
   std::vector<Thread> threads;
   Thread* thread = nullptr;  ///< the running one
   unsigned thread_number = 0;
-  Trace* trace = nullptr;    ///< of the running one's lane
+  Trace* trace = nullptr;  ///< of the running one's lane
   std::uintptr_t stacks = 0, stacks_end = 0;
 
   // Shared memory of the running block: what is dynamic, then what is static.

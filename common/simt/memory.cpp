@@ -37,8 +37,8 @@ Arena& arena() {
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 void* map_zeroed(std::size_t bytes) {
-  void* address = mmap(nullptr, whole_pages(bytes + 1), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* address =
+      mmap(nullptr, whole_pages(bytes + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) throw std::bad_alloc();
   return address;
 }
@@ -134,7 +134,8 @@ std::string describe_global(std::uintptr_t address) {
   }
   if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kPage)
     return "an address that is not device memory";
-  return std::to_string(least) + (address < nearest->begin ? " bytes before " : " bytes past the end of ") + text(*nearest);
+  return std::to_string(least) + (address < nearest->begin ? " bytes before " : " bytes past the end of ") +
+         text(*nearest);
 }
 
 void forget_loads() {

@@ -86,7 +86,8 @@ void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsi
   }
 }
 
-// ---- Initialisation ---------------------------------------------------------------------------------------------------
+// ---- Initialisation
+// ---------------------------------------------------------------------------------------------------
 
 bool all_written(const std::uint8_t* state, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i)
@@ -108,7 +109,8 @@ unsigned mark_loaded(std::uint8_t* state, unsigned bytes) {
   return fresh;
 }
 
-// ---- The three spaces -------------------------------------------------------------------------------------------------
+// ---- The three spaces
+// -------------------------------------------------------------------------------------------------
 
 [[noreturn]] void out_of_bounds(Pc pc, std::string detail) {
   report(FaultKind::out_of_bounds, pc, std::move(detail));
@@ -126,8 +128,10 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
   if (kind != Kind::store && !all_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
-  if (kind == Kind::load) machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
-  else mark_written(state, bytes);
+  if (kind == Kind::load)
+    machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
+  else
+    mark_written(state, bytes);
   check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.first_block_serial);
 }
 
@@ -172,8 +176,9 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
       const Variable* before = nullptr;
       for (const Variable& candidate : program().shared)
         if (candidate.end <= address) before = &candidate;
-      out_of_bounds(pc, before ? std::to_string(address - before->end) + " bytes past the end of shared " + quoted(*before)
-                               : "before the first shared variable");
+      out_of_bounds(pc, before
+                            ? std::to_string(address - before->end) + " bytes past the end of shared " + quoted(*before)
+                            : "before the first shared variable");
     }
     last = variable;
   }
@@ -189,7 +194,7 @@ void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   if (kind != Kind::load) out_of_bounds(pc, "writes constant memory, " + quoted(*variable));
 }
 
-constexpr std::uintptr_t kDynamicGuard = 64 << 10;  // see scheduler.cpp: nothing else lies so near
+constexpr std::uintptr_t kDynamicGuard = 64 << 10;        // see scheduler.cpp: nothing else lies so near
 constexpr std::uintptr_t kConstantGuard = sizeof(Guard);  // around all constant arrays; kernels read nothing else there
 
 bool in(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end) { return address - begin < end - begin; }
@@ -328,15 +333,19 @@ void fence() {
 
 #define SIMT_HERE __builtin_return_address(0), __builtin_frame_address(0)
 
-#define SIMT_ATOMIC(T, Name, update) \
-  T Name(T* address, T value) { return simt::atomic(address, [=](T old) { return update; }, SIMT_HERE); }
-#define SIMT_ATOMICS(T)                                      \
-  SIMT_ATOMIC(T, atomicAdd, old + value)                     \
-  SIMT_ATOMIC(T, atomicMin, value < old ? value : old)       \
-  SIMT_ATOMIC(T, atomicMax, old < value ? value : old)       \
-  SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value)) \
-  T atomicCAS(T* address, T compare, T value) {              \
-    return simt::atomic(address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
+#define SIMT_ATOMIC(T, Name, update)                        \
+  T Name(T* address, T value) {                             \
+    return simt::atomic(                                    \
+        address, [=](T old) { return update; }, SIMT_HERE); \
+  }
+#define SIMT_ATOMICS(T)                                                           \
+  SIMT_ATOMIC(T, atomicAdd, old + value)                                          \
+  SIMT_ATOMIC(T, atomicMin, value < old ? value : old)                            \
+  SIMT_ATOMIC(T, atomicMax, old < value ? value : old)                            \
+  SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value))                     \
+  T atomicCAS(T* address, T compare, T value) {                                   \
+    return simt::atomic(                                                          \
+        address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
   }
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
@@ -345,7 +354,8 @@ SIMT_ATOMIC(float, atomicAdd, old + value)
 SIMT_ATOMIC(double, atomicAdd, old + value)
 SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
 
-// ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ---------------------------------
+// ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage
+// ---------------------------------
 
 extern "C" {
 
@@ -358,10 +368,10 @@ void __sanitizer_cov_trace_pc() {
 
 #define SIMT_HOOK(name, bytes, kind) \
   void __tsan_##name(void* address) { simt::hook(address, bytes, simt::Kind::kind, SIMT_HERE); }
-#define SIMT_UPDATE_HOOK(name, bytes)                            \
-  void __tsan_##name(void* address) {                            \
-    simt::hook(address, bytes, simt::Kind::load, SIMT_HERE);     \
-    simt::hook(address, bytes, simt::Kind::store, SIMT_HERE);    \
+#define SIMT_UPDATE_HOOK(name, bytes)                         \
+  void __tsan_##name(void* address) {                         \
+    simt::hook(address, bytes, simt::Kind::load, SIMT_HERE);  \
+    simt::hook(address, bytes, simt::Kind::store, SIMT_HERE); \
   }
 #define SIMT_HOOKS(bytes)                                  \
   SIMT_HOOK(read##bytes, bytes, load)                      \

@@ -17,9 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNone = UINT64_MAX;
 
-std::uint64_t order_of(const Event& event) {
-  return static_cast<std::uint64_t>(0xffff - event.depth) << 32 | event.pc;
-}
+std::uint64_t order_of(const Event& event) { return static_cast<std::uint64_t>(0xffff - event.depth) << 32 | event.pc; }
 
 /// Counters by program counter; the table in Measurement is a map, too slow for each request.
 struct Sites {
@@ -154,8 +152,7 @@ void collect_requests(Measurement& measurement) {
   measurement.counters.global_load_unique_bytes = kept.global_load_unique_bytes;
   for (const auto& [pc, counters] : sites.counters) {
     measurement.by_pc[pc] = counters;
-    for (const auto& field : convladder::kCounterFields)
-      measurement.counters.*field.member += counters.*field.member;
+    for (const auto& field : convladder::kCounterFields) measurement.counters.*field.member += counters.*field.member;
   }
 }
 

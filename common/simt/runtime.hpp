@@ -46,7 +46,7 @@ enum class FaultKind {
   divergent_collective,  ///< a lane that a warp collective names never arrives at it
   invalid_launch,
   stack_overflow,
-  crash,         ///< a machine trap in unobserved code (integer division by zero)
+  crash,  ///< a machine trap in unobserved code (integer division by zero)
   endless_loop,
   shared_limit,  ///< more than 48 KB of static shared memory
 };
@@ -58,9 +58,9 @@ struct FaultRecord {
   const void* kernel;
   Pc pc = 0;
   ThreadId thread;
-  std::string detail;      ///< "4 bytes past the end of 'input' (4096 bytes)"
-  Pc other_pc = 0;         ///< race: the earlier access; divergent barrier: the other one
-  ThreadId other_thread;   ///< who made it, or waits there
+  std::string detail;     ///< "4 bytes past the end of 'input' (4096 bytes)"
+  Pc other_pc = 0;        ///< race: the earlier access; divergent barrier: the other one
+  ThreadId other_thread;  ///< who made it, or waits there
   std::int64_t count = 1;
   int line = 0, other_line = 0;  ///< of barriers and collectives, which know their own; else 0
 };
@@ -71,8 +71,8 @@ void begin_measurement();
 struct Measurement {
   Counters counters;
   std::map<Pc, Counters> by_pc;
-  std::vector<FaultRecord> faults;  ///< in the order met
-  std::int64_t thread_accesses = 0; ///< observed accesses of single threads, stack apart
+  std::vector<FaultRecord> faults;   ///< in the order met
+  std::int64_t thread_accesses = 0;  ///< observed accesses of single threads, stack apart
 };
 /// What the launches since begin_measurement() did.
 const Measurement& measurement();

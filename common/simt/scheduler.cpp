@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kGuardBytes = 64 << 10;
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 28;  ///< events of one warp in one block
 
-// ---- Stacks and shared memory -----------------------------------------------------------------------------------------
+// ---- Stacks and shared memory
+// -----------------------------------------------------------------------------------------
 
 void* reserve(std::size_t bytes) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,7 +43,8 @@ void handle_trap(int signal, siginfo_t* info, void*) {
   if (signal == SIGFPE)
     report(FaultKind::crash, 0, "integer division by zero");
   else if (on_stacks)
-    report(FaultKind::stack_overflow, 0, "a thread needs more than " + std::to_string(kStackBytes >> 10) + " KB of stack");
+    report(FaultKind::stack_overflow, 0,
+           "a thread needs more than " + std::to_string(kStackBytes >> 10) + " KB of stack");
   else
     report(FaultKind::crash, 0, "an unobserved access to invalid memory");
   stop();
@@ -95,7 +97,7 @@ class TrapHandlers {
   static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
   static inline char stack_[64 << 10];
   stack_t previous_stack_{};
-  struct sigaction previous_[std::size(kSignals)] {};
+  struct sigaction previous_[std::size(kSignals)]{};
 };
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
@@ -139,7 +141,8 @@ void start_block(std::uint64_t block) {
                 variable->end - variable->begin, std::uint8_t{0});
 }
 
-// ---- Warp collectives -------------------------------------------------------------------------------------------------
+// ---- Warp collectives
+// -------------------------------------------------------------------------------------------------
 
 /// The threads of one warp, by lane.
 struct Warp {
@@ -421,18 +424,30 @@ const Measurement& measurement() {
 
 const char* to_string(FaultKind kind) {
   switch (kind) {
-    case FaultKind::out_of_bounds: return "out_of_bounds";
-    case FaultKind::uninitialized: return "uninitialized";
-    case FaultKind::race: return "race";
-    case FaultKind::misaligned: return "misaligned";
-    case FaultKind::missing_barrier: return "missing_barrier";
-    case FaultKind::divergent_barrier: return "divergent_barrier";
-    case FaultKind::divergent_collective: return "divergent_collective";
-    case FaultKind::invalid_launch: return "invalid_launch";
-    case FaultKind::stack_overflow: return "stack_overflow";
-    case FaultKind::crash: return "crash";
-    case FaultKind::endless_loop: return "endless_loop";
-    case FaultKind::shared_limit: return "shared_limit";
+    case FaultKind::out_of_bounds:
+      return "out_of_bounds";
+    case FaultKind::uninitialized:
+      return "uninitialized";
+    case FaultKind::race:
+      return "race";
+    case FaultKind::misaligned:
+      return "misaligned";
+    case FaultKind::missing_barrier:
+      return "missing_barrier";
+    case FaultKind::divergent_barrier:
+      return "divergent_barrier";
+    case FaultKind::divergent_collective:
+      return "divergent_collective";
+    case FaultKind::invalid_launch:
+      return "invalid_launch";
+    case FaultKind::stack_overflow:
+      return "stack_overflow";
+    case FaultKind::crash:
+      return "crash";
+    case FaultKind::endless_loop:
+      return "endless_loop";
+    case FaultKind::shared_limit:
+      return "shared_limit";
   }
   return "?";
 }

@@ -35,10 +35,10 @@
 #endif
 #define SIMT_JOIN_(a, b) a##b
 #define SIMT_JOIN(a, b) SIMT_JOIN_(a, b)
-#define __shared__                                                                                   \
+#define __shared__                                                                                            \
   __attribute__((used)) static SIMT_CONSTINIT thread_local ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   static SIMT_CONSTINIT thread_local
-#define __constant__                                                                                     \
+#define __constant__                                                                                        \
   __attribute__((used, section("simt_constant"))) static ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   __attribute__((section("simt_constant")))
 
@@ -63,29 +63,29 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
 
 // A plain struct would be copied member by member; through a vector register the copy stays the one access that it is
 // on a GPU.
-#define SIMT_VECTOR2(Name, Scalar)                                                                       \
-  struct __align__(8) Name {                                                                             \
-    Scalar x, y;                                                                                         \
-    Name() = default;                                                                                    \
-    __forceinline__ Name(Scalar x_, Scalar y_) : x(x_), y(y_) {}                                         \
-    __forceinline__ Name(const Name& o) { copy(o); }                                                     \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                            \
-    __forceinline__ void copy(const Name& o) {                                                           \
-      *reinterpret_cast<simt::Words2*>(this) = *reinterpret_cast<const simt::Words2*>(&o);               \
-    }                                                                                                    \
-  };                                                                                                     \
+#define SIMT_VECTOR2(Name, Scalar)                                                         \
+  struct __align__(8) Name {                                                               \
+    Scalar x, y;                                                                           \
+    Name() = default;                                                                      \
+    __forceinline__ Name(Scalar x_, Scalar y_) : x(x_), y(y_) {}                           \
+    __forceinline__ Name(const Name& o) { copy(o); }                                       \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }              \
+    __forceinline__ void copy(const Name& o) {                                             \
+      *reinterpret_cast<simt::Words2*>(this) = *reinterpret_cast<const simt::Words2*>(&o); \
+    }                                                                                      \
+  };                                                                                       \
   __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
-#define SIMT_VECTOR4(Name, Scalar)                                                                       \
-  struct __align__(16) Name {                                                                            \
-    Scalar x, y, z, w;                                                                                   \
-    Name() = default;                                                                                    \
-    __forceinline__ Name(Scalar x_, Scalar y_, Scalar z_, Scalar w_) : x(x_), y(y_), z(z_), w(w_) {}     \
-    __forceinline__ Name(const Name& o) { copy(o); }                                                     \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                            \
-    __forceinline__ void copy(const Name& o) {                                                           \
-      *reinterpret_cast<simt::Words4*>(this) = *reinterpret_cast<const simt::Words4*>(&o);               \
-    }                                                                                                    \
-  };                                                                                                     \
+#define SIMT_VECTOR4(Name, Scalar)                                                                   \
+  struct __align__(16) Name {                                                                        \
+    Scalar x, y, z, w;                                                                               \
+    Name() = default;                                                                                \
+    __forceinline__ Name(Scalar x_, Scalar y_, Scalar z_, Scalar w_) : x(x_), y(y_), z(z_), w(w_) {} \
+    __forceinline__ Name(const Name& o) { copy(o); }                                                 \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                        \
+    __forceinline__ void copy(const Name& o) {                                                       \
+      *reinterpret_cast<simt::Words4*>(this) = *reinterpret_cast<const simt::Words4*>(&o);           \
+    }                                                                                                \
+  };                                                                                                 \
   __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
 SIMT_VECTOR2(float2, float)
 SIMT_VECTOR2(int2, int)
@@ -189,7 +189,8 @@ __forceinline__ T __shfl_sync(unsigned mask, T value, int source, int width = 32
 template <class T>
 __forceinline__ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
   const int lane = simt::lane_index(), in_segment = lane & (width - 1);
-  return simt::shuffle(mask, value, in_segment >= static_cast<int>(delta) ? lane - static_cast<int>(delta) : lane, line);
+  return simt::shuffle(mask, value, in_segment >= static_cast<int>(delta) ? lane - static_cast<int>(delta) : lane,
+                       line);
 }
 template <class T>
 __forceinline__ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
@@ -214,13 +215,14 @@ __forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builti
   return simt::ballot(mask, !predicate, line) == 0;
 }
 
-// ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic) -----------------------------------
+// ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic)
+// -----------------------------------
 
-#define SIMT_ATOMICS(T)               \
-  T atomicAdd(T* address, T value);   \
-  T atomicMin(T* address, T value);   \
-  T atomicMax(T* address, T value);   \
-  T atomicExch(T* address, T value);  \
+#define SIMT_ATOMICS(T)              \
+  T atomicAdd(T* address, T value);  \
+  T atomicMin(T* address, T value);  \
+  T atomicMax(T* address, T value);  \
+  T atomicExch(T* address, T value); \
   T atomicCAS(T* address, T compare, T value);
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
@@ -239,7 +241,8 @@ __forceinline__ unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 __forceinline__ long long min(long long a, long long b) { return b < a ? b : a; }
 __forceinline__ long long max(long long a, long long b) { return a < b ? b : a; }
 
-// ---- The launch function, and memory ----------------------------------------------------------------------------------
+// ---- The launch function, and memory
+// ----------------------------------------------------------------------------------
 
 namespace convladder {
 
@@ -253,13 +256,11 @@ struct Launch {
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
     // Not instrumented: it copies the arguments from the host's stack.
-    const auto call = [&]() __attribute__((no_sanitize("thread"))) {
-      kernel(static_cast<Parameters>(arguments)...);
-    };
+    const auto call = [&]() __attribute__((no_sanitize("thread"))) { kernel(static_cast<Parameters>(arguments)...); };
     using Call = decltype(call);
-    simt::run_grid(reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
-                   [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); },
-                   &call);
+    simt::run_grid(
+        reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+        [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); }, &call);
   }
 };
 

@@ -22,7 +22,8 @@ StageInfo mutant() {
 
 /// Runs the suite until `evidence` is found in a rejection; the cases before must not fail for another reason first
 /// unless they, too, are rejections.
-/// @param in_simulator what a result's reason must contain there  @param on_gpu and on a GPU, where no access is checked
+/// @param in_simulator what a result's reason must contain there  @param on_gpu and on a GPU, where no access is
+/// checked
 template <SignalMutation M>
 void check_rejected(std::string_view in_simulator, std::string_view on_gpu, Padding only_with, InputKind only_for) {
   const std::string_view evidence = backend() == Backend::sim ? in_simulator : on_gpu;
@@ -81,7 +82,8 @@ TEST_CASE("mutants: reflect off by one is caught, with reflect padding only") {
                                                        InputKind::normal);
 }
 TEST_CASE("mutants: a swallowed NaN is caught, by the NaN input only") {
-  check_rejected<SignalMutation::nan_swallowed>("outputs are wrong", "outputs are wrong", Padding::zero, InputKind::nan);
+  check_rejected<SignalMutation::nan_swallowed>("outputs are wrong", "outputs are wrong", Padding::zero,
+                                                InputKind::nan);
 }
 TEST_CASE("mutants: an ignored batch is caught") {
   check_rejected<SignalMutation::batch_ignored>("outputs are wrong", "outputs are wrong");

@@ -35,7 +35,7 @@ __global__ void mutant(const float* input, const float* filter, float* output, S
   }
   if (M != SignalMutation::missing_barrier) __syncthreads();
   const int i = threadIdx.x;
-  const int last = M == SignalMutation::unwritten_tail  ? outputs - 1
+  const int last = M == SignalMutation::unwritten_tail   ? outputs - 1
                    : M == SignalMutation::write_past_end ? kBlock
                                                          : outputs;
   if (i >= last) return;

@@ -156,7 +156,9 @@ __global__ void indices(int* output) {
 void launch_strided_load(const float* input, float* output, int stride, int offset, int blocks) {
   launch(strided_load, blocks, 64, 0, nullptr)(input, output, stride, offset);
 }
-void launch_broadcast_load(const float* input, float* output) { launch(broadcast_load, 1, 32, 0, nullptr)(input, output); }
+void launch_broadcast_load(const float* input, float* output) {
+  launch(broadcast_load, 1, 32, 0, nullptr)(input, output);
+}
 void launch_float4_copy(const float* input, float* output) {
   launch(float4_copy, 1, 32, 0, nullptr)(reinterpret_cast<const float4*>(input), reinterpret_cast<float4*>(output));
 }

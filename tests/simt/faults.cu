@@ -10,8 +10,7 @@ namespace {
 
 __global__ void read_past_end(const float* input, float* output, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n)
-    output[i] = input[i + 1];  // <- read_past_end
+  if (i < n) output[i] = input[i + 1];  // <- read_past_end
 }
 
 __global__ void read_before_begin(const float* input, float* output, int shift) {
@@ -21,8 +20,7 @@ __global__ void read_before_begin(const float* input, float* output, int shift) 
 
 __global__ void write_past_end(float* output, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i <= n)
-    output[i] = 1;  // <- write_past_end
+  if (i <= n) output[i] = 1;  // <- write_past_end
 }
 
 __global__ void static_shared_past_end(float* output, int shift) {
@@ -31,8 +29,7 @@ __global__ void static_shared_past_end(float* output, int shift) {
   first[threadIdx.x] = 1;
   second[threadIdx.x] = 2;
   __syncthreads();
-  output[threadIdx.x] = second[threadIdx.x] +
-                        first[threadIdx.x + shift];  // <- static_shared_past_end
+  output[threadIdx.x] = second[threadIdx.x] + first[threadIdx.x + shift];  // <- static_shared_past_end
 }
 
 __global__ void dynamic_shared_past_end(float* output) {
@@ -46,8 +43,7 @@ __constant__ float c_four[4];
 
 __global__ void constant_past_end(float* output, int count) {
   float sum = 0;
-  for (int i = 0; i < count; ++i)
-    sum += c_four[i];  // <- constant_past_end
+  for (int i = 0; i < count; ++i) sum += c_four[i];  // <- constant_past_end
   output[threadIdx.x] = sum;
 }
 
@@ -92,8 +88,7 @@ __global__ void warp_synchronous(const float* input, float* output) {
   sums[lane] = input[lane];
   for (unsigned distance = 16; distance > 0; distance /= 2) {
     if (Sync) __syncwarp();
-    if (lane < distance)
-      sums[lane] += sums[lane + distance];  // <- warp_synchronous
+    if (lane < distance) sums[lane] += sums[lane + distance];  // <- warp_synchronous
   }
   if (lane == 0) output[0] = sums[0];
 }
@@ -158,8 +153,7 @@ __global__ void barrier_in_branches(float* output, int split) {
 
 __global__ void shuffle_in_branch(float* output, int lanes) {
   float value = 1;
-  if (static_cast<int>(threadIdx.x) < lanes)
-    value = __shfl_sync(0xffffffffu, value, 0);  // <- shuffle_in_branch
+  if (static_cast<int>(threadIdx.x) < lanes) value = __shfl_sync(0xffffffffu, value, 0);  // <- shuffle_in_branch
   __syncwarp();
   output[threadIdx.x] = value;
 }

@@ -2,7 +2,8 @@
 /// Small kernels with known answers, for the simulator's own tests. Each function launches one.
 #pragma once
 
-// ---- counters.cu: what each counter must say --------------------------------------------------------------------------
+// ---- counters.cu: what each counter must say
+// --------------------------------------------------------------------------
 
 void launch_strided_load(const float* input, float* output, int stride, int offset, int blocks);
 void launch_broadcast_load(const float* input, float* output);
@@ -25,7 +26,8 @@ void launch_histogram(const int* input, int* bins, int n);
 void launch_barriers(float* output, int barriers, int blocks, int threads);
 void launch_indices(int* output);
 
-// ---- warps.cu: shuffles, votes, masks -----------------------------------------------------------------------------------
+// ---- warps.cu: shuffles, votes, masks
+// -----------------------------------------------------------------------------------
 
 void launch_warp_sum(const float* input, float* output, int threads);
 void launch_shuffles(int* output);
@@ -33,7 +35,8 @@ void launch_votes(unsigned* output);
 void launch_half_masks(int* output);
 void launch_warp_scan_shared(const float* input, float* output);
 
-// ---- faults.cu: each must be caught at its marked line; with `fixed`, a twin that must be silent -----------------------
+// ---- faults.cu: each must be caught at its marked line; with `fixed`, a twin that must be silent
+// -----------------------
 
 void launch_read_past_end(const float* input, float* output, int n, bool fixed);
 void launch_read_before_begin(const float* input, float* output, bool fixed);

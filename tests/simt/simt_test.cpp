@@ -19,7 +19,8 @@ using convladder::Counters;
 template <class T>
 class Array {
  public:
-  Array(std::size_t size, const char* name) : size_(size), data_(static_cast<T*>(simt::allocate(size * sizeof(T), name))) {}
+  Array(std::size_t size, const char* name)
+      : size_(size), data_(static_cast<T*>(simt::allocate(size * sizeof(T), name))) {}
   Array(const std::vector<T>& values, const char* name) : Array(values.size(), name) {
     simt::upload(data_, values.data(), values.size() * sizeof(T));
   }
@@ -79,8 +80,8 @@ simt::FaultRecord expect_fault(const std::string& name, simt::FaultKind kind, co
   CHECK(std::string(simt::to_string(fault.kind)) == simt::to_string(kind));
   const simt::SourceLine line = simt::line_of(fault), other = simt::other_line_of(fault);
   CHECK(line.file == "tests/simt/faults.cu");
-  const bool marked = line.line == marked_line(name) ||
-                      (kind == simt::FaultKind::race && other.line == marked_line(name));
+  const bool marked =
+      line.line == marked_line(name) || (kind == simt::FaultKind::race && other.line == marked_line(name));
   CHECK(marked);
   CHECK(simt::kernel_name(fault.kernel).starts_with(name));
   return fault;
@@ -424,7 +425,8 @@ TEST_CASE("simt: out of bounds in shared and constant memory") {
 
 TEST_CASE("simt: misaligned vector access") {
   Array<float> input(ramp(132), "input"), output(32, "output");
-  expect_fault("misaligned_vector", simt::FaultKind::misaligned, [&] { launch_misaligned_vector(input, output, false); });
+  expect_fault("misaligned_vector", simt::FaultKind::misaligned,
+               [&] { launch_misaligned_vector(input, output, false); });
   expect_silence([&] { launch_misaligned_vector(input, output, true); });
 }
 
@@ -448,7 +450,8 @@ TEST_CASE("simt: a poisoned output counts as unwritten") {
 
 TEST_CASE("simt: races in a block") {
   Array<float> input(ramp(128), "input"), output(64, "output");
-  const auto race = expect_fault("missing_sync", simt::FaultKind::race, [&] { launch_missing_sync(input, output, false); });
+  const auto race =
+      expect_fault("missing_sync", simt::FaultKind::race, [&] { launch_missing_sync(input, output, false); });
   CHECK(race.other_pc != 0);
   CHECK(simt::line_of(race).line == marked_line("missing_sync") - 2);  // the write, later here
   CHECK(race.thread.thread[0] != race.other_thread.thread[0]);
@@ -469,8 +472,8 @@ TEST_CASE("simt: races in a warp: lockstep and shuffles order nothing") {
 
 TEST_CASE("simt: races across blocks") {
   Array<float> output(96, "output");
-  const auto race = expect_fault("blocks_share_output", simt::FaultKind::race,
-                                 [&] { launch_blocks_share_output(output, false); });
+  const auto race =
+      expect_fault("blocks_share_output", simt::FaultKind::race, [&] { launch_blocks_share_output(output, false); });
   CHECK(race.thread.block[0] == 1);
   CHECK(race.other_thread.block[0] == 0);
   expect_silence([&] { launch_blocks_share_output(output, true); });
