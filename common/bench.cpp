@@ -90,6 +90,8 @@ std::vector<Rung> plan(const BenchCommand& command) {
         if (std::none_of(workloads.begin(), workloads.end(), same)) workloads.push_back(std::move(workload));
       }
     }
+    if (workloads_of(track, backend()).empty())
+      fmt::print(stderr, "the track {} has no workloads yet; left out\n", track);
     for (NamedWorkload& workload : workloads) {
       Rung& rung = rungs.emplace_back(Rung{std::move(workload), {}});
       for (const StageInfo* stage : chosen)
@@ -98,6 +100,7 @@ std::vector<Rung> plan(const BenchCommand& command) {
   }
   for (const std::string& name : command.workloads)
     if (!found.contains(name)) throw_unknown_workload(name, tracks);
+  if (rungs.empty()) throw UsageError("there is no workload to run; try ./lab run with --shape");
   return rungs;
 }
 

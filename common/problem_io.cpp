@@ -12,6 +12,8 @@
 #include <set>
 #include <vector>
 
+#include "common/spelling.hpp"
+
 namespace convladder {
 namespace {
 
@@ -42,41 +44,13 @@ constexpr ShapeKey kShapeKeys[] = {
 /// The default padding of a filter side; 0 for the sizes that validate() will reject.
 std::int64_t half(std::int64_t filter_side) { return filter_side < 1 ? 0 : (filter_side - 1) / 2; }
 
-/// User text on one line, in quotes.
-std::string quoted(std::string_view text) {
-  std::string line(text);
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return "'" + line + "'";
-}
-
-/// Levenshtein distance, ASCII case ignored.
-std::size_t distance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (lower(a[i]) != lower(b[j]));
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 [[noreturn]] void throw_unknown_key(std::string_view key) {
   std::vector<std::string_view> names;
   for (const ShapeKey& known : kShapeKeys) names.push_back(known.name);
-  const std::string_view nearest =
-      *std::min_element(names.begin(), names.end(),
-                        [&](std::string_view a, std::string_view b) { return distance(key, a) < distance(key, b); });
-  // At most a third of the letters may differ: a wrong one-letter key is near every other.
-  const bool near = distance(key, nearest) <= nearest.size() / 3;
-  throw UsageError(fmt::format("unknown shape key {}{}; the keys are {}", quoted(key),
-                               near ? fmt::format(", did you mean {}?", nearest) : "", fmt::join(names, ", ")));
+  const std::string_view nearest = nearest_name(key, names);
+  throw UsageError(fmt::format("unknown shape key {}{}; the keys are {}", in_quotes(key),
+                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
+                               fmt::join(names, ", ")));
 }
 
 std::int64_t parse_value(std::string_view item, std::string_view value) {
@@ -84,10 +58,10 @@ std::int64_t parse_value(std::string_view item, std::string_view value) {
   const char* end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);
   if (error == std::errc::result_out_of_range && rest == end) {
-    throw UsageError(fmt::format("shape item {} does not fit in 64 bits; give a smaller value", quoted(item)));
+    throw UsageError(fmt::format("shape item {} does not fit in 64 bits; give a smaller value", in_quotes(item)));
   }
   if (error != std::errc() || rest != end) {
-    throw UsageError(fmt::format("shape item {} has no integer value; write it as in w=4096", quoted(item)));
+    throw UsageError(fmt::format("shape item {} has no integer value; write it as in w=4096", in_quotes(item)));
   }
   return number;
 }
@@ -134,7 +108,7 @@ ConvProblem parse_shape(std::string_view text) {
     const std::size_t equals = item.find('=');
     if (equals == 0 || equals == std::string_view::npos) {
       throw UsageError(fmt::format("shape {} has the item {}, which is not key=value; write it as in c=64,h=56,w=56",
-                                   quoted(text), quoted(item)));
+                                   in_quotes(text), in_quotes(item)));
     }
     const std::string_view key = item.substr(0, equals);
     const ShapeKey* known =
@@ -152,7 +126,7 @@ Padding parse_padding(std::string_view text) {
   for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
     if (text == to_string(padding)) return padding;
   }
-  throw UsageError(fmt::format("unknown padding {}; use zero, replicate or reflect", quoted(text)));
+  throw UsageError(fmt::format("unknown padding {}; use zero, replicate or reflect", in_quotes(text)));
 }
 
 const char* to_string(Padding padding) {

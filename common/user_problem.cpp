@@ -69,7 +69,9 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
   } else if (options.shape) {
     user.problem = parse_shape(*options.shape);
   } else {
-    const NamedWorkload workload = workloads_of(track, backend()).front();
+    const std::vector<NamedWorkload> workloads = workloads_of(track, backend());
+    if (workloads.empty()) throw UsageError(fmt::format("the track {} has no workloads yet; give --shape", track));
+    const NamedWorkload& workload = workloads.front();
     user.name = workload.name;
     user.problem = workload.problem;
   }

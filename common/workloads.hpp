@@ -19,7 +19,7 @@ struct NamedWorkload {
 };
 
 /// Every workload of a track, the headline first. The simulator's are small: it handles some million accesses a second.
-/// @throws UsageError for a track without workloads
+/// Empty for a track that has none yet.
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend);
 
 /// The first `kBenchWorkloads` of them: what bench runs unless it is told otherwise.
