@@ -17,12 +17,15 @@ constexpr std::string_view kSuffix = "-gpu";
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
-/// The program of this pair for a backend, whether or not it exists.
+/// The program of this pair for a backend, whether or not it exists; empty for a GPU program without the suffix, since
+/// nothing then tells its partner's name.
 fs::path program_for(Backend wanted) {
   const fs::path self = this_program();
+  if (wanted == backend()) return self;
   std::string name = self.filename().string();
-  if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
-  if (wanted == Backend::gpu) name += kSuffix;
+  if (wanted == Backend::gpu) return self.parent_path() / (name + std::string(kSuffix));
+  if (!name.ends_with(kSuffix)) return {};
+  name.resize(name.size() - kSuffix.size());
   return self.parent_path() / name;
 }
 
