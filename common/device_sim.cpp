@@ -15,8 +15,8 @@
 namespace convladder {
 namespace {
 
-/// Shadow memory takes 16 bytes for each byte of a tensor, its state one, the tensor itself one; the rest is room.
-constexpr std::int64_t kBytesPerByte = 24;
+/// Shadow memory takes 24 bytes for each byte of a tensor, its state one, the tensor itself one; the rest is room.
+constexpr std::int64_t kBytesPerByte = 32;
 
 std::string text_of(const unsigned (&index)[3]) {
   return "(" + std::to_string(index[0]) + "," + std::to_string(index[1]) + "," + std::to_string(index[2]) + ")";
@@ -82,7 +82,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes),
   } catch (const std::bad_alloc&) {
     throw MachineError(
         "not enough memory: '" + std::string(name) + "' needs " + std::to_string(bytes >> 20) +
-        " MiB and about 17 times as much for what the simulator remembers of it; choose a smaller shape");
+        " MiB and about 25 times as much for what the simulator remembers of it; choose a smaller shape");
   }
 }
 

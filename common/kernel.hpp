@@ -2,12 +2,14 @@
 /// The one header through which a kernel file meets the GPU: under nvcc thin aliases over the CUDA runtime, under a
 /// host compiler the SIMT simulator. The same source compiles both ways.
 ///
+// clang-format off
 /// | here | CUDA |
 /// | --- | --- |
-/// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes,
-/// stream>>>(args...)`, checked | | `dynamic_shared<T>()` | `extern __shared__ T name[]` | | `upload_constant(symbol,
-/// device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` | | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma
-/// unroll`, `#pragma unroll n` |
+/// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
+/// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
+/// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
+/// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
+// clang-format on
 #pragma once
 #include "common/stage.hpp"
 
@@ -74,5 +76,10 @@ void upload_constant(T (&symbol)[N], const T* source, std::size_t count, Stream 
 #else
 
 #include "common/simt/simt.hpp"
+
+// The library's own would not be observed.
+#define memcpy(to, from, bytes) ::simt::copy_memory(to, from, bytes)
+#define memmove(to, from, bytes) ::simt::copy_memory(to, from, bytes)
+#define memset(to, value, bytes) ::simt::set_memory(to, value, bytes)
 
 #endif

@@ -19,31 +19,32 @@ namespace simt {
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr std::size_t kStackBytes = 128 << 10;
+constexpr std::size_t kStackReserve = 16 << 10;  ///< for the runtime, which runs on the same stack
+constexpr std::size_t kGuardBytes = 64 << 10;    ///< unmapped, on either side of the dynamic shared memory
 constexpr std::size_t kMaxDynamicShared = 227 << 10;
 constexpr std::size_t kMaxStaticShared = 48 << 10;
 
-// ---- Shadow memory: who touched each word last
-// ------------------------------------------------------------------------
+// ---- Shadow memory: who touched each word last ---------------------------------------------------------------------
 
 /// One thread's access to (part of) a 4-byte word.
 struct Access {
   std::uint32_t block = 0;  ///< serial number over all launches, from 1; 0 for none
-  std::uint32_t phase = 0;  ///< barriers that the block had passed
   Pc pc = 0;
-  std::uint16_t warp_clock = 0;  ///< releases that the thread had made to its warp
-  std::uint16_t thread : 10 = 0;
-  std::uint16_t bytes : 4 = 0;  ///< which of the word's four
-  std::uint16_t atomic : 1 = 0;
+  std::uint64_t phase : 28 = 0;       ///< barriers that the block had passed
+  std::uint64_t warp_clock : 21 = 0;  ///< releases that the thread had made to its warp
+  std::uint64_t thread : 10 = 0;
+  std::uint64_t bytes : 4 = 0;  ///< which of the word's four
+  std::uint64_t atomic : 1 = 0;
 };
 static_assert(sizeof(Access) == 16);
 
-/// What a word remembers. Blocks run one after another, so a read by an earlier block is kept apart: two reads by the
-/// current block must not push it out.
+/// What a word remembers. Later accesses by the same warp or block must not push out what others have yet to race with:
+/// so the reads of another warp and of an earlier block are kept apart, and atomics from plain writes.
 struct Cell {
-  Access write, read, second_read, earlier_block_read;
+  Access write, atomic, read, second_read, other_warp_read, earlier_block_read;
 };
 
-// ---- Memory ---------------------------------------------------------------------------------------------------------
+// ---- Memory --------------------------------------------------------------------------------------------------------
 
 /// A global allocation.
 struct Allocation {
@@ -81,7 +82,7 @@ std::string describe_global(std::uintptr_t address);
 /// Clears kLoaded everywhere.
 void forget_loads();
 
-// ---- Requests -------------------------------------------------------------------------------------------------------
+// ---- Requests ------------------------------------------------------------------------------------------------------
 
 enum class Kind : std::uint8_t { step, load, store, atomic };
 enum class Space : std::uint8_t { global, shared, constant };
@@ -112,7 +113,7 @@ void forget_requests();
 /// Adds up what was issued since forget_requests().
 void collect_requests(Measurement& measurement);
 
-// ---- Threads --------------------------------------------------------------------------------------------------------
+// ---- Threads -------------------------------------------------------------------------------------------------------
 
 enum class State : std::uint8_t { ready, at_collective, at_barrier, ended };
 
@@ -122,13 +123,14 @@ struct Knowledge {
   std::unordered_map<std::uint64_t, std::uint64_t> threads;  ///< block, thread -> its accesses up to this stamp
   void join(const Knowledge& other);
   bool covers(const Access& access) const;
+  bool empty() const { return blocks.empty() && threads.empty(); }
 };
 
 /// What a thread that uses fences or atomics has gathered. Kernels without them have none.
 struct Ordering {
-  bool fenced = false;
   Knowledge published;  ///< what its next atomic hands on: all that preceded its last fence
-  Knowledge pending;    ///< what its atomics have met; known from its next fence or barrier on
+  Knowledge in_block;   ///< the same for its last __threadfence_block, which other blocks do not see
+  Knowledge pending;    ///< what its atomics have met; known from its next fence, barrier or __syncwarp on
   Knowledge acquired;
 };
 
@@ -144,7 +146,7 @@ struct Thread {
   void* payload;
   Combine combine;
   Orders orders;
-  std::array<std::uint16_t, kWarp> warp_clocks;  ///< what it knows of its warp; its own component is its clock
+  std::array<std::uint32_t, kWarp> warp_clocks;  ///< what it knows of its warp; its own component is its clock
   std::unique_ptr<Ordering> ordering;
 };
 
@@ -164,9 +166,11 @@ struct Machine {
 
   boost::context::detail::fcontext_t scheduler{};
   std::vector<Thread> threads;
-  Thread* thread = nullptr;  ///< the running one
+  std::array<std::uint64_t, kMaxThreads / kWarp> steps{};  ///< events of each warp in this block
+  Thread* thread = nullptr;                                ///< the running one
   unsigned thread_number = 0;
   Trace* trace = nullptr;  ///< of the running one's lane
+  Pc last_pc = 0;          ///< of the last event, where a trap has none of its own
   std::uintptr_t stacks = 0, stacks_end = 0;
 
   // Shared memory of the running block: what is dynamic, then what is static.
@@ -176,7 +180,8 @@ struct Machine {
   std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
 
   Knowledge block_acquired;
-  std::unordered_map<std::uintptr_t, Knowledge> published;  ///< by the address of the atomic
+  std::unordered_map<std::uintptr_t, Knowledge> published;           ///< by the address of the atomic
+  std::unordered_map<std::uintptr_t, Knowledge> published_in_block;  ///< the same, for this block alone
 
   Measurement measurement;
 };
@@ -191,9 +196,9 @@ void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, con
 /// Lets the scheduler go on with other threads until this one is ready again.
 void yield_as(State state);
 /// The thread's own releases to its warp so far.
-inline std::uint16_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
+inline std::uint32_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
 /// Orders the accesses of one thread: by barrier phase, then by its clock.
-inline std::uint64_t stamp(std::uint32_t phase, std::uint16_t clock) { return std::uint64_t{phase} << 16 | clock; }
+inline std::uint64_t stamp(std::uint64_t phase, std::uint64_t clock) { return phase << 21 | clock; }
 
 inline Pc relative_pc(const void* return_address) {
   return static_cast<Pc>(reinterpret_cast<std::uintptr_t>(return_address) - program().base);

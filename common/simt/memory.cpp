@@ -11,6 +11,7 @@ namespace simt {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGap = 1 << 20;  // unmapped, around every allocation: a row or two too far still meets nothing
 
 /// Addresses for all allocations of the program's life. None is used twice, so a use after release is always found.
 struct Arena {
@@ -66,9 +67,9 @@ Allocation* at_or_before(std::uintptr_t address) {
 
 void* allocate(std::size_t bytes, const char* name) {
   Arena& memory = arena();
-  const std::size_t room = whole_pages(bytes) + kPage;  // the last page stays unmapped
-  if (bytes > memory.end - memory.next || room > memory.end - memory.next) throw std::bad_alloc();
-  void* address = reinterpret_cast<void*>(memory.next + kPage);
+  const std::size_t room = kGap + whole_pages(bytes);
+  if (bytes > memory.end - memory.next || room + kGap > memory.end - memory.next) throw std::bad_alloc();
+  void* address = reinterpret_cast<void*>(memory.next + kGap);
   if (bytes > 0 && mprotect(address, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
   memory.next += room;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
@@ -108,7 +109,24 @@ void poison(void* device, std::size_t bytes, std::uint32_t word) {
   std::memset(allocation.bytes + (reinterpret_cast<std::uintptr_t>(device) - allocation.begin), 0, bytes);
 }
 
-void copy_to_constant(void* symbol, const void* source, std::size_t bytes) { std::memcpy(symbol, source, bytes); }
+void copy_to_constant(void* symbol, const void* source, std::size_t bytes) {
+  if (machine.stopped || bytes == 0) return;
+  const auto from = reinterpret_cast<std::uintptr_t>(source), to = reinterpret_cast<std::uintptr_t>(symbol);
+  const Allocation* allocation = find_allocation(from);
+  const Variable* variable = find_variable(program().constants, to);
+  std::string error;
+  if (!variable || bytes > variable->end - to)
+    error = std::to_string(bytes) + " bytes for constant memory" +
+            (variable ? " '" + variable->name + "' (" + std::to_string(variable->end - to) + " bytes)" : "");
+  else if (!allocation || !allocation->live || from + bytes > allocation->end)
+    error = "upload to constant memory reads " + describe_global(allocation ? allocation->end : from);
+  if (error.empty()) {
+    std::memcpy(symbol, source, bytes);
+    return;
+  }
+  machine.measurement.faults.push_back({FaultKind::out_of_bounds, nullptr, 0, {}, std::move(error), 0, {}});
+  machine.stopped = true;
+}
 
 Allocation* find_allocation(std::uintptr_t address) {
   static Allocation* last = nullptr;
@@ -132,7 +150,7 @@ std::string describe_global(std::uintptr_t address) {
     nearest = &allocation;
     least = distance;
   }
-  if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kPage)
+  if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kGap)
     return "an address that is not device memory";
   return std::to_string(least) + (address < nearest->begin ? " bytes before " : " bytes past the end of ") +
          text(*nearest);
@@ -141,7 +159,8 @@ std::string describe_global(std::uintptr_t address) {
 void forget_loads() {
   for (Allocation& allocation : arena().allocations) {
     if (!allocation.live) continue;
-    for (std::size_t i = 0; i < allocation.end - allocation.begin; ++i) allocation.bytes[i] &= kWritten;
+    std::uint8_t* const bytes = allocation.bytes;
+    for (std::size_t i = 0, size = allocation.end - allocation.begin; i < size; ++i) bytes[i] &= kWritten;
   }
 }
 

@@ -29,7 +29,7 @@ ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
           {thread % size.x, thread / size.x % size.y, thread / size.x / size.y}};
 }
 
-// ---- Races ----------------------------------------------------------------------------------------------------------
+// ---- Races ---------------------------------------------------------------------------------------------------------
 
 /// Whether something orders `earlier` before the running thread's next access.
 /// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
@@ -51,9 +51,13 @@ void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest) 
 
 void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
   check_pair(cell.write, now, oldest);
+  check_pair(cell.atomic, now, oldest);
   if (kind == Kind::load) {
     if (cell.read.block != now.block) {
       cell.earlier_block_read = cell.read;
+      cell.second_read = cell.other_warp_read = {};
+    } else if (cell.read.thread / kWarp != now.thread / kWarp) {
+      cell.other_warp_read = cell.read;
       cell.second_read = {};
     } else if (cell.read.thread != now.thread) {
       cell.second_read = cell.read;
@@ -62,8 +66,9 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest)
   } else {
     check_pair(cell.read, now, oldest);
     check_pair(cell.second_read, now, oldest);
+    check_pair(cell.other_warp_read, now, oldest);
     check_pair(cell.earlier_block_read, now, oldest);
-    cell.write = now;
+    (now.atomic ? cell.atomic : cell.write) = now;
   }
 }
 
@@ -86,8 +91,7 @@ void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsi
   }
 }
 
-// ---- Initialisation
-// ---------------------------------------------------------------------------------------------------
+// ---- Initialisation ------------------------------------------------------------------------------------------------
 
 bool all_written(const std::uint8_t* state, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i)
@@ -109,8 +113,7 @@ unsigned mark_loaded(std::uint8_t* state, unsigned bytes) {
   return fresh;
 }
 
-// ---- The three spaces
-// -------------------------------------------------------------------------------------------------
+// ---- The three spaces ----------------------------------------------------------------------------------------------
 
 [[noreturn]] void out_of_bounds(Pc pc, std::string detail) {
   report(FaultKind::out_of_bounds, pc, std::move(detail));
@@ -139,7 +142,7 @@ void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::
                    Kind kind, Pc pc, const std::string& name) {
   state += address - begin;
   if (kind != Kind::store && !all_written(state, bytes))
-    report(FaultKind::uninitialized, pc, "shared memory " + name + ", nothing in this block has written it");
+    report(FaultKind::uninitialized, pc, name + ", nothing in this block has written it");
   if (kind != Kind::load) mark_written(state, bytes);
   check_races(cells, begin, address, bytes, kind, pc, machine.block_serial);
 }
@@ -151,7 +154,8 @@ void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc
     out_of_bounds(pc, address < begin ? std::to_string(begin - address) + " bytes before" + size
                                       : std::to_string(address - end) + " bytes past the end of" + size);
   }
-  access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc, "");
+  access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc,
+                "the dynamic shared memory");
 }
 
 /// The first use in a launch: counts towards the limit, which nvcc enforces when it compiles.
@@ -185,7 +189,7 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
   if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last));
   touch(last, pc);
   access_shared(machine.static_cells.data(), machine.static_bytes.data(), program().tls_begin, address, bytes, kind, pc,
-                "'" + last->name + "'");
+                "shared memory '" + last->name + "'");
 }
 
 void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
@@ -194,13 +198,19 @@ void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   if (kind != Kind::load) out_of_bounds(pc, "writes constant memory, " + quoted(*variable));
 }
 
-constexpr std::uintptr_t kDynamicGuard = 64 << 10;        // see scheduler.cpp: nothing else lies so near
+constexpr std::uintptr_t kGuardBytes = 64 << 10;          // see scheduler.cpp: nothing else lies so near
 constexpr std::uintptr_t kConstantGuard = sizeof(Guard);  // around all constant arrays; kernels read nothing else there
 
 bool in(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end) { return address - begin < end - begin; }
 
 /// Leaves an event in the lane's trace.
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space) {
+  machine.last_pc = pc;
+  if (machine.thread->stack_top - frame > kStackBytes - kStackReserve) {
+    report(FaultKind::stack_overflow, pc,
+           "a thread needs more than " + std::to_string((kStackBytes - kStackReserve) >> 10) + " KB of stack");
+    stop();
+  }
   Trace& trace = *machine.trace;
   Event& event = trace.events[trace.end++];
   event.address = address & ((std::uint64_t{1} << 56) - 1);
@@ -220,11 +230,12 @@ void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uint
     stop();
   }
   Space space = Space::shared;
-  if (in(address, machine.dynamic_begin - kDynamicGuard, machine.dynamic_begin + kMaxDynamicShared + kDynamicGuard)) {
+  if (in(address, machine.dynamic_begin - kGuardBytes, machine.dynamic_begin + kMaxDynamicShared + kGuardBytes)) {
     access_dynamic_shared(address, bytes, kind, pc);
   } else if (in(address, loaded.tls_begin, loaded.tls_end)) {
     access_static_shared(address, bytes, kind, pc);
-  } else if (in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
+  } else if (loaded.constant_begin != 0 &&
+             in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
     space = Space::constant;
     access_constant(address, bytes, kind, pc);
   } else if (in(address, loaded.begin, loaded.end)) {
@@ -257,18 +268,18 @@ inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const 
   observe(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
 }
 
-/// An access of any length, as the 16-byte pieces that a copy is made of.
+/// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
 void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, const void* return_address,
                 const void* frame) {
   const auto* bytes_of = static_cast<const volatile char*>(pointer);
+  const unsigned piece = (reinterpret_cast<std::uintptr_t>(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (std::size_t done = 0; done < bytes;) {
-    const auto piece = static_cast<unsigned>(std::min<std::size_t>(16, std::bit_floor(bytes - done)));
     hook(bytes_of + done, piece, kind, return_address, frame);
     done += piece;
   }
 }
 
-// ---- Atomics --------------------------------------------------------------------------------------------------------
+// ---- Atomics -------------------------------------------------------------------------------------------------------
 
 Ordering& ordering() {
   auto& ordering = machine.thread->ordering;
@@ -276,12 +287,14 @@ Ordering& ordering() {
   return *ordering;
 }
 
-/// The atomic hands on what preceded the thread's last fence, and meets what others handed on.
+/// The atomic meets what others handed on, and hands on what preceded the thread's last fence.
 void exchange_knowledge(std::uintptr_t address) {
-  const auto published = machine.published.find(address);
-  const bool fenced = machine.thread->ordering && machine.thread->ordering->fenced;
-  if (published != machine.published.end()) ordering().pending.join(published->second);
-  if (fenced) machine.published[address].join(ordering().published);
+  for (const auto* handed_on : {&machine.published, &machine.published_in_block})
+    if (const auto found = handed_on->find(address); found != handed_on->end()) ordering().pending.join(found->second);
+  const Ordering* mine = machine.thread->ordering.get();
+  if (!mine) return;
+  if (!mine->published.empty()) machine.published[address].join(mine->published);
+  if (!mine->in_block.empty()) machine.published_in_block[address].join(mine->in_block);
 }
 
 template <class T, class Update>
@@ -311,22 +324,36 @@ void report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const Thread
   faults.push_back({kind, machine.kernel, pc, current_thread(), std::move(detail), other_pc, other});
 }
 
-void fence() {
+void fence(Scope scope) {
   machine.watching = false;
   Ordering& mine = ordering();
-  mine.fenced = true;
   mine.acquired.join(mine.pending);
   mine.pending = {};
-  mine.published = mine.acquired;
-  mine.published.join(machine.block_acquired);
-  mine.published.blocks[machine.block_serial] = machine.phase;
+  Knowledge& published = scope == Scope::device ? mine.published : mine.in_block;
+  published = mine.acquired;
+  published.join(machine.block_acquired);
+  if (machine.phase > 0) published.blocks[machine.block_serial] = machine.phase;
   const unsigned first_lane = machine.thread_number / kWarp * kWarp;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
+    const std::uint32_t clock = machine.thread->warp_clocks[lane];
+    if (clock == 0) continue;  // nothing is known of this lane
     const std::uint64_t id = std::uint64_t{machine.block_serial} << 16 | (first_lane + lane);
-    mine.published.threads[id] = stamp(machine.phase, machine.thread->warp_clocks[lane]);
+    published.threads[id] = stamp(machine.phase, clock);
   }
   ++own_clock();  // what follows is not covered
   machine.watching = true;
+}
+
+void copy_memory(void* to, const void* from, std::size_t bytes) {
+  const void *const pc = __builtin_return_address(0), *const frame = __builtin_frame_address(0);
+  hook_range(from, bytes, Kind::load, pc, frame);
+  hook_range(to, bytes, Kind::store, pc, frame);
+  std::memmove(to, from, bytes);
+}
+
+void set_memory(void* to, int value, std::size_t bytes) {
+  hook_range(to, bytes, Kind::store, __builtin_return_address(0), __builtin_frame_address(0));
+  std::memset(to, value, bytes);
 }
 
 }  // namespace simt
@@ -354,8 +381,7 @@ SIMT_ATOMIC(float, atomicAdd, old + value)
 SIMT_ATOMIC(double, atomicAdd, old + value)
 SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
 
-// ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage
-// ---------------------------------
+// ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ------------------------------
 
 extern "C" {
 
@@ -366,24 +392,25 @@ void __sanitizer_cov_trace_pc() {
                reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), simt::Kind::step, simt::Space::global);
 }
 
-#define SIMT_HOOK(name, bytes, kind) \
-  void __tsan_##name(void* address) { simt::hook(address, bytes, simt::Kind::kind, SIMT_HERE); }
-#define SIMT_UPDATE_HOOK(name, bytes)                         \
-  void __tsan_##name(void* address) {                         \
-    simt::hook(address, bytes, simt::Kind::load, SIMT_HERE);  \
-    simt::hook(address, bytes, simt::Kind::store, SIMT_HERE); \
+// A type of less than natural alignment promises none: its accesses come in pieces.
+#define SIMT_HOOK(name, observer, bytes, kind) \
+  void __tsan_##name(void* address) { simt::observer(address, bytes, simt::Kind::kind, SIMT_HERE); }
+#define SIMT_UPDATE_HOOK(name, observer, bytes)                   \
+  void __tsan_##name(void* address) {                             \
+    simt::observer(address, bytes, simt::Kind::load, SIMT_HERE);  \
+    simt::observer(address, bytes, simt::Kind::store, SIMT_HERE); \
   }
-#define SIMT_HOOKS(bytes)                                  \
-  SIMT_HOOK(read##bytes, bytes, load)                      \
-  SIMT_HOOK(write##bytes, bytes, store)                    \
-  SIMT_HOOK(unaligned_read##bytes, bytes, load)            \
-  SIMT_HOOK(unaligned_write##bytes, bytes, store)          \
-  SIMT_HOOK(volatile_read##bytes, bytes, load)             \
-  SIMT_HOOK(volatile_write##bytes, bytes, store)           \
-  SIMT_HOOK(unaligned_volatile_read##bytes, bytes, load)   \
-  SIMT_HOOK(unaligned_volatile_write##bytes, bytes, store) \
-  SIMT_UPDATE_HOOK(read_write##bytes, bytes)               \
-  SIMT_UPDATE_HOOK(unaligned_read_write##bytes, bytes)
+#define SIMT_HOOKS(bytes)                                              \
+  SIMT_HOOK(read##bytes, hook, bytes, load)                            \
+  SIMT_HOOK(write##bytes, hook, bytes, store)                          \
+  SIMT_HOOK(unaligned_read##bytes, hook_range, bytes, load)            \
+  SIMT_HOOK(unaligned_write##bytes, hook_range, bytes, store)          \
+  SIMT_HOOK(volatile_read##bytes, hook, bytes, load)                   \
+  SIMT_HOOK(volatile_write##bytes, hook, bytes, store)                 \
+  SIMT_HOOK(unaligned_volatile_read##bytes, hook_range, bytes, load)   \
+  SIMT_HOOK(unaligned_volatile_write##bytes, hook_range, bytes, store) \
+  SIMT_UPDATE_HOOK(read_write##bytes, hook, bytes)                     \
+  SIMT_UPDATE_HOOK(unaligned_read_write##bytes, hook_range, bytes)
 SIMT_HOOKS(1)
 SIMT_HOOKS(2)
 SIMT_HOOKS(4)

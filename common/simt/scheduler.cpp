@@ -19,11 +19,10 @@ Machine machine;
 
 namespace {
 
-constexpr std::size_t kGuardBytes = 64 << 10;
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 28;  ///< events of one warp in one block
+constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
-// ---- Stacks and shared memory
-// -----------------------------------------------------------------------------------------
+// ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
 void* reserve(std::size_t bytes) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,12 +40,14 @@ void handle_trap(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const bool on_stacks = address - machine.stacks < machine.stacks_end - machine.stacks;
   if (signal == SIGFPE)
-    report(FaultKind::crash, 0, "integer division by zero");
+    report(FaultKind::crash, machine.last_pc, "integer division by zero, or of the smallest integer by -1, hereafter");
+  else if (signal == SIGILL || signal == SIGTRAP)
+    report(FaultKind::crash, machine.last_pc, "the kernel trapped hereafter");
   else if (on_stacks)
-    report(FaultKind::stack_overflow, 0,
+    report(FaultKind::stack_overflow, machine.last_pc,
            "a thread needs more than " + std::to_string(kStackBytes >> 10) + " KB of stack");
   else
-    report(FaultKind::crash, 0, "an unobserved access to invalid memory");
+    report(FaultKind::crash, machine.last_pc, "an unobserved access to invalid memory hereafter");
   stop();
 }
 
@@ -94,17 +95,16 @@ class TrapHandlers {
   }
 
  private:
-  static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+  static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
   static inline char stack_[64 << 10];
   stack_t previous_stack_{};
   struct sigaction previous_[std::size(kSignals)]{};
 };
 
-// ---- Threads --------------------------------------------------------------------------------------------------------
+// ---- Threads -------------------------------------------------------------------------------------------------------
 
 void thread_main(context::transfer_t from) {
   machine.scheduler = from.fctx;
-  machine.watching = true;
   machine.call(machine.arguments);
   machine.watching = false;
   machine.thread->state = State::ended;
@@ -122,7 +122,9 @@ void resume(unsigned number) {
 void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
   machine.phase = 0;
+  machine.steps = {};
   machine.block_acquired = {};
+  machine.published_in_block.clear();
   const dim3 grid = machine.grid, size = machine.block;
   machine.block_index = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
                          static_cast<unsigned>(block / grid.x / grid.y)};
@@ -141,8 +143,7 @@ void start_block(std::uint64_t block) {
                 variable->end - variable->begin, std::uint8_t{0});
 }
 
-// ---- Warp collectives
-// -------------------------------------------------------------------------------------------------
+// ---- Warp collectives ----------------------------------------------------------------------------------------------
 
 /// The threads of one warp, by lane.
 struct Warp {
@@ -157,9 +158,14 @@ struct Warp {
 
 /// Each lane learns what the others did before; what they do from now on is new to all.
 void order_memory(const Warp& warp, unsigned mask) {
-  std::array<std::uint16_t, kWarp> joined{};
+  std::array<std::uint32_t, kWarp> joined{};
+  Knowledge known;
   for (unsigned lane = 0; lane < warp.count; ++lane) {
     if (!(mask >> lane & 1)) continue;
+    if (Ordering* ordering = warp[lane].ordering.get()) {
+      known.join(ordering->pending);
+      known.join(ordering->acquired);
+    }
     for (unsigned other = 0; other < kWarp; ++other)
       joined[other] = std::max(joined[other], warp[lane].warp_clocks[other]);
   }
@@ -167,6 +173,9 @@ void order_memory(const Warp& warp, unsigned mask) {
     if (!(mask >> lane & 1)) continue;
     warp[lane].warp_clocks = joined;
     ++warp[lane].warp_clocks[lane];
+    if (known.empty()) continue;
+    if (!warp[lane].ordering) warp[lane].ordering = std::make_unique<Ordering>();
+    warp[lane].ordering->acquired.join(known);
   }
 }
 
@@ -181,7 +190,9 @@ bool complete_collectives(const Warp& warp) {
     void* payloads[kWarp] = {};
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       const Thread& thread = warp[lane];
-      if (thread.state != State::at_collective || thread.mask != first.mask || thread.line != first.line) continue;
+      if (thread.state != State::at_collective || thread.mask != first.mask || thread.combine != first.combine)
+        continue;
+      if (thread.line != first.line && thread.combine) continue;  // lanes may meet at different __syncwarps
       arrived |= 1u << lane;
       payloads[lane] = thread.payload;
     }
@@ -210,38 +221,48 @@ void report_stuck_collective(const Warp& warp) {
 /// Runs a warp until each lane has ended or waits for the block.
 void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
-  std::uint64_t events = 0;
+  std::uint64_t& events = machine.steps[warp.first / kWarp];
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
       const unsigned before = traces[lane].end;
       resume(warp.first + lane);
       if (machine.stopped) return;
-      events += traces[lane].end - before;
+      events += kResume + traces[lane].end - before;
     }
     const unsigned ready = warp.lanes_in(State::ready);
     issue_requests(ready);
-    if (ready) {
-      if (events < kEndless) continue;
-      machine.thread_number = warp.first + static_cast<unsigned>(std::countr_zero(ready));
-      report(FaultKind::endless_loop, 0, "no barrier or end after 2^28 steps of a warp");
+    if (events >= kEndless) {
+      report(FaultKind::endless_loop, machine.last_pc,
+             "no end after 2^28 steps of a warp, or it waits for what another warp has yet to do");
       machine.stopped = true;
       return;
     }
+    if (ready) continue;
     if (complete_collectives(warp)) continue;
     if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
     return;
   }
 }
 
-// ---- Blocks ---------------------------------------------------------------------------------------------------------
+// ---- Blocks --------------------------------------------------------------------------------------------------------
+
+/// Whether two program counters are two barriers of one line. clang merges the calls of two branches.
+bool is_elsewhere([[maybe_unused]] Pc pc, [[maybe_unused]] Pc other) {
+#if defined(__clang__)
+  return false;
+#else
+  return pc != other;
+#endif
+}
 
 /// Lets the waiting threads pass, or reports why the barrier is none. @param waiting how many of the block wait
 void pass_barrier(unsigned waiting) {
   const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
   const auto first = std::find_if(begin, end, [](const Thread& thread) { return thread.state == State::at_barrier; });
   const auto other = std::find_if(begin, end, [&](const Thread& thread) {
-    return thread.state == State::at_barrier && thread.line != first->line;
+    return thread.state == State::at_barrier &&
+           (thread.line != first->line || is_elsewhere(thread.wait_pc, first->wait_pc));
   });
   machine.thread_number = static_cast<unsigned>(first - begin);
   if (other != end) {
@@ -306,8 +327,9 @@ std::string launch_error(dim3 grid, dim3 block, std::size_t shared_bytes) {
 
 }  // namespace
 
-// ---- For kernels ----------------------------------------------------------------------------------------------------
+// ---- For kernels ---------------------------------------------------------------------------------------------------
 
+void watch() { machine.watching = true; }
 uint3 thread_index() { return machine.thread->index; }
 uint3 block_index() { return machine.block_index; }
 dim3 block_size() { return machine.block; }
@@ -400,7 +422,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) run_block(i);
 }
 
-// ---- For the host ---------------------------------------------------------------------------------------------------
+// ---- For the host --------------------------------------------------------------------------------------------------
 
 void begin_measurement() {
   machine.measurement = {};

@@ -8,13 +8,14 @@
 /// always inlined, or lives in the runtime.
 #pragma once
 #include <math.h>
+#include <string.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "common/stage.hpp"
 
-// ---- Keywords -------------------------------------------------------------------------------------------------------
+// ---- Keywords ------------------------------------------------------------------------------------------------------
 
 #define __global__
 #define __device__
@@ -42,7 +43,7 @@
   __attribute__((used, section("simt_constant"))) static ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   __attribute__((section("simt_constant")))
 
-// ---- Built-in types -------------------------------------------------------------------------------------------------
+// ---- Built-in types ------------------------------------------------------------------------------------------------
 
 struct uint3 {
   unsigned x, y, z;
@@ -55,7 +56,7 @@ struct dim3 {
 
 namespace simt {
 struct Guard {
-  unsigned char bytes[256];
+  unsigned char bytes[4096];
 };
 typedef std::uint32_t Words2 __attribute__((vector_size(8), may_alias));
 typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
@@ -96,7 +97,7 @@ SIMT_VECTOR4(uint4, unsigned)
 #undef SIMT_VECTOR2
 #undef SIMT_VECTOR4
 
-// ---- What the runtime offers to kernels -----------------------------------------------------------------------------
+// ---- What the runtime offers to kernels ----------------------------------------------------------------------------
 
 namespace simt {
 
@@ -117,7 +118,11 @@ using Combine = void (*)(void** payloads, unsigned mask);
 enum class Orders { nothing, memory };
 void collective(unsigned mask, void* payload, Combine combine, Orders orders, int line);
 
-void fence();
+enum class Scope { block, device };
+void fence(Scope scope);
+
+void copy_memory(void* to, const void* from, std::size_t bytes);
+void set_memory(void* to, int value, std::size_t bytes);
 
 /// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
@@ -140,15 +145,15 @@ __forceinline__ void __syncthreads(int line = __builtin_LINE()) { simt::block_ba
 __forceinline__ void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
   simt::collective(mask, nullptr, nullptr, simt::Orders::memory, line);
 }
-__forceinline__ void __threadfence() { simt::fence(); }
-__forceinline__ void __threadfence_block() { simt::fence(); }
+__forceinline__ void __threadfence() { simt::fence(simt::Scope::device); }
+__forceinline__ void __threadfence_block() { simt::fence(simt::Scope::block); }
 
 template <class T>
 __forceinline__ T __ldg(const T* address) {
   return *address;
 }
 
-// ---- Shuffles and votes ---------------------------------------------------------------------------------------------
+// ---- Shuffles and votes --------------------------------------------------------------------------------------------
 
 namespace simt {
 
@@ -171,7 +176,7 @@ void exchange(void** payloads, unsigned mask) {
 
 template <class T>
 __forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
-  Exchange<T> payload{value, value, source};
+  Exchange<T> payload{value, value, source & 31};  // a GPU, too, takes five bits
   collective(mask, &payload, &exchange<T>, Orders::nothing, line);
   return payload.received;
 }
@@ -215,8 +220,7 @@ __forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builti
   return simt::ballot(mask, !predicate, line) == 0;
 }
 
-// ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic)
-// -----------------------------------
+// ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic) -------------------------------
 
 #define SIMT_ATOMICS(T)              \
   T atomicAdd(T* address, T value);  \
@@ -232,7 +236,7 @@ float atomicAdd(float* address, float value);
 double atomicAdd(double* address, double value);
 float atomicExch(float* address, float value);
 
-// ---- Arithmetic -----------------------------------------------------------------------------------------------------
+// ---- Arithmetic ----------------------------------------------------------------------------------------------------
 
 __forceinline__ int min(int a, int b) { return b < a ? b : a; }
 __forceinline__ int max(int a, int b) { return a < b ? b : a; }
@@ -241,8 +245,21 @@ __forceinline__ unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 __forceinline__ long long min(long long a, long long b) { return b < a ? b : a; }
 __forceinline__ long long max(long long a, long long b) { return a < b ? b : a; }
 
-// ---- The launch function, and memory
-// ----------------------------------------------------------------------------------
+// ---- The launch function, and memory -------------------------------------------------------------------------------
+
+namespace simt {
+
+/// From here on the thread's accesses are observed.
+void watch();
+
+/// A thread's entry. Its copies of the arguments, which on a GPU are constants, are made before anything is observed.
+template <class... Parameters>
+__attribute__((no_sanitize("thread"))) void enter(void (*kernel)(Parameters...), Parameters... values) {
+  watch();
+  kernel(static_cast<Parameters&&>(values)...);
+}
+
+}  // namespace simt
 
 namespace convladder {
 
@@ -255,8 +272,10 @@ struct Launch {
 
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
-    // Not instrumented: it copies the arguments from the host's stack.
-    const auto call = [&]() __attribute__((no_sanitize("thread"))) { kernel(static_cast<Parameters>(arguments)...); };
+    // Not instrumented: it reads the host's stack.
+    const auto call = [&]() __attribute__((no_sanitize("thread"))) {
+      simt::enter<Parameters...>(kernel, static_cast<Parameters>(arguments)...);
+    };
     using Call = decltype(call);
     simt::run_grid(
         reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,

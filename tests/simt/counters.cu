@@ -134,6 +134,25 @@ __global__ void calls_in_branches(const float* input, float* output) {
   output[threadIdx.x] = value;
 }
 
+struct Rgb {
+  float r, g, b;
+};
+
+__global__ void struct_copy(const Rgb* input, Rgb* output) { output[threadIdx.x] = input[threadIdx.x]; }
+
+__global__ void memory_copy(const float* input, float* output) {
+  memcpy(output + 4 * threadIdx.x, input + 4 * threadIdx.x, 4 * sizeof(float));
+}
+
+struct Parameters {
+  float4 scale;
+  int n;
+};
+
+__global__ void vector_parameter(Parameters p, float* output) {
+  output[threadIdx.x] = p.scale.y * static_cast<float>(p.n);
+}
+
 __global__ void histogram(const int* input, int* bins, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) atomicAdd(&bins[input[i]], 1);
@@ -195,6 +214,13 @@ void launch_long_divergent_loop(const float* input, float* output, int iteration
 }
 void launch_calls_in_branches(const float* input, float* output) {
   launch(calls_in_branches, 1, 32, 0, nullptr)(input, output);
+}
+void launch_struct_copy(const float* input, float* output) {
+  launch(struct_copy, 1, 32, 0, nullptr)(reinterpret_cast<const Rgb*>(input), reinterpret_cast<Rgb*>(output));
+}
+void launch_memory_copy(const float* input, float* output) { launch(memory_copy, 1, 32, 0, nullptr)(input, output); }
+void launch_vector_parameter(float* output) {
+  launch(vector_parameter, 1, 32, 0, nullptr)(Parameters{make_float4(1, 2, 3, 4), 5}, output);
 }
 void launch_histogram(const int* input, int* bins, int n) {
   launch(histogram, (n + 63) / 64, 64, 0, nullptr)(input, bins, n);

@@ -177,6 +177,109 @@ __device__ __attribute__((noinline)) int recurse(int depth, int* output) {
 
 __global__ void recursion(int* output, int depth) { output[threadIdx.x] = recurse(depth, output); }
 
+__device__ __attribute__((noinline)) int recurse_small(int depth, const int* output) {
+  return depth == 0 ? output[0] : recurse_small(depth - 1, output) + depth;
+}
+
+__global__ void small_recursion(int* output, int depth) { output[threadIdx.x] = recurse_small(depth, output); }
+
+__global__ void rows_past_end(float* output, int row) {
+  __shared__ float first[4][64];
+  __shared__ float second[4][64];
+  for (int i = 0; i < 4; ++i) first[i][threadIdx.x] = second[i][threadIdx.x] = 1;
+  __syncthreads();
+  output[threadIdx.x] = second[3][threadIdx.x] + first[row][threadIdx.x];  // <- rows_past_end
+}
+
+__global__ void row_before_begin(const float* image, float* output, int width, int row) {
+  output[threadIdx.x] = image[row * width + static_cast<int>(threadIdx.x)];  // <- row_before_begin
+}
+
+__global__ void copy_past_end(const float* input, float* output, int shift) {
+  memcpy(output + 4 * threadIdx.x, input + 4 * threadIdx.x + shift, 4 * sizeof(float));  // <- copy_past_end
+}
+
+// A barrier is missing between the first thread's initialisation and the others' atomics.
+template <bool Sync>
+__global__ void write_before_atomic(int* output) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  if (Sync) __syncthreads();
+  atomicAdd(&count, 1);  // <- write_before_atomic
+  __syncthreads();
+  if (threadIdx.x == 0) output[0] = count;
+}
+
+// __syncwarp is not enough: another warp still reads what is overwritten.
+template <bool Sync>
+__global__ void warp_barrier_only(float* output) {
+  __shared__ float value;
+  if (threadIdx.x == 0) value = 1;
+  __syncthreads();
+  const float mine = value;
+  __syncwarp();
+  if (Sync) __syncthreads();
+  if (threadIdx.x == 32) value = 5;  // <- warp_barrier_only
+  output[threadIdx.x] = mine;
+}
+
+// Lane 0 acquires what other blocks have left; __syncwarp passes it on, a shuffle does not.
+template <bool Sync>
+__global__ void acquired_by_warp(const float* input, float* partial, unsigned* ticket, float* output) {
+  unsigned mine = 0;
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = input[blockIdx.x];
+    __threadfence();
+    mine = atomicAdd(ticket, 1u);
+    __threadfence();
+  }
+  if (Sync) __syncwarp();
+  mine = __shfl_sync(0xffffffffu, mine, 0);
+  if (mine == gridDim.x - 1 && threadIdx.x < gridDim.x) {
+    const float value = partial[threadIdx.x];  // <- acquired_by_warp
+    atomicAdd(output, value);
+  }
+}
+
+// As last_block, with a fence that other blocks need not see.
+__global__ void block_fence(const float* input, float* partial, unsigned* ticket, float* output) {
+  __shared__ bool is_last;
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = input[blockIdx.x];
+    __threadfence_block();
+    is_last = atomicAdd(ticket, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (is_last && threadIdx.x < gridDim.x) {
+    const float value = partial[threadIdx.x];  // <- block_fence
+    atomicAdd(output, value);
+  }
+}
+
+__device__ __forceinline__ void leave(float* output, float value) {
+  output[threadIdx.x] = value;
+  __syncthreads();  // <- barriers_of_one_line
+}
+
+__global__ void barriers_of_one_line(float* output, int split) {
+  if (static_cast<int>(threadIdx.x) < split) {
+    leave(output, 1);
+  } else {
+    leave(output + 64, 2);
+  }
+}
+
+// clang-format off
+__global__ void collectives_of_one_line(int* output, int lanes) {
+  const int lane = threadIdx.x;
+  output[lane] = lane < lanes ? __shfl_sync(0xffffffffu, lane, 0) : static_cast<int>(__ballot_sync(0xffffffffu, 1));  // <- collectives_of_one_line
+}
+// clang-format on
+
+__global__ void endless_barrier(float* output) {
+  while (atomicAdd(&output[0], 0.0f) < 1) __syncthreads();
+}
+
 __global__ void division(int* output, int divisor) { output[threadIdx.x] = 100 / divisor; }
 
 __global__ void endless(float* output) {
@@ -256,6 +359,36 @@ void launch_deep_fault(const float* input, float* output, int n, bool fixed) {
   launch(deep_fault, 1, 64, 0, nullptr)(input, output, n, fixed ? 0 : 1);
 }
 void launch_recursion(int* output, int depth) { launch(recursion, 1, 32, 0, nullptr)(output, depth); }
+void launch_small_recursion(int* output, int depth) { launch(small_recursion, 1, 32, 0, nullptr)(output, depth); }
+void launch_rows_past_end(float* output, bool fixed) {
+  launch(rows_past_end, 1, 64, 0, nullptr)(output, fixed ? 3 : 6);
+}
+void launch_row_before_begin(const float* image, float* output, int width, bool fixed) {
+  launch(row_before_begin, 1, 64, 0, nullptr)(image, output, width, fixed ? 0 : -1);
+}
+void launch_copy_past_end(const float* input, float* output, bool fixed) {
+  launch(copy_past_end, 1, 32, 0, nullptr)(input, output, fixed ? 0 : 1);
+}
+void launch_too_long_upload(const float* values) { upload_constant(c_four, values, 400, nullptr); }
+void launch_write_before_atomic(int* output, bool fixed) {
+  launch(fixed ? write_before_atomic<true> : write_before_atomic<false>, 1, 64, 0, nullptr)(output);
+}
+void launch_warp_barrier_only(float* output, bool fixed) {
+  launch(fixed ? warp_barrier_only<true> : warp_barrier_only<false>, 1, 64, 0, nullptr)(output);
+}
+void launch_acquired_by_warp(const float* input, float* partial, unsigned* ticket, float* output, bool fixed) {
+  launch(fixed ? acquired_by_warp<true> : acquired_by_warp<false>, 4, 32, 0, nullptr)(input, partial, ticket, output);
+}
+void launch_block_fence(const float* input, float* partial, unsigned* ticket, float* output) {
+  launch(block_fence, 4, 32, 0, nullptr)(input, partial, ticket, output);
+}
+void launch_barriers_of_one_line(float* output, bool fixed) {
+  launch(barriers_of_one_line, 1, 64, 0, nullptr)(output, fixed ? 64 : 32);
+}
+void launch_collectives_of_one_line(int* output, bool fixed) {
+  launch(collectives_of_one_line, 1, 32, 0, nullptr)(output, fixed ? 32 : 16);
+}
+void launch_endless_barrier(float* output) { launch(endless_barrier, 1, 32, 0, nullptr)(output); }
 void launch_division(int* output, int divisor) { launch(division, 1, 32, 0, nullptr)(output, divisor); }
 void launch_endless(float* output) { launch(endless, 1, 1, 0, nullptr)(output); }
 #if !defined(__CUDACC__)

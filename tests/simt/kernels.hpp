@@ -2,8 +2,7 @@
 /// Small kernels with known answers, for the simulator's own tests. Each function launches one.
 #pragma once
 
-// ---- counters.cu: what each counter must say
-// --------------------------------------------------------------------------
+// ---- counters.cu: what each counter must say -----------------------------------------------------------------------
 
 void launch_strided_load(const float* input, float* output, int stride, int offset, int blocks);
 void launch_broadcast_load(const float* input, float* output);
@@ -22,21 +21,24 @@ void launch_continue(const float* input, float* output);
 void launch_nested_loops(const float* input, float* output);
 void launch_long_divergent_loop(const float* input, float* output, int iterations);
 void launch_calls_in_branches(const float* input, float* output);
+void launch_struct_copy(const float* input, float* output);
+void launch_memory_copy(const float* input, float* output);
+void launch_vector_parameter(float* output);
 void launch_histogram(const int* input, int* bins, int n);
 void launch_barriers(float* output, int barriers, int blocks, int threads);
 void launch_indices(int* output);
 
-// ---- warps.cu: shuffles, votes, masks
-// -----------------------------------------------------------------------------------
+// ---- warps.cu: shuffles, votes, masks ------------------------------------------------------------------------------
 
 void launch_warp_sum(const float* input, float* output, int threads);
 void launch_shuffles(int* output);
 void launch_votes(unsigned* output);
 void launch_half_masks(int* output);
+void launch_odd_sources(int* output);
+void launch_syncwarps_of_two_lines(int* output);
 void launch_warp_scan_shared(const float* input, float* output);
 
-// ---- faults.cu: each must be caught at its marked line; with `fixed`, a twin that must be silent
-// -----------------------
+// ---- faults.cu: each must be caught at its marked line; with `fixed`, a twin that must be silent -------------------
 
 void launch_read_past_end(const float* input, float* output, int n, bool fixed);
 void launch_read_before_begin(const float* input, float* output, bool fixed);
@@ -58,6 +60,18 @@ void launch_barrier_in_branches(float* output, bool fixed);
 void launch_shuffle_in_branch(float* output, bool fixed);
 void launch_deep_fault(const float* input, float* output, int n, bool fixed);
 void launch_recursion(int* output, int depth);
+void launch_small_recursion(int* output, int depth);
+void launch_rows_past_end(float* output, bool fixed);
+void launch_row_before_begin(const float* image, float* output, int width, bool fixed);
+void launch_copy_past_end(const float* input, float* output, bool fixed);
+void launch_too_long_upload(const float* values);
+void launch_write_before_atomic(int* output, bool fixed);
+void launch_warp_barrier_only(float* output, bool fixed);
+void launch_acquired_by_warp(const float* input, float* partial, unsigned* ticket, float* output, bool fixed);
+void launch_block_fence(const float* input, float* partial, unsigned* ticket, float* output);
+void launch_barriers_of_one_line(float* output, bool fixed);
+void launch_collectives_of_one_line(int* output, bool fixed);
+void launch_endless_barrier(float* output);
 void launch_division(int* output, int divisor);
 void launch_endless(float* output);
 void launch_too_much_static_shared(float* output);

@@ -53,6 +53,24 @@ __global__ void half_masks(int* output) {
   output[lane] = value;
 }
 
+// Sources outside a warp: a GPU takes five bits of them.
+__global__ void odd_sources(int* output) {
+  const int lane = threadIdx.x;
+  output[lane] = __shfl_sync(kAll, lane, 37);
+  output[32 + lane] = __shfl_xor_sync(kAll, lane, -1);
+}
+
+__global__ void syncwarps_of_two_lines(int* output) {
+  __shared__ int value;
+  if (threadIdx.x == 0) {
+    value = 7;
+    __syncwarp();
+  } else {
+    __syncwarp();
+    output[threadIdx.x] = value;
+  }
+}
+
 // Prefix sum of one warp through shared memory: __syncwarp orders the steps.
 __global__ void warp_scan_shared(const float* input, float* output) {
   __shared__ float sums[32];
@@ -75,6 +93,8 @@ void launch_warp_sum(const float* input, float* output, int threads) {
 void launch_shuffles(int* output) { launch(shuffles, 1, 32, 0, nullptr)(output); }
 void launch_votes(unsigned* output) { launch(votes, 1, 32, 0, nullptr)(output); }
 void launch_half_masks(int* output) { launch(half_masks, 1, 32, 0, nullptr)(output); }
+void launch_odd_sources(int* output) { launch(odd_sources, 1, 32, 0, nullptr)(output); }
+void launch_syncwarps_of_two_lines(int* output) { launch(syncwarps_of_two_lines, 1, 32, 0, nullptr)(output); }
 void launch_warp_scan_shared(const float* input, float* output) {
   launch(warp_scan_shared, 1, 32, 0, nullptr)(input, output);
 }
