@@ -77,7 +77,7 @@ fs::path gpu_program() {
   const fs::path program = program_for(Backend::gpu);
   if (runnable(program)) return program;
   throw MachineError(
-      "this build has no GPU side: nvcc was not found when it was built; install the CUDA Toolkit and run ./lab build");
+      "this build has no GPU side: run ./lab build, with nvcc installed (./lab doctor tells, and can install it)");
 }
 
 void continue_on(BackendChoice choice, char** arguments) {

@@ -10,6 +10,8 @@ import json
 import pathlib
 import sys
 
+from tables import outputs, stage_cell
+
 try:
     import matplotlib
 
@@ -22,26 +24,11 @@ except ImportError:
 matplotlib.rcParams["svg.hashsalt"] = "convladder"
 
 
-def stage_label(row):
-    return f"{row['number']:02d} {row['stage']}"
-
-
 def workload_label(row):
     if row.get("workload_name"):
         return row["workload_name"]
     problem = row["workload"]
     return f"{problem['n']}×{problem['c']}×{problem['h']}×{problem['w']}, {problem['r']}×{problem['s']}"
-
-
-def outputs(problem):
-    """Elements of the problem's output."""
-
-    def extent(size, pad, dilation, taps, stride):
-        return (size + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
-
-    height = extent(problem["h"], problem["pad_h"], problem["dilation_h"], problem["r"], problem["stride_h"])
-    width = extent(problem["w"], problem["pad_w"], problem["dilation_w"], problem["s"], problem["stride_w"])
-    return problem["n"] * problem["k"] * height * width
 
 
 def speedup_over_first(row):
@@ -69,12 +56,12 @@ def draw(rows, title, axis, value_of, text_of, path):
     rows = [row for row in rows if row["status"] == "ok" and value_of(row) is not None]
     if not rows:
         return False
-    stages = list(dict.fromkeys(stage_label(row) for row in rows))
+    stages = list(dict.fromkeys(stage_cell(row) for row in rows))
     workloads = list(dict.fromkeys(workload_label(row) for row in rows))
     figure, axes = pyplot.subplots(figsize=(max(6.0, 1.1 * len(stages) * len(workloads)), 4.0), layout="constrained")
     width = 0.8 / len(stages)
     for i, stage in enumerate(stages):
-        of_stage = {workload_label(row): row for row in rows if stage_label(row) == stage}
+        of_stage = {workload_label(row): row for row in rows if stage_cell(row) == stage}
         places = [j + (i - (len(stages) - 1) / 2) * width for j, name in enumerate(workloads) if name in of_stage]
         chosen = [of_stage[name] for name in workloads if name in of_stage]
         bars = axes.bar(places, [value_of(row) for row in chosen], width, label=stage)

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Rewrites the tables in README.md, docs/*.md and chapters/*/README.md from docs/results/*.json.
+"""Rewrites the tables in README.md, docs/ and chapters/*/README.md from docs/results/*.json.
 
-A table stands between two markers, the first of which says what it holds:
+A table stands between two markers, each at the start of a line, the first of which says what it holds:
 
     <!-- table:times h200 -->      times and ratios of every stage, from docs/results/h200.json
     <!-- table:times h200 3 -->    the same of stage 3 alone
     <!-- table:counters sim -->    what the simulator counted for every stage, per output
     <!-- table:counters sim 3 -->  the same of stage 3 alone
+    <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran
+    <!-- table:machine h200 -->    the device, its software and its measured ceilings
+    <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
     <!-- /table -->
 
 `tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
@@ -14,12 +17,14 @@ A table stands between two markers, the first of which says what it holds:
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MARKED = re.compile(r"(<!-- table:([^>]*?) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
+MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
 
 
 class TableError(Exception):
@@ -45,6 +50,10 @@ def percent(value):
     return "–" if value is None else f"{100 * value:.1f}%"
 
 
+def microseconds(value):
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
 def stage_cell(row):
     return f"{row['number']:02d} {row['stage']}"
 
@@ -60,10 +69,10 @@ def times_cells(row):
     time, speedup, roofline = row["time_us"], row["speedup"], row["roofline"] or {}
     if time is None:
         raise TableError("holds no times: it is no result of a GPU")
-    best = [trial for trial in row["cudnn"] or [] if trial["status"] == "ok" and trial["time_us"] is not None]
+    best = [trial for trial in row["cudnn"] or [] if trial["status"].startswith("ok") and trial["time_us"]]
     winner = min(best, key=lambda trial: trial["time_us"])["algorithm"] if best else ""
     return [
-        f"{time['median']:.2f}",
+        microseconds(time["median"]),
         percent(time["spread"]),
         ratio(speedup["previous"]),
         ratio(speedup["first"]),
@@ -75,7 +84,7 @@ def times_cells(row):
 
 def counters_cells(row):
     if outcome(row):
-        return [outcome(row)] + [""] * 5
+        return [outcome(row)] + [""] * 7
     counters = row["counters"]
     if counters is None:
         raise TableError("holds no counters: it is no result of the simulator")
@@ -87,8 +96,10 @@ def counters_cells(row):
 
     return [
         f"{counters['global_load_bytes'] / count:.2f}",
-        f"{counters['global_store_bytes'] / count:.2f}",
+        f"{counters['global_load_sectors'] / count:.3f}",
         per_request("load"),
+        per_request("store"),
+        str(counters["shared_load_requests"] + counters["shared_store_requests"]),
         str(counters["shared_load_conflicts"] + counters["shared_store_conflicts"]),
         str(counters["constant_load_requests"]),
         str(counters["barriers"]),
@@ -96,31 +107,95 @@ def counters_cells(row):
 
 
 KINDS = {
-    "times": (["time (µs)", "spread", "over previous", "over first", "over cuDNN's best", "share of the floor", "bound by"],
-              times_cells),
-    "counters": (["bytes loaded per output", "bytes stored per output", "sectors per load request", "bank conflicts",
-                  "constant requests", "barriers"], counters_cells),
+    "times": (["time (µs)", "spread", "over previous", "over first", "over cuDNN's best", "share of the floor",
+               "floor from"], times_cells),
+    "counters": (["bytes loaded per output", "sectors loaded per output", "sectors per load", "sectors per store",
+                  "shared requests", "bank conflicts", "constant requests", "barriers"], counters_cells),
 }
 
 
-def table(name):
-    """The Markdown of one table."""
+def markdown(headings, rows, left):
+    """A table whose first `left` columns are texts and whose others are figures."""
+    lines = [headings, ["---"] * left + ["---:"] * (len(headings) - left), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def stages_table(kind, rows, stage):
+    headings, cells = KINDS[kind]
+    if stage:
+        rows = [row for row in rows if row["number"] == stage]
+        return markdown(["workload"] + headings, [[row["workload_name"] or ""] + cells(row) for row in rows], 1)
+    return markdown(["stage", "workload"] + headings,
+                    [[stage_cell(row), row["workload_name"] or ""] + cells(row) for row in rows], 2)
+
+
+def ladder_table(rows, page):
+    lines = {}
+    for row in rows:
+        folder = f"{row['number']:02d}-{row['stage']}"
+        if folder in lines:
+            continue
+        chapter = ROOT / "chapters" / folder
+        manifest = json.loads((chapter / "stage.json").read_text())
+        link = os.path.relpath(chapter / "README.md", page.parent)
+        time, _, previous, _, best, share, _ = times_cells(row)
+        lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
+                         row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
+    return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
+                     "share of the floor"], [lines[folder] for folder in sorted(lines)], 4)
+
+
+def machine_table(report):
+    device, tools, ceilings = report["device"], report["toolchain"], report["ceilings"]
+    if ceilings is None:
+        raise TableError("holds no ceilings: it is no result of a GPU")
+
+    def clocks(when):
+        values = device[when] or {}
+        return " and ".join(f"{values[key]:.0f}" if values.get(key) else "unknown" for key in ("sm_mhz", "memory_mhz"))
+
+    rows = [
+        ["GPU", f"{device['name']}, sm_{device['compute_capability']}, {device['multiprocessors']} multiprocessors, "
+                f"L2 {device['l2_bytes'] / 2**20:.0f} MiB"],
+        ["clocks before (multiprocessors and memory, MHz)", clocks("clocks_before")],
+        ["clocks after", clocks("clocks_after")],
+        ["CUDA driver, cuDNN", f"{tools['cuda_driver'] or 'unknown'}, {tools['cudnn'] or 'none'}"],
+        ["device copy, read + written, DRAM", f"{ceilings['dram_bytes_per_s'] * 1e-12:.2f} TB/s"],
+        ["the same within L2", f"{ceilings['l2_bytes_per_s'] * 1e-12:.2f} TB/s"],
+        ["fp32 multiply-adds", f"{ceilings['fp32_flops_per_s'] * 1e-12:.1f} TFLOP/s"],
+        ["an empty kernel in a CUDA graph", f"{ceilings['launch_us']:.2f} µs"],
+    ]
+    return markdown(["what", "measured"], rows, 2)
+
+
+def grid_table(report):
+    rows = [[row["name"], *(f"{value:.1f}" for value in row["values"])] for row in report["rows"]]
+    return markdown([report["corner"], *report["columns"]], rows, 1)
+
+
+def table(name, page):
+    """The Markdown of one table, for a page."""
     words = name.split()
-    if len(words) not in (2, 3) or words[0] not in KINDS or not all(word.isdigit() for word in words[2:]):
-        raise TableError(f"is no table: write one of {', '.join(KINDS)}, a file of docs/results, and a stage's number or none")
-    headings, cells = KINDS[words[0]]
+    kinds = [*KINDS, "ladder", "machine", "grid"]
+    stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
+    if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage else 2):
+        raise TableError(f"is no table: write one of {', '.join(kinds)}, a file of docs/results, and after "
+                         f"{' or '.join(KINDS)} a stage's number or none")
     path = ROOT / "docs" / "results" / f"{words[1]}.json"
     try:
-        rows = json.loads(path.read_text())["rows"]
+        report = json.loads(path.read_text())
     except OSError as error:
         raise TableError(f"needs docs/results/{words[1]}.json: {error.strerror}") from error
-    if len(words) == 3:
-        rows = [row for row in rows if row["number"] == int(words[2])]
-    if not rows:
+    if words[0] == "grid":
+        return grid_table(report)
+    rows = report["rows"]
+    if not any(stage in (0, row["number"]) for row in rows):
         raise TableError("has no rows")
-    lines = [["stage", "workload"] + headings, ["---"] * 2 + ["---:"] * len(headings)]
-    lines += [[stage_cell(row), row["workload_name"] or ""] + cells(row) for row in rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    if words[0] == "ladder":
+        return ladder_table(rows, page)
+    if words[0] == "machine":
+        return machine_table(report)
+    return stages_table(words[0], rows, stage)
 
 
 def main():
@@ -128,17 +203,17 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
     arguments = parser.parse_args()
     failed = False
-    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("chapters/*/README.md"))]
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("chapters/*/README.md"))]
     for page in filter(pathlib.Path.exists, pages):
         text, name = page.read_text(), page.relative_to(ROOT)
-        if text.count("<!-- table:") != len(MARKED.findall(text)):
+        if len(BEGINS.findall(text)) != len(MARKED.findall(text)):
             print(f"tables.py: {name}: a table has no <!-- /table -->", file=sys.stderr)
             failed = True
             continue
 
-        def fill(match):
+        def fill(match, page=page):
             try:
-                return match[1] + table(match[2]) + match[4]
+                return match[1] + table(match[2], page) + match[4]
             except TableError as error:
                 nonlocal failed
                 failed = True

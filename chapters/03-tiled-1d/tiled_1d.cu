@@ -32,7 +32,7 @@ __global__ void tiled_1d(const float* input,  // [batch][length]
   const int outputs = min(kBlock, s.out_length - start);  // fewer in the last block
   const int tile_size = outputs + s.taps - 1;
 
-  // 1. The tile starts at input position start - pad, which is no multiple of 8: a warp's 32 floats straddle 5 sectors.
+  // 1. The tile starts at start - pad. Where that is no multiple of 8, the 32 floats of a warp straddle 5 sectors.
   for (int t = threadIdx.x; t < tile_size; t += kBlock) {
     const int j = border_index(start - s.pad + t, s.length, s.padding);
     tile[t] = j < 0 ? 0.0f : x[j];
