@@ -158,7 +158,7 @@ class Bench {
     register_all();
     run_benchmarks();
     if (failure_) std::rethrow_exception(failure_);
-    report.device_after = device_after();
+    report.device_after = device_info();
     report.rows = rows();
     return report;
   }
@@ -231,8 +231,12 @@ class Bench {
     loaded_ = rung;
     if (backend() != Backend::gpu || baselines_.contains(rung)) return;
     fmt::print(stderr, "{}  cuDNN ... ", named.name);
-    const CudnnBaseline& baseline = baselines_[rung] =
-        measure_cudnn(workload_->problem, workload_->tensors, workload_->reference);
+    CudnnBaseline& baseline = baselines_[rung];
+    try {
+      baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference);
+    } catch (const DeviceError& error) {  // the rows that follow say so themselves
+      baseline.unavailable = error.what();
+    }
     const CudnnTrial* const best = baseline.best();
     fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
   }
@@ -263,15 +267,6 @@ class Bench {
   static std::string progress_text(const RunResult& result) {
     if (result.status != Status::ok) return fmt::format("{}: {}", to_string(result.status), result.reason);
     return result.time_us ? time_text(result.time_us->median) : "ok";
-  }
-
-  /// Absent where a stage lost the GPU's context: its row says so.
-  static std::optional<DeviceInfo> device_after() {
-    try {
-      return device_info();
-    } catch (const DeviceError&) {
-      return std::nullopt;
-    }
   }
 
   std::vector<RunResult> rows() {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -28,12 +29,14 @@ std::string ratio_or(const std::optional<double>& ratio, const std::string& reas
 std::string cudnn_reason(const std::optional<CudnnBaseline>& cudnn, std::string_view prefix) {
   if (!cudnn) return "cuDNN was not measured";
   if (!cudnn->unavailable.empty()) return cudnn->unavailable;
-  std::vector<std::string> answers;
+  std::map<std::string, std::vector<std::string>> who_said;
   for (const CudnnTrial& trial : cudnn->trials) {
     if (trial.algorithm.starts_with(prefix))
-      answers.push_back(fmt::format("{} {}: {}", trial.algorithm, trial.layout, trial.status));
+      who_said[trial.status].push_back(fmt::format("{} {}", trial.algorithm, trial.layout));
   }
-  std::sort(answers.begin(), answers.end());
+  std::vector<std::string> answers;
+  for (const auto& [status, names] : who_said)
+    answers.push_back(fmt::format("{} ({})", status, fmt::join(names, ", ")));
   return fmt::format("no {}algorithm of cuDNN {} computes this{}{}", prefix.empty() ? "" : "Winograd ", cudnn->version,
                      prefix.empty() || answers.empty() ? "" : ": ",
                      prefix.empty() ? "" : fmt::to_string(fmt::join(answers, ", ")));
@@ -127,9 +130,9 @@ std::string workload_text(Rows rows) {
 
 std::string header_text(const BenchReport& report) {
   std::string text = device_line(report.device) + "\n";
-  if (report.device_after && report.device_after->sm_clock_mhz > 0) {
-    text += fmt::format("clocks after the run: {:.0f} and {:.0f} MHz\n", report.device_after->sm_clock_mhz,
-                        report.device_after->memory_clock_mhz);
+  if (report.device_after.sm_clock_mhz > 0) {
+    text += fmt::format("clocks after the run: {:.0f} and {:.0f} MHz\n", report.device_after.sm_clock_mhz,
+                        report.device_after.memory_clock_mhz);
   }
   if (!report.ceilings) return text;
   const Ceilings& c = *report.ceilings;

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -62,7 +63,12 @@ void add_problem(CLI::App& app, ProblemOptions& problem) {
       ->type_name("KEY=N,...");
   add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
       ->type_name("MODE");
-  app.add_option("--seed", problem.seed, "of the random input and filter")->check(CLI::NonNegativeNumber);
+  const auto set_seed = [&problem](const std::string& text) {
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), problem.seed);
+    if (error == std::errc() && rest == text.data() + text.size()) return;
+    throw UsageError(fmt::format("--seed must be an integer from 0 to 18446744073709551615; got {}", in_quotes(text)));
+  };
+  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter")->type_name("UINT");
 }
 
 void add_list(CLI::App& app, CommandLine& line, Body& body) {
@@ -211,6 +217,8 @@ int guarded(const Body& body) {
     return complain("not enough memory; choose a smaller problem", kUnusable);
   } catch (const std::exception& error) {
     return complain(error.what(), kFailed);
+  } catch (...) {
+    return complain("a stage threw something that is no std::exception", kFailed);
   }
 }
 

@@ -40,6 +40,13 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
     for (const StageInfo* stage : stages) results.push_back(refused(*stage, user.problem, error.what()));
     return results;
   }
+  // Before the reference, which may take long.
+  const auto accepts = [&](const StageInfo* stage) { return refusal(*stage, user.problem).empty(); };
+  if (std::none_of(stages.begin(), stages.end(), accepts)) {
+    for (const StageInfo* stage : stages)
+      results.push_back(refused(*stage, user.problem, refusal(*stage, user.problem)));
+    return results;
+  }
   const Workload workload = make_workload(std::move(user), problem.seed);
   const std::optional<Limits> limits = limits_here();
   for (const StageInfo* stage : stages) {

@@ -161,6 +161,46 @@ class Bench {
   DeviceBuffer input_, filter_, output_;
 };
 
+/// A signal along h in place of w.
+ConvProblem turned(ConvProblem problem) {
+  std::swap(problem.h, problem.w);
+  std::swap(problem.r, problem.s);
+  std::swap(problem.pad_h, problem.pad_w);
+  std::swap(problem.stride_h, problem.stride_w);
+  std::swap(problem.dilation_h, problem.dilation_w);
+  return problem;
+}
+
+/// Adds a trial for every candidate in both layouts. @param note follows each algorithm's name @param best_us of all
+/// trials so far
+void try_all(const ConvProblem& problem, const std::string& note, const HostTensors& tensors,
+             const Reference& reference, double& best_us, CudnnBaseline& baseline) {
+  CudnnCandidates found;
+  module().find_candidates(problem, found);
+  baseline.version = found.version;
+  if (!found.error.empty()) {
+    baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found.version, found.error);
+    return;
+  }
+  for (const bool nhwc : {false, true}) {
+    Bench bench(problem, tensors, reference, nhwc);
+    for (const CudnnCandidate& candidate : found.candidates) {
+      if (candidate.nhwc != nhwc) continue;
+      CudnnTrial& trial = baseline.trials.emplace_back();
+      trial.algorithm = candidate.algorithm + note;
+      trial.layout = nhwc ? "NHWC" : "NCHW";
+      trial.status = candidate.status;
+      trial.workspace_bytes = candidate.workspace_bytes;
+      try {
+        if (candidate.run) bench.measure(candidate, best_us, trial);
+      } catch (const DeviceError& error) {
+        throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
+      }
+      if (trial.ok()) best_us = std::min(best_us, *trial.time_us);
+    }
+  }
+}
+
 }  // namespace
 
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
@@ -173,33 +213,12 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
   if (!baseline.unavailable.empty()) return baseline;
   device_info();  // without a GPU it says so in words of its own, and cuDNN would not
 
-  CudnnCandidates found;
-  module().find_candidates(problem, found);
-  baseline.version = found.version;
-  if (!found.error.empty()) {
-    baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found.version, found.error);
-    return baseline;
-  }
-
-  double best_us = std::numeric_limits<double>::infinity();
   try {
-    for (const bool nhwc : {false, true}) {
-      Bench bench(problem, tensors, reference, nhwc);
-      for (const CudnnCandidate& candidate : found.candidates) {
-        if (candidate.nhwc != nhwc) continue;
-        CudnnTrial& trial = baseline.trials.emplace_back();
-        trial.algorithm = candidate.algorithm;
-        trial.layout = nhwc ? "NHWC" : "NCHW";
-        trial.status = candidate.status;
-        trial.workspace_bytes = candidate.workspace_bytes;
-        try {
-          if (candidate.run) bench.measure(candidate, best_us, trial);
-        } catch (const DeviceError& error) {
-          throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
-        }
-        if (trial.ok()) best_us = std::min(best_us, *trial.time_us);
-      }
-    }
+    double best_us = std::numeric_limits<double>::infinity();
+    try_all(problem, "", tensors, reference, best_us, baseline);
+    // The same tensors in memory, but other engines may take them.
+    if (problem.h == 1 && problem.r == 1 && problem.w > 1)
+      try_all(turned(problem), " as h x 1", tensors, reference, best_us, baseline);
   } catch (const MachineError& error) {
     baseline.trials.clear();
     baseline.unavailable = error.what();

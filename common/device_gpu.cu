@@ -244,9 +244,10 @@ void allow_shared_bytes(const void* kernel, std::size_t shared_bytes) {
 
 Backend backend() { return Backend::gpu; }
 
-DeviceInfo device_info() {
+namespace {
+/// What does not change. Read once, so that it can still be told when a kernel has lost the context.
+DeviceInfo constant_facts() {
   context();
-  static const Nvml nvml;
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, 0), "reading the GPU's properties");
   std::size_t free = 0, total = 0;
@@ -264,17 +265,26 @@ DeviceInfo device_info() {
   info.l2_bytes = properties.l2CacheSize;
   info.driver = version_text(driver);
   info.toolkit = version_text(CUDART_VERSION);
+  return info;
+}
+
+const DeviceInfo& constants() {
+  static const DeviceInfo info = constant_facts();
+  return info;
+}
+}  // namespace
+
+DeviceInfo device_info() {
+  static const Nvml nvml;
+  DeviceInfo info = constants();
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess) info.free_memory_bytes = static_cast<std::int64_t>(free);
   info.sm_clock_mhz = nvml.clock_mhz(1);
   info.memory_clock_mhz = nvml.clock_mhz(2);
   return info;
 }
 
-DeviceLimits device_limits() {
-  context();
-  return {
-      10 * device_attribute(cudaDevAttrComputeCapabilityMajor) + device_attribute(cudaDevAttrComputeCapabilityMinor),
-      device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)};
-}
+DeviceLimits device_limits() { return {constants().compute_capability, constants().shared_bytes_per_block}; }
 
 // --- DeviceBuffer: guard band | bytes() bytes | guard band ---
 

@@ -24,6 +24,10 @@ int number_of(std::string_view text) {
     names.push_back(stage.name);
     names.push_back(stage.folder);
   }
+  if (stages().size() == 1) {
+    throw UsageError(
+        fmt::format("unknown stage {}; this program holds {} only", in_quotes(designation), stages().front().folder));
+  }
   const std::string_view nearest = nearest_name(designation, names);
   throw UsageError(fmt::format("unknown stage {}{}; './lab list' shows the stages", in_quotes(designation),
                                nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));

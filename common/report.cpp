@@ -132,7 +132,7 @@ Json device_json(const BenchReport& report) {
           {"shared_bytes_per_block", info.shared_bytes_per_block},
           {"l2_bytes", positive(info.l2_bytes)},
           {"clocks_before", gpu ? clocks_json(info) : Json()},
-          {"clocks_after", gpu && report.device_after ? clocks_json(*report.device_after) : Json()}};
+          {"clocks_after", gpu ? clocks_json(report.device_after) : Json()}};
 }
 
 std::string cudnn_version(const std::vector<RunResult>& rows) {

@@ -20,9 +20,9 @@ nlohmann::ordered_json to_json(const RunResult& result);
 
 /// A whole run of `bench`.
 struct BenchReport {
-  DeviceInfo device;                       ///< before the first stage ran
-  std::optional<DeviceInfo> device_after;  ///< after the last; absent where a stage lost the GPU
-  std::optional<Ceilings> ceilings;        ///< GPU only
+  DeviceInfo device;                 ///< before the first stage ran
+  DeviceInfo device_after;           ///< after the last
+  std::optional<Ceilings> ceilings;  ///< GPU only
   std::vector<RunResult> rows;
 };
 nlohmann::ordered_json to_json(const BenchReport& report);

@@ -65,8 +65,7 @@ class StageRun {
 
  private:
   bool accepted() {
-    std::string rule = device_refusal(*result_.stage);
-    if (rule.empty()) rule = stage_->check(workload_.problem, device_limits()).reason();
+    std::string rule = refusal(*result_.stage, workload_.problem);
     if (rule.empty()) return true;
     result_.status = Status::refused;
     result_.reason = std::move(rule);
@@ -76,12 +75,19 @@ class StageRun {
   bool prepare() {
     const auto work = [&](Stream stream) { stage_->prepare(workload_.problem, tensors_->view(), stream); };
     if (backend() == Backend::gpu) {
+      warm_up();
       result_.prepare_us = run_and_wait(work);
     } else if (const Observation seen = observe(work, false); !seen.faults.empty()) {
       return note_faults(seen.faults);
     }
     result_.workspace_bytes = stage_->workspace_bytes();
     return true;
+  }
+
+  /// The first use of a module loads it; that is no part of preparing.
+  void warm_up() {
+    const std::unique_ptr<Stage> other(result_.stage->make());
+    run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors_->view(), stream); });
   }
 
   void launch(Stream stream) { stage_->launch(workload_.problem, tensors_->view(), stream); }
@@ -253,6 +259,13 @@ RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::strin
   result.status = Status::refused;
   result.reason = std::move(rule);
   return result;
+}
+
+std::string refusal(const StageInfo& stage, const ConvProblem& problem) {
+  std::string rule = device_refusal(stage);
+  if (!rule.empty()) return rule;
+  const std::unique_ptr<Stage> instance(stage.make());
+  return instance->check(problem, device_limits()).reason();
 }
 
 std::string device_refusal(const StageInfo& stage) {

@@ -101,4 +101,7 @@ RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::strin
 /// What a stage refuses on this device, whatever the problem: "" or the rule ("needs a GPU of sm_90 or later; ...").
 std::string device_refusal(const StageInfo& stage);
 
+/// The rule by which the device or the stage refuses the problem, or "". Cheap: nothing is allocated or computed.
+std::string refusal(const StageInfo& stage, const ConvProblem& problem);
+
 }  // namespace convladder

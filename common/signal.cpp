@@ -31,8 +31,11 @@ Verdict check_signal(const ConvProblem& p) {
   if (p.s % 2 == 0)
     return Verdict::refuse("the 1-D stages want an odd filter; got s=%lld", static_cast<long long>(p.s));
   if (p.stride_w != 1 || p.stride_h != 1 || p.dilation_w != 1 || p.dilation_h != 1)
-    return Verdict::refuse("the 1-D stages want stride 1 and dilation 1; got stride_w=%lld, dilation_w=%lld",
-                           static_cast<long long>(p.stride_w), static_cast<long long>(p.dilation_w));
+    return Verdict::refuse(
+        "the 1-D stages want stride 1 and dilation 1; got stride_h=%lld, stride_w=%lld, dilation_h=%lld, "
+        "dilation_w=%lld",
+        static_cast<long long>(p.stride_h), static_cast<long long>(p.stride_w), static_cast<long long>(p.dilation_h),
+        static_cast<long long>(p.dilation_w));
   if (p.w + 2 * p.pad_w > kMaxPosition)
     return Verdict::refuse("the 1-D stages index a signal with 32 bits: w + 2 pad_w at most %lld; got %lld",
                            static_cast<long long>(kMaxPosition), static_cast<long long>(p.w + 2 * p.pad_w));

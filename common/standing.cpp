@@ -29,7 +29,7 @@ void add_roofline(RunResult& result, const Limits* limits) {
   roofline.bytes = 4 * (problem.input_size() + problem.filter_size() + problem.output_size());
   roofline.flops = problem.flops();
   if (limits) {
-    const bool in_l2 = roofline.bytes <= limits->l2_bytes / 2;
+    const bool in_l2 = roofline.bytes <= limits->l2_bytes;  // hot buffers stay there
     const double bandwidth = in_l2 ? limits->ceilings.l2_bytes_per_s : limits->ceilings.dram_bytes_per_s;
     const double memory_us = 1e6 * static_cast<double>(roofline.bytes) / bandwidth;
     const double arithmetic_us = 1e6 * static_cast<double>(roofline.flops) / limits->ceilings.fp32_flops_per_s;

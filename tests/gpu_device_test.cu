@@ -155,15 +155,17 @@ TEST_CASE("a kernel that cannot start is a DeviceError naming it, and the next o
 // Loses the GPU context, so it runs in a process of its own, which the test after it starts.
 TEST_CASE("child: a store to no memory" * doctest::skip()) {
   DeviceBuffer buffer(4, "buffer");
+  const std::string name = device_info().name;
   const std::string message = error_of<DeviceError>([&] { run_store(buffer, 1L << 45, 1.0f); });
   CHECK(contains(message, "running store: "));
   CHECK(contains(message, "the GPU context is lost"));
+  CHECK(device_info().name == name);  // a report is still to be written
 }
 
 TEST_CASE("a store to no memory is a DeviceError that says the context is lost") {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "'" + program + "' --no-skip --test-case='child: a store to no memory'";
-  CHECK(std::system((command + " | grep -q '2 passed | 0 failed'").c_str()) == 0);  // its two assertions
+  CHECK(std::system((command + " | grep -q '3 passed | 0 failed'").c_str()) == 0);  // its three assertions
 }
 
 TEST_CASE("run_and_wait waits and tells the time") {

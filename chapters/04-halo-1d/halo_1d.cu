@@ -30,9 +30,7 @@ constexpr int kEach = kTile / kThreads;  // outputs of a thread in a tile: a flo
 __constant__ float c_filter[kMaxConstantTaps];
 
 // Floats from one tile to the next: what its outputs need, to the end of the last thread's last 16-byte read.
-__host__ __device__ __forceinline__ int tile_pitch(int taps, int pad) {
-  return (kTile + max(taps - 1, pad) + 4) / 4 * 4;
-}
+__host__ __device__ __forceinline__ int tile_pitch(int taps) { return (kTile + taps + 3) / 4 * 4; }
 
 // Element t of the tile whose first output is `start`; zero where no output needs it.
 __device__ __forceinline__ float tile_element(const float* x, int start, int t, const Signal& s) {
@@ -67,7 +65,7 @@ __device__ __forceinline__ void load_tiles(float* tiles,    // [kTiles][pitch]
   for (int m = 0; m < kTiles; ++m) {
     float* tile = tiles + m * pitch;
     UNROLL_BY(1)
-    for (int t = i; t < s.pad; t += kThreads) tile[t] = tile_element(x, first + m * kTile, t, s);
+    for (int t = i; t < min(s.pad, pitch); t += kThreads) tile[t] = tile_element(x, first + m * kTile, t, s);
     UNROLL_BY(1)
     for (int t = s.pad + kTile + i; t < pitch; t += kThreads) tile[t] = tile_element(x, first + m * kTile, t, s);
   }
@@ -75,7 +73,10 @@ __device__ __forceinline__ void load_tiles(float* tiles,    // [kTiles][pitch]
   UNROLL
   for (int m = 0; m < kTiles; ++m) {
     UNROLL
-    for (int e = 0; e < kEach; ++e) tiles[m * pitch + s.pad + e * kThreads + i] = body[m][e];
+    for (int e = 0; e < kEach; ++e) {
+      const int t = s.pad + e * kThreads + i;
+      if (kInside || t < pitch) tiles[m * pitch + t] = body[m][e];  // more padding than filter: the body is not needed
+    }
   }
 }
 
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) halo_1d(const float* input,  // [bat
   const float* x = input + static_cast<std::int64_t>(signal) * s.length;
   float* y = output + static_cast<std::int64_t>(signal) * s.out_length;
   const int first = blockIdx.x * kTiles * kTile;
-  const int pitch = tile_pitch(s.taps, s.pad);
+  const int pitch = tile_pitch(s.taps);
 
   const bool inside = s.pad < s.taps && first >= s.pad && first - s.pad + kTiles * kTile + s.taps - 1 <= s.length;
   if (inside)
@@ -149,12 +150,12 @@ __global__ void __launch_bounds__(kThreads) halo_1d(const float* input,  // [bat
   }
 }
 
-std::int64_t tile_bytes(std::int64_t taps, std::int64_t pad) {
-  return kTiles * static_cast<std::int64_t>(sizeof(float)) * tile_pitch(static_cast<int>(taps), static_cast<int>(pad));
+std::int64_t tile_bytes(std::int64_t taps) {
+  return kTiles * static_cast<std::int64_t>(sizeof(float)) * tile_pitch(static_cast<int>(taps));
 }
 
 void launch_halo_1d(const Tensors& tensors, const Signal& s, Stream stream) {
-  const auto bytes = static_cast<std::size_t>(tile_bytes(s.taps, s.pad));
+  const auto bytes = static_cast<std::size_t>(tile_bytes(s.taps));
   const auto start = [&](void (*kernel)(const float*, float*, Signal)) {
     launch(kernel, signal_grid(s, kTiles * kTile), kThreads, bytes, stream)(tensors.input, tensors.output, s);
   };
@@ -178,7 +179,7 @@ class Halo1d final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const Verdict verdict = check_constant_filter(problem);
     if (!verdict.accepted()) return verdict;
-    return check_tile(problem, limits, tile_bytes(problem.s, problem.pad_w));
+    return check_tile(problem, limits, tile_bytes(problem.s));
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

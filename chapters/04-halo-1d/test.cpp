@@ -10,6 +10,14 @@ TEST_CASE("04 halo-1d: counters are what the lesson predicts") {
   check_prediction("04", {"w=1", "w=4096,s=11", "n=3,w=257,s=5", "w=100,s=1025", "w=600,s=11,pad_w=0"});
 }
 
+TEST_CASE("04 halo-1d: padding far beyond the filter takes no more shared memory") {
+  ConvProblem problem;
+  problem.w = 1000;
+  problem.s = 3;
+  problem.pad_w = 40000;
+  check_suite("04", {{problem, InputKind::normal}});
+}
+
 TEST_CASE("04 halo-1d: refuses by rule") {
   check_refusal("04", "w=64,s=16385", "constant memory");
   check_refusal("04", "w=64,s=4", "odd filter");
