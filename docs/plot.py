@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws what `./lab bench --json FILE` measured: python3 docs/plot.py FILE FOLDER writes SVG files into FOLDER.
 
-A GPU's results: speedup.svg (over the first stage of the track, one group of bars for each workload) and roofline.svg
+A GPU's results: speedup.svg (over the first stage of the track, one panel for each workload) and roofline.svg
 (share of the roofline). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
 """
 
@@ -16,12 +16,16 @@ try:
     import matplotlib
 
     matplotlib.use("svg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 except ImportError:
     sys.exit("plot.py needs matplotlib: apt-get install python3-matplotlib, or python3 -m pip install matplotlib")
 
 # The same file from the same numbers.
 matplotlib.rcParams["svg.hashsalt"] = "convladder"
+
+WIDTH = 12  # of a figure, in inches
+LOG_RATIO = 20  # of the largest value to the smallest, beyond which a panel's axis is logarithmic
+SHARED_RATIO = 3  # of the panels' largest values, up to which they share one axis
 
 
 def workload_label(row):
@@ -37,11 +41,15 @@ def speedup_over_first(row):
 
 def speedup_text(row, value):
     previous = row["speedup"]["previous"]
-    return f"{value:.2f}×" + (f"\n(prev. {previous:.2f}×)" if previous else "")
+    return f"{value:.2f}×" + (f" (prev. {previous:.2f}×)" if previous else "")
 
 
 def roofline_share(row):
     return 100 * row["roofline"]["share"] if row["roofline"] and row["roofline"]["share"] is not None else None
+
+
+def percent_text(row, value):
+    return f"{value:.0f}%" if value >= 10 else f"{value:#.2g}%"
 
 
 def bytes_per_output(row):
@@ -51,26 +59,78 @@ def bytes_per_output(row):
     return (counters["global_load_bytes"] + counters["global_store_bytes"]) / outputs(row["workload"])
 
 
-def draw(rows, title, axis, value_of, text_of, path):
-    """One group of bars for each workload, one bar for each stage. Draws nothing where no row has the value."""
-    rows = [row for row in rows if row["status"] == "ok" and value_of(row) is not None]
-    if not rows:
+def draw_panel(axes, title, values, texts, colours):
+    """Horizontal bars, one for each stage, with their texts in a column on the right."""
+    places = range(len(values))
+    axes.barh(places, list(values.values()), color=[colours[stage] for stage in values])
+    axes.set_yticks(places, list(values), fontsize=8)
+    axes.invert_yaxis()
+    column = axes.secondary_yaxis("right")
+    column.set_yticks(places, texts, fontsize=8)
+    for side in (axes, column):
+        side.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    column.spines["right"].set_visible(False)
+    axes.set_title(title, fontsize=9)
+
+
+def scale_panel(axes, values, label):
+    """The axis of a panel for these values: logarithmic where linear bars would vanish beside each other."""
+    smallest, largest = min(values), max(values)
+    if smallest > 0 and largest > LOG_RATIO * smallest:
+        axes.set_xscale("log")
+        axes.set_xlim(smallest / 2, largest * 1.2)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        label += ", log scale"
+    elif largest > 0:
+        axes.set_xlim(0, largest * 1.05)
+        axes.locator_params(axis="x", nbins=6)
+    axes.set_xlabel(label, fontsize=8)
+
+
+def bytes_text(row, value):
+    return f"{value:.1f}"
+
+
+def draw(rows, title, label, value_of, text_of, path):
+    """One panel for each workload, one bar for each stage. Draws nothing where no row has the value.
+
+    The panels share one scale where their largest values are much alike.
+    """
+    panels = {}
+    for row in rows:
+        if row["status"] == "ok" and value_of(row) is not None:
+            panels.setdefault(workload_label(row), {})[stage_cell(row)] = row
+    if not panels:
         return False
-    stages = list(dict.fromkeys(stage_cell(row) for row in rows))
-    workloads = list(dict.fromkeys(workload_label(row) for row in rows))
-    figure, axes = pyplot.subplots(figsize=(max(6.0, 1.1 * len(stages) * len(workloads)), 4.0), layout="constrained")
-    width = 0.8 / len(stages)
-    for i, stage in enumerate(stages):
-        of_stage = {workload_label(row): row for row in rows if stage_cell(row) == stage}
-        places = [j + (i - (len(stages) - 1) / 2) * width for j, name in enumerate(workloads) if name in of_stage]
-        chosen = [of_stage[name] for name in workloads if name in of_stage]
-        bars = axes.bar(places, [value_of(row) for row in chosen], width, label=stage)
-        axes.bar_label(bars, [text_of(row, value_of(row)) for row in chosen], fontsize=7)
-    axes.set_xticks(range(len(workloads)), workloads)
-    axes.set_ylabel(axis)
-    axes.set_title(title)
-    axes.margins(y=0.15)
-    axes.legend(fontsize=8)
+    stages = sorted({stage for panel in panels.values() for stage in panel})
+    colours = {stage: f"C{i % 10}" for i, stage in enumerate(stages)}
+    values = {name: {stage: value_of(row) for stage, row in panel.items()} for name, panel in panels.items()}
+    peaks = [max(panel.values()) for panel in values.values()]
+    shared = max(peaks) <= SHARED_RATIO * min(peaks)
+    every_value = [value for panel in values.values() for value in panel.values()]
+
+    columns = len(panels) if len(panels) <= 3 else 2 if len(panels) == 4 else 3
+    lines = -(-len(panels) // columns)
+    tallest = max(len(panel) for panel in panels.values())
+    figure, grid = pyplot.subplots(
+        lines,
+        columns,
+        figsize=(WIDTH if columns > 1 else WIDTH / 2, 0.5 + lines * (0.8 + 0.24 * tallest)),
+        layout="constrained",
+        squeeze=False,
+    )
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (name, panel) in zip(grid.flat, panels.items()):
+        texts = [text_of(row, value_of(row)) for row in panel.values()]
+        draw_panel(axes, name, values[name], texts, colours)
+        scale_panel(axes, every_value if shared else values[name].values(), label)
+    figure.suptitle(title)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
     return True
@@ -91,8 +151,8 @@ def main():
 
     plots = [
         ("speedup.svg", "Speedup over the first stage", "times faster", speedup_over_first, speedup_text),
-        ("roofline.svg", "Share of the roofline", "%", roofline_share, lambda row, value: f"{value:.0f}%"),
-        ("bytes.svg", "Global memory traffic", "bytes for each output", bytes_per_output, lambda row, value: f"{value:.1f}"),
+        ("roofline.svg", "Share of the roofline", "%", roofline_share, percent_text),
+        ("bytes.svg", "Global memory traffic", "bytes for each output", bytes_per_output, bytes_text),
     ]
     try:
         arguments.folder.mkdir(parents=True, exist_ok=True)
