@@ -23,6 +23,7 @@ if driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/n
   [ "${driver%%.*}" -ge 580 ] || fail "driver $driver is too old for CUDA 13: install 580 or newer"
 fi
 
+{ mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ]; } || fail "cannot write $folder: name a folder of your own"
 python3 -m venv "$folder"
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
   'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' \

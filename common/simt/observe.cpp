@@ -255,8 +255,11 @@ void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uint
 /// The runtime itself is not observed.
 class Unwatched {
  public:
-  Unwatched() { machine.watching = false; }
-  ~Unwatched() { machine.watching = true; }
+  Unwatched() : before_(machine.watching) { machine.watching = false; }
+  ~Unwatched() { machine.watching = before_; }
+
+ private:
+  bool before_;
 };
 
 inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
@@ -348,11 +351,13 @@ void copy_memory(void* to, const void* from, std::size_t bytes) {
   const void *const pc = __builtin_return_address(0), *const frame = __builtin_frame_address(0);
   hook_range(from, bytes, Kind::load, pc, frame);
   hook_range(to, bytes, Kind::store, pc, frame);
+  const Unwatched unwatched;  // under clang the library's functions are hooks too
   std::memmove(to, from, bytes);
 }
 
 void set_memory(void* to, int value, std::size_t bytes) {
   hook_range(to, bytes, Kind::store, __builtin_return_address(0), __builtin_frame_address(0));
+  const Unwatched unwatched;
   std::memset(to, value, bytes);
 }
 
