@@ -306,6 +306,7 @@ int bench_command(const BenchCommand& command) {
   std::vector<Rung> rungs = plan(command);
   if (command.json) require_writable(*command.json);
   if (command.csv) require_writable(*command.csv);
+  if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
   initialize_benchmark(command.benchmark_flags);
 
   Bench bench(std::move(rungs), command.benchmark_flags);

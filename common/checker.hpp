@@ -1,5 +1,6 @@
 /// @file
-/// Compares a stage's output with the reference, within derived bounds. NaN never passes for a number.
+/// Compares a stage's output with the reference, within derived bounds. NaN passes for a number only where fp32 sums
+/// may overflow to both infinities.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,11 +28,14 @@ double relative_bound(const ErrorModel& model);
 
 struct CheckResult {
   bool ok = false;
-  double max_abs_err = 0;  ///< over outputs whose reference is finite; infinity where the output is not finite there
-  double rel_l2_err = 0;   ///< ||out - ref|| / ||ref|| over the same
-  double tolerance = 0;    ///< bound of rel_l2_err that follows from the bounds of all outputs
-  std::int64_t wrong = 0;  ///< outputs outside their own bound, NaN or infinity at the wrong place included
-  std::int64_t unwritten = 0;     ///< of these, still poisoned (kPoison)
+  /// Over outputs whose reference is finite, but for the unchecked; infinity where the output is not finite there.
+  double max_abs_err = 0;
+  double rel_l2_err = 0;       ///< ||out - ref|| / ||ref|| over the same
+  double tolerance = 0;        ///< bound of rel_l2_err that follows from the bounds of all outputs
+  std::int64_t wrong = 0;      ///< outputs outside their own bound, NaN or infinity at the wrong place included
+  std::int64_t unwritten = 0;  ///< of these, still poisoned (kPoison) where the reference is not NaN
+  /// Infinities and NaN accepted for a finite reference, because the terms are so large that fp32 sums may overflow.
+  std::int64_t unchecked = 0;
   std::int64_t first_wrong = -1;  ///< flat index
   std::string message;  ///< "" if ok, else a sentence: how many, where the first is (n,k,p,q), what it is and should be
 };

@@ -97,7 +97,11 @@ int print_sass(const std::string& stage) {
 
 int run_command(const RunCommand& command) {
   const StageInfo& stage = find_stage(command.stage);
-  if (command.output) require_writable(*command.output);
+  if (command.output) {
+    require_writable(*command.output);
+    if (command.problem.input) require_different("--output", *command.output, "--input", *command.problem.input);
+    if (command.problem.filter) require_different("--output", *command.output, "--filter", *command.problem.filter);
+  }
   RunOptions options;
   options.lines = command.lines;
   options.keep_output = command.output.has_value();

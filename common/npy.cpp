@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cctype>
@@ -16,7 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "common/output_file.hpp"
 #include "common/problem_io.hpp"
+#include "common/spelling.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied to and from '<f4' as they are");
 
@@ -28,9 +29,11 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint64_t kLongestHeader = 1 << 16;
 /// As in NumPy.
 constexpr std::size_t kMostDimensions = 64;
+/// Bytes of the largest element type that has a name here.
+constexpr int kWidestElement = 16;
 
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw UsageError(path.string() + ": " + what);
+  throw UsageError(in_quotes(path.string()) + ": " + what);
 }
 
 /// What NumPy calls an element type: "float64" for "<f8", "big-endian float32" for ">f4".
@@ -38,7 +41,9 @@ std::string type_name(std::string_view descr) {
   std::string name = "'" + std::string(descr) + "'";
   if (descr.size() < 3) return name;
   int bytes = 0;
-  std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
+  const char* const end = descr.data() + descr.size();
+  const auto [rest, error] = std::from_chars(descr.data() + 2, end, bytes);
+  if (error != std::errc() || rest != end || bytes < 1 || bytes > kWidestElement) return name;
   const bool big_endian = descr[0] == '>';
   const auto describe = [&](const char* kind) {
     return fmt::format("{}{}{} ({})", big_endian ? "big-endian " : "", kind, 8 * bytes, name);
@@ -221,32 +226,10 @@ std::vector<float> from_fortran_order(const std::vector<float>& values, const st
   return result;
 }
 
-/// A file that disappears unless it was renamed to its target.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& target)
-      : target_(target), path_(target.parent_path() / fmt::format(".convladder-{}.npy", getpid())) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::error_code commit() {
-    std::error_code error;
-    std::filesystem::rename(path_, target_, error);
-    return error;
-  }
-
- private:
-  std::filesystem::path target_, path_;
-};
-
 }  // namespace
 
 NpyArray read_npy(const std::filesystem::path& path) {
+  if (path.empty()) fail(path, "the path is empty; give the path of a .npy file");
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) fail(path, "there is no such file; give the path of a .npy file");
@@ -273,7 +256,7 @@ NpyArray read_npy(const std::filesystem::path& path) {
   const std::uint64_t header_bytes = little_endian(read(length_bytes));
   if (header_bytes > kLongestHeader) fail(path, "the .npy header is malformed; write the file with numpy.save");
   const Header header = HeaderParser(path, read(header_bytes)).parse();
-  if (header.descr != "<f4") {
+  if (header.descr != "<f4" && header.descr != "=f4") {
     fail(path, fmt::format("the element type is {}, not float32; convert with x.astype(numpy.float32)",
                            type_name(header.descr)));
   }
@@ -296,34 +279,17 @@ void write_npy(const std::filesystem::path& path, const NpyArray& array) {
   for (const std::int64_t size : array.shape) elements *= static_cast<std::uint64_t>(size);
   if (elements != array.values.size()) throw std::logic_error("an array's values do not fill its shape");
 
-  // A device or a pipe would be replaced by the rename.
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    fail(path, "this is not a regular file; give another output path");
-  }
-
   std::string header =
       fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}", shape_text(array.shape));
   const std::size_t prefix = kMagic.size() + 4;
   header.resize((prefix + header.size() + 1 + 63) / 64 * 64 - prefix - 1, ' ');  // the data starts at a multiple of 64
   header += '\n';
 
-  TemporaryFile temporary(path);
-  std::ofstream file(temporary.path(), std::ios::binary);
-  if (!file) {
-    fail(path, fmt::format("cannot be written ({}); give another output path", std::strerror(errno)));
-  }
-  file << kMagic << '\1' << '\0' << static_cast<char>(header.size() & 0xff) << static_cast<char>(header.size() >> 8)
-       << header;
-  file.write(reinterpret_cast<const char*>(array.values.data()),
-             static_cast<std::streamsize>(array.values.size() * sizeof(float)));
-  file.close();
-  if (!file)
-    fail(path, fmt::format("writing failed ({}); make room or give another output path", std::strerror(errno)));
-  if (const std::error_code failed = temporary.commit()) {
-    fail(path, fmt::format("cannot be written ({}); give another output path", failed.message()));
-  }
+  std::string bytes{kMagic};
+  bytes += {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size() * sizeof(float));
+  write_file(path, bytes);
 }
 
 }  // namespace convladder

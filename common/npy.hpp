@@ -16,8 +16,7 @@ struct NpyArray {
 /// other element type (named), big-endian, zero-sized, more elements than memory holds
 NpyArray read_npy(const std::filesystem::path& path);
 
-/// Writes beside the target and renames, so that the file appears only whole.
-/// @throws UsageError if it cannot be written
+/// Writes by write_file(): the file appears only whole. @throws UsageError if it cannot be written
 void write_npy(const std::filesystem::path& path, const NpyArray& array);
 
 }  // namespace convladder

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
 
 #include "common/problem_io.hpp"
+#include "common/spelling.hpp"
 
 namespace convladder {
 namespace {
@@ -15,7 +17,38 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const fs::path& path, std::string_view why) {
-  throw UsageError(fmt::format("cannot write {}: {}; choose another path", path.string(), why));
+  throw UsageError(fmt::format("cannot write {}: {}; choose another path", in_quotes(path.string()), why));
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
+/// /dev/shm is a folder like others.
+bool is_special(const fs::path& path) {
+  return lies_in(path, "/proc") || (lies_in(path, "/dev") && !lies_in(path, "/dev/shm"));
+}
+
+/// The path without links and dots, of a file that need not exist.
+fs::path resolved(const fs::path& path) {
+  std::error_code error;
+  const fs::path result = fs::weakly_canonical(fs::absolute(path, error), error);
+  return error ? path : result;
+}
+
+/// The file that a rename may replace: where `path` is a link, what it leads to.
+fs::path target_of(const fs::path& path) {
+  if (path.empty()) fail(path, "the path is empty");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!path.has_filename() || fs::is_directory(status)) fail(path, "it is a folder");
+  if (fs::exists(status) && !fs::is_regular_file(status)) fail(path, "it is no ordinary file");
+  const bool is_link = fs::is_symlink(path, error);
+  if (is_link && !fs::exists(status)) fail(path, "it is a link that leads to no file");
+  // Also by its name: /dev/stdout leads to an ordinary file where the output is redirected to one.
+  if (is_special(fs::absolute(path, error).lexically_normal()) || is_special(resolved(path)))
+    fail(path, "it is no ordinary file");
+  return is_link ? resolved(path) : path;
 }
 
 fs::path beside(const fs::path& path) { return path.string() + fmt::format(".{}.part", getpid()); }
@@ -49,16 +82,16 @@ class PartFile {
 
 }  // namespace
 
-void require_writable(const fs::path& path) {
+void require_writable(const fs::path& path) { PartFile probe(target_of(path)); }
+
+void require_different(std::string_view option, const fs::path& path, std::string_view other_option,
+                       const fs::path& other) {
   std::error_code ignored;
-  if (!path.has_filename() || fs::is_directory(path, ignored)) fail(path, "it is a folder");
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) fail(path, "it is no ordinary file");
-  PartFile probe(path);
+  if (!fs::equivalent(path, other, ignored) && resolved(path) != resolved(other)) return;
+  throw UsageError(
+      fmt::format("{} and {} are the same file, {}; give two paths", option, other_option, in_quotes(path.string())));
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-  require_writable(path);
-  PartFile(path).commit(text);
-}
+void write_file(const fs::path& path, std::string_view text) { PartFile(target_of(path)).commit(text); }
 
 }  // namespace convladder

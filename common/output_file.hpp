@@ -10,7 +10,12 @@ namespace convladder {
 /// @throws UsageError, naming the path and what is in the way
 void require_writable(const std::filesystem::path& path);
 
-/// Writes beside the target and renames.
+/// Makes sure that two options do not name one file, whether it exists or not. @throws UsageError if they do
+void require_different(std::string_view option, const std::filesystem::path& path, std::string_view other_option,
+                       const std::filesystem::path& other);
+
+/// Writes beside the target and renames. A link stays one and its target is replaced; devices, pipes and what lies in
+/// /dev or /proc are refused.
 /// @throws UsageError if it cannot be written
 void write_file(const std::filesystem::path& path, std::string_view text);
 

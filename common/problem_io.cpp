@@ -91,9 +91,9 @@ std::int64_t checked_sum(std::string_view what, std::initializer_list<std::int64
 std::int64_t output_length(char dimension, std::int64_t size, std::int64_t pad, std::int64_t filter,
                            std::int64_t dilation, std::int64_t stride) {
   const std::int64_t padded = checked_sum(fmt::format("{0} + 2*pad_{0}", dimension), {size, pad, pad});
-  const std::int64_t reach =
-      checked_product(fmt::format("the filter's extent along {0} (dilation_{0})", dimension), {dilation, filter - 1});
-  return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
+  const std::string what = fmt::format("the filter's extent along {0} (dilation_{0})", dimension);
+  const std::int64_t extent = checked_sum(what, {checked_product(what, {dilation, filter - 1}), 1});
+  return padded < extent ? 0 : (padded - extent) / stride + 1;
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ const char* to_string(Padding padding) {
   throw std::logic_error("not a padding mode");
 }
 
-void validate(const ConvProblem& problem, std::int64_t memory_bytes) {
+void validate(const ConvProblem& problem, std::int64_t memory_bytes, std::string_view whose) {
   for (const ShapeKey& key : kShapeKeys) {
     if (problem.*key.member < key.minimum) {
       throw UsageError(
@@ -176,9 +176,9 @@ void validate(const ConvProblem& problem, std::int64_t memory_bytes) {
   if (bytes > memory_bytes) {
     constexpr std::int64_t kMiB = 1 << 20;
     throw UsageError(
-        fmt::format("the tensors and their reference need {} MiB and there are {} MiB of memory; make the problem "
-                    "smaller",
-                    bytes / kMiB + 1, memory_bytes / kMiB));
+        fmt::format("not enough memory: the tensors and their reference need {} MiB and {} has room for {} MiB; make "
+                    "the problem smaller",
+                    bytes / kMiB + 1, whose, memory_bytes / kMiB));
   }
 
   if (x.padding == Padding::reflect) {

@@ -32,8 +32,9 @@ const char* to_string(Padding padding);
 /// (tensor elements, their bytes, flops) overflows 63 bits; groups divide c and k; the output has at least one element;
 /// the three tensors and the reference fit in `memory_bytes`; reflect padding is smaller than the input's height and
 /// width.
+/// @param whose memory that is, for the message
 /// @throws UsageError, and RefusedError for the reflect rule
-void validate(const ConvProblem& problem, std::int64_t memory_bytes);
+void validate(const ConvProblem& problem, std::int64_t memory_bytes, std::string_view whose = "this machine");
 
 /// "n=1,c=1,h=1,w=4096,k=1,r=1,s=5", then what differs from parse_shape's defaults; parse_shape reads it back. The
 /// padding mode is not part of it.

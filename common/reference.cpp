@@ -37,7 +37,7 @@ void add_tap(const ConvProblem& problem, const float* row, double tap, std::int6
     if (index >= 0) add(column, index);
   };
   // [first, last): the columns whose tap lies inside the row.
-  const std::int64_t first = std::clamp(offset < 0 ? (-offset + stride - 1) / stride : 0, begin, end);
+  const std::int64_t first = std::clamp(offset < 0 ? (-offset - 1) / stride + 1 : 0, begin, end);
   const std::int64_t last = std::clamp(offset < problem.w ? (problem.w - 1 - offset) / stride + 1 : 0, first, end);
 
   for (std::int64_t column = begin; column < first; ++column) add_border(column);

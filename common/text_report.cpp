@@ -120,6 +120,10 @@ std::string verdict_line(const RunResult& result) {
   if (result.check && result.check->ok) {
     line += fmt::format(": relative L2 error {:.2g} (tolerance {:.2g}), largest error {:.2g}", result.check->rel_l2_err,
                         result.check->tolerance, result.check->max_abs_err);
+    if (result.check->unchecked > 0) {
+      line += fmt::format("; {} of {} outputs unchecked: their terms overflow fp32 to infinity or NaN",
+                          grouped(result.check->unchecked), grouped(result.problem.output_size()));
+    }
   }
   if (!result.reason.empty()) line += ": " + result.reason;
   return line;

@@ -47,7 +47,10 @@ ConvProblem problem_of_arrays(const std::vector<std::int64_t>& input, const std:
                               const std::optional<std::string>& shape) {
   const auto [n, c, h, w] = four_sizes(input, "input", "(n, c, h, w)");
   const auto [k, group_c, r, s] = four_sizes(filter, "filter", "(k, c/groups, r, s)");
-  if (shape) refuse_size_keys(*shape);
+  if (shape) {
+    parse_shape(*shape);  // so that a message quotes what was typed
+    refuse_size_keys(*shape);
+  }
   const ConvProblem problem = parse_shape(
       fmt::format("n={},c={},h={},w={},k={},r={},s={}{}{}", n, c, h, w, k, r, s, shape ? "," : "", shape.value_or("")));
   // By division: groups may be any number here.
@@ -80,7 +83,9 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
 }
 
 void require_valid(const ConvProblem& problem) {
-  validate(problem, std::min(host_memory_bytes(), device_info().memory_bytes));
+  const std::int64_t host = host_memory_bytes(), device = device_info().memory_bytes;
+  const char* const device_name = backend() == Backend::gpu ? "the GPU" : "the simulator on this machine";
+  validate(problem, std::min(host, device), device < host ? device_name : "this machine");
 }
 
 Workload make_workload(UserProblem user, std::uint64_t seed) {

@@ -34,6 +34,21 @@ bool accepts(float output, double reference, const ErrorModel& model = {.steps =
   return check_row({output}, {reference}, model).ok;
 }
 
+/// The same convolution in fp32, in either order of the taps.
+std::vector<float> single_precision(const ConvProblem& x, const HostTensors& tensors, bool backwards) {
+  std::vector<float> output;
+  for (std::int64_t q = 0; q < x.w; ++q) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < x.s; ++i) {
+      const std::int64_t s = backwards ? x.s - 1 - i : i, column = q + s - x.pad_w;
+      if (column < 0 || column >= x.w) continue;
+      sum += tensors.input[static_cast<std::size_t>(column)] * tensors.filter[static_cast<std::size_t>(s)];
+    }
+    output.push_back(sum);
+  }
+  return output;
+}
+
 TEST_CASE("relative_bound is the smaller of the worst case and the probabilistic bound") {
   const double u = 0x1p-24;
   CHECK(relative_bound({.steps = 4}) == doctest::Approx(4 * u / (1 - 4 * u)));
@@ -63,10 +78,23 @@ TEST_CASE("the bound follows the magnitude, so cancellation is allowed for") {
   CHECK_FALSE(check_output(problem, {1e-3f}, {{0}, {1000}}, {.steps = 4}).ok);
 }
 
-TEST_CASE("an underflow below the normal numbers is no error") {
-  CHECK(accepts(0, 1e-39));
-  CHECK(accepts(1e-45f, 0));
+TEST_CASE("underflow costs an output a few subnormal steps, not all of it") {
+  CHECK(accepts(3 * 0x1p-149f, 0));
+  CHECK(accepts(0, 3 * 0x1p-149));
+  CHECK_FALSE(accepts(5 * 0x1p-149f, 0));
+  CHECK_FALSE(accepts(0, 1e-39));
   CHECK_FALSE(accepts(0, 1e-37));
+
+  ConvProblem problem = parse_shape("w=50,s=31");
+  HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  tensors.input.assign(tensors.input.size(), 1e-39f);
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  for (const bool backwards : {false, true}) {
+    const CheckResult result =
+        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_error(problem));
+    CHECK_MESSAGE(result.ok, result.message);
+  }
+  CHECK(check_output(problem, std::vector<float>(50, 0.0f), reference, direct_fp32_error(problem)).wrong > 40);
 }
 
 TEST_CASE("an exact model allows no error") {
@@ -109,13 +137,57 @@ TEST_CASE("at the end of the range rounding decides, within the bound") {
   CHECK_FALSE(accepts(kInfinity, 3e38));  // far from the end
 }
 
-TEST_CASE("poison is never a result, not even where the reference is NaN") {
-  for (const double reference : {0.0, 1.0, static_cast<double>(kNan)}) {
+TEST_CASE("where fp32 sums may overflow, what overflow makes passes, is counted, and is in no norm") {
+  const ConvProblem one;
+  const auto check = [&](float output, double reference, double magnitude) {
+    return check_output(one, {output}, {{reference}, {magnitude}}, {.steps = 4});
+  };
+  // The positive terms reach infinity, the negative ones (-3e38) do not.
+  CHECK(check(kInfinity, 1e38, 7e38).ok);
+  CHECK_FALSE(check(-kInfinity, 1e38, 7e38).ok);
+  CHECK_FALSE(check(kNan, 1e38, 7e38).ok);
+  CHECK(check(-kInfinity, -1e38, 7e38).ok);
+  CHECK_FALSE(check(kInfinity, -1e38, 7e38).ok);
+  // Both do.
+  for (const float output : {kInfinity, -kInfinity, kNan, -kNan}) {
+    const CheckResult result = check(output, 1e38, 9e38);
+    CHECK(result.ok);
+    CHECK(result.unchecked == 1);
+    CHECK(result.max_abs_err == 0);
+    CHECK(result.rel_l2_err == 0);
+  }
+  // Neither does.
+  for (const float output : {kInfinity, -kInfinity, kNan}) CHECK_FALSE(check(output, 1e38, 5e38).ok);
+  // A number is held to its bound as ever, and poison to having been written.
+  CHECK(check(1e38f, 1e38, 9e38).unchecked == 0);
+  CHECK_FALSE(check(2e38f, 1e38, 9e38).ok);
+  CHECK(check(kPoisoned, 1e38, 9e38).unwritten == 1);
+}
+
+TEST_CASE("honest fp32 sums that overflow pass") {
+  const ConvProblem problem = parse_shape("w=300,s=31");
+  HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  tensors.input.assign(tensors.input.size(), 3e38f);
+  for (float& tap : tensors.filter) tap *= 4;
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  for (const bool backwards : {false, true}) {
+    const CheckResult result =
+        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_error(problem));
+    CHECK_MESSAGE(result.ok, result.message);
+    CHECK(result.unchecked > 250);
+  }
+}
+
+TEST_CASE("poison is no result, but where the reference is NaN an input's NaN may look like it") {
+  for (const double reference : {0.0, 1.0, static_cast<double>(kInfinity)}) {
     const CheckResult result = check_row({kPoisoned}, {reference}, {.steps = 4});
     CHECK_FALSE(result.ok);
     CHECK(result.wrong == 1);
     CHECK(result.unwritten == 1);
   }
+  const CheckResult result = check_row({kPoisoned}, {kNan}, {.steps = 4});
+  CHECK(result.ok);
+  CHECK(result.unwritten == 0);
 }
 
 TEST_CASE("the message names the count, the place and the values") {
@@ -183,21 +255,6 @@ TEST_CASE("a reference of zeros divides nothing") {
 
 TEST_CASE("a size mismatch is the caller's error") {
   CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, {}), std::logic_error);
-}
-
-/// The same convolution in fp32, in either order of the taps.
-std::vector<float> single_precision(const ConvProblem& x, const HostTensors& tensors, bool backwards) {
-  std::vector<float> output;
-  for (std::int64_t q = 0; q < x.w; ++q) {
-    float sum = 0;
-    for (std::int64_t i = 0; i < x.s; ++i) {
-      const std::int64_t s = backwards ? x.s - 1 - i : i, column = q + s - x.pad_w;
-      if (column < 0 || column >= x.w) continue;
-      sum += tensors.input[static_cast<std::size_t>(column)] * tensors.filter[static_cast<std::size_t>(s)];
-    }
-    output.push_back(sum);
-  }
-  return output;
 }
 
 TEST_CASE("honest fp32 sums pass and a wrong tap does not") {

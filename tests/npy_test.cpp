@@ -69,9 +69,9 @@ std::string read_error(const std::string& file) {
   } catch (const UsageError& error) {
     const std::string message = error.what();
     CHECK(message.find('\n') == std::string::npos);
-    const std::size_t name = message.find("x.npy: ");
+    const std::size_t name = message.find("x.npy': ");
     REQUIRE(name != std::string::npos);
-    return message.substr(name + std::strlen("x.npy: "));
+    return message.substr(name + std::strlen("x.npy': "));
   }
   return "accepted";
 }
@@ -123,10 +123,11 @@ TEST_CASE("read_npy refuses what is no file") {
   const Folder folder;
   CHECK_THROWS_WITH_AS(
       read_npy(folder / "none.npy"),
-      ((folder / "none.npy").string() + ": there is no such file; give the path of a .npy file").c_str(), UsageError);
+      ("'" + (folder / "none.npy").string() + "': there is no such file; give the path of a .npy file").c_str(),
+      UsageError);
   CHECK_THROWS_AS(read_npy(folder.path()), UsageError);
   CHECK_THROWS_AS(read_npy("/dev/null"), UsageError);
-  CHECK_THROWS_AS(read_npy(""), UsageError);
+  CHECK_THROWS_WITH_AS(read_npy(""), "'': the path is empty; give the path of a .npy file", UsageError);
 }
 
 TEST_CASE("read_npy refuses what is no .npy file") {
@@ -168,6 +169,11 @@ TEST_CASE("read_npy names other element types and the remedy") {
   CHECK(error("'|b1'").find("bool") != std::string::npos);
   CHECK(error("'|O'").find("'|O'") != std::string::npos);
   CHECK(error("'<M8[ns]'").find("'<M8[ns]'") != std::string::npos);
+  CHECK(error("'=f8'").find("is float64 ('=f8')") != std::string::npos);
+  CHECK(error("'<f16'").find("is float128 ('<f16')") != std::string::npos);
+  for (const std::string descr : {"'<f999999999'", "'<f17'", "'<f0'", "'<f-4'", "'<f4x'", "'<f99999999999'"})
+    CHECK(error(descr) == "the element type is " + descr + ", not float32; convert with x.astype(numpy.float32)");
+  CHECK(error("'=f4'") == "accepted");
   CHECK(error("'|f4'") != "accepted");
   CHECK(error("''") != "accepted");
   CHECK(error("[('a', '<f4'), ('b', '<f4')]") ==
@@ -286,7 +292,7 @@ TEST_CASE("write_npy leaves nothing behind where it fails") {
   fs::create_directory(folder / "taken.npy");
   CHECK_THROWS_AS(write_npy(folder / "taken.npy", array), UsageError);
   CHECK(folder.entries() == 1);
-  CHECK_THROWS_AS(write_npy("", array), UsageError);
+  CHECK_THROWS_WITH_AS(write_npy("", array), "cannot write '': the path is empty; choose another path", UsageError);
 
   // A pipe, like a device, must stay what it is.
   REQUIRE(mkfifo((folder / "pipe.npy").c_str(), 0600) == 0);
@@ -294,6 +300,46 @@ TEST_CASE("write_npy leaves nothing behind where it fails") {
   CHECK(fs::is_fifo(folder / "pipe.npy"));
   CHECK_THROWS_AS(write_npy(folder / "y.npy", {{2, 4}, kSix}), std::logic_error);
   CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("write_npy writes through links to files and leaves every other link alone") {
+  const Folder folder;
+  const NpyArray array{{2, 3}, kSix};
+  fs::create_directory(folder / "inner");
+  const fs::path file = folder / "inner" / "y.npy";
+  std::ofstream(file) << "old";
+  fs::create_symlink("inner/y.npy", folder / "link.npy");
+  fs::create_symlink("link.npy", folder / "second.npy");
+  write_npy(folder / "second.npy", array);
+  CHECK(fs::is_symlink(folder / "link.npy"));
+  CHECK(fs::is_symlink(folder / "second.npy"));
+  CHECK_FALSE(fs::is_symlink(file));
+  CHECK(read_npy(file).values == kSix);
+
+  fs::create_symlink("nothing.npy", folder / "dangling.npy");
+  CHECK_THROWS_AS(write_npy(folder / "dangling.npy", array), UsageError);
+  CHECK(fs::is_symlink(folder / "dangling.npy"));
+  CHECK_FALSE(fs::exists(folder / "nothing.npy"));
+
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("pipe", folder / "piped.npy");
+  CHECK_THROWS_AS(write_npy(folder / "piped.npy", array), UsageError);
+  CHECK(fs::is_symlink(folder / "piped.npy"));
+
+  fs::create_symlink("/proc/self/fd", folder / "fd");
+  CHECK_THROWS_AS(write_npy(folder / "fd" / "y.npy", array), UsageError);
+  CHECK(folder.entries() == 7);
+  CHECK(std::distance(fs::directory_iterator(folder / "inner"), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("what a name in /proc leads to is not replaced") {
+  const Folder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  std::ofstream("y.npy") << "mine";
+  CHECK_THROWS_AS(write_npy("/proc/self/cwd/y.npy", {{2, 3}, kSix}), UsageError);
+  CHECK(fs::file_size("y.npy") == 4);
+  fs::current_path(before);
 }
 
 TEST_CASE("write_npy keeps the old file where there is no room for the new one") {
@@ -314,8 +360,7 @@ TEST_CASE("write_npy keeps the old file where there is no room for the new one")
   setrlimit(RLIMIT_FSIZE, &limit);
   signal(SIGXFSZ, handler);
 
-  CHECK(message ==
-        (folder / "y.npy").string() + ": writing failed (File too large); make room or give another output path");
+  CHECK(message == "cannot write '" + (folder / "y.npy").string() + "': File too large; choose another path");
   CHECK(folder.entries() == 1);
   CHECK(read_npy(folder / "y.npy").values == kSix);
 }

@@ -150,6 +150,7 @@ TEST_CASE("validate refuses every overflow before it uses the number") {
       {"pad_w=" + most, "w + 2*pad_w"},
       {"pad_h=4611686018427387904", "h + 2*pad_h"},
       {"s=3,dilation_w=" + most, "the filter's extent along w (dilation_w)"},
+      {"w=10,s=2,dilation_w=" + most, "the filter's extent along w (dilation_w)"},
       {"r=" + most + ",dilation_h=3", "the filter's extent along h (dilation_h)"},
       {"k=4294967296,n=4294967296", "the output's size n*k*p*q"},
       {"pad_w=1000000000,pad_h=1000000000,k=1", "the output in bytes"},  // its reference included
@@ -203,7 +204,13 @@ TEST_CASE("validate refuses what memory does not hold and says how much that is"
   const std::int64_t needed = 24 * (1 << 20) + 4;
   CHECK(verdict(problem, needed) == "accepted");
   CHECK(verdict(problem, needed - 1) ==
-        "usage: the tensors and their reference need 25 MiB and there are 24 MiB of memory; make the problem smaller");
+        "usage: not enough memory: the tensors and their reference need 25 MiB and this machine has room for 24 MiB; "
+        "make "
+        "the problem smaller");
+  CHECK_THROWS_WITH_AS(validate(problem, 0, "the GPU"),
+                       "not enough memory: the tensors and their reference need 25 MiB and the GPU has room for 0 MiB; "
+                       "make the problem smaller",
+                       UsageError);
   CHECK(host_memory_bytes() > (1 << 20));
 }
 
@@ -226,7 +233,7 @@ TEST_CASE("validate reports the first of several errors in its order") {
   problem.padding = Padding::reflect;
   CHECK(contains(verdict(problem, 0), "groups must divide"));
   problem.groups = 1;
-  CHECK(contains(verdict(problem, 0), "MiB of memory"));
+  CHECK(contains(verdict(problem, 0), "not enough memory"));
   problem.n = 0;
   CHECK(contains(verdict(problem, 0), "n must be at least 1"));
 }

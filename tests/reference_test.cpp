@@ -229,6 +229,15 @@ TEST_CASE("NaN and infinity arrive as the plain sum brings them") {
   CHECK(kinds(outputs(line(3, 3, Padding::replicate), {0, 1, 1}, {kInfinity, 1, 1})) == "nn+");
 }
 
+TEST_CASE("a stride of any size reads the first output alone") {
+  ConvProblem problem = line(4, 5);
+  problem.n = 2;
+  problem.stride_w = std::numeric_limits<std::int64_t>::max();
+  validate(problem, host_memory_bytes());
+  const std::vector<double> expected{1 + 2 * 2 + 3 * 3, 5 + 2 * 6 + 3 * 7};
+  CHECK(outputs(problem, {1, 2, 3, 4, 5, 6, 7, 8}, {100, 10, 1, 2, 3}) == expected);
+}
+
 TEST_CASE("terms beyond fp32 stay exact in the reference") {
   const std::vector<double> result = outputs(line(1, 1), {3e38f}, {3e38f});
   CHECK(result[0] == static_cast<double>(3e38f) * static_cast<double>(3e38f));

@@ -104,6 +104,13 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn_unavailable"].is_null());
 }
 
+TEST_CASE("the verdict says how many outputs were not checked") {
+  RunResult result = gpu_result();
+  CHECK(verdict_line(result).find("unchecked") == std::string::npos);
+  result.check->unchecked = 1000;
+  CHECK(verdict_line(result).find("; 1,000 of 1,000 outputs unchecked") != std::string::npos);
+}
+
 TEST_CASE("without cuDNN its trials are null and the reason is there") {
   RunResult result = gpu_result();
   result.cudnn->trials.clear();

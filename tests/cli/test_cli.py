@@ -233,7 +233,8 @@ def shapes_that_are_no_shapes(folder):
 def sizes_beyond_64_bits_or_memory(folder):
     refuses(["run", "1", "--backend", "sim", "--shape", "w=4611686018427387904,n=8"], "overflow")
     refuses(["run", "1", "--backend", "sim", "--shape", "w=9223372036854775807"], "overflow")
-    refuses(["run", "1", "--backend", "sim", "--shape", "w=1000000000000"], "memory")
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=1000000000000"], "not enough memory", "the simulator")
+    refuses(["run", "1", "--backend", "sim", "--shape", "w=10,s=2,dilation_w=9223372036854775807"], "overflow")
     refuses(["compare", "1", "2", "--backend", "sim", "--shape", "w=1000000000000"], "memory")
 
 
@@ -335,6 +336,78 @@ def no_output_without_success(folder):
     refuses(["run", "1", "--backend", "sim", "--shape", "w=64,s=4", "--output", "y.npy"], status=3)
     with open("y.npy") as file:
         expect(file.read() == "mine", "the old file was lost")
+
+
+@case
+def outputs_are_not_inputs_nor_each_other(folder):
+    write_npy("x.npy", (20,), range(20))
+    write_npy("f.npy", (3,), [1, 2, 3])
+    os.symlink("x.npy", "link.npy")
+    with open("x.npy", "rb") as file:
+        before = file.read()
+    run = ["run", "1", "--backend", "sim", "--input", "x.npy", "--filter", "f.npy", "--output"]
+    for path in ("x.npy", "./x.npy", os.path.abspath("x.npy"), "link.npy"):
+        refuses([*run, path], "--output and --input are the same file", path)
+    refuses([*run, "f.npy"], "--output and --filter are the same file", "f.npy")
+    with open("x.npy", "rb") as file:
+        expect(file.read() == before, "the input was lost")
+    bench = ["bench", "--backend", "sim", "--workload", "w=65536 r=1"]
+    refuses([*bench, "--json", "same", "--csv", "./same"], "--json and --csv are the same file")
+    expect(sorted(os.listdir(".")) == ["f.npy", "link.npy", "x.npy"], os.listdir("."))
+
+
+@case
+def links_stay_links(folder):
+    open("real.npy", "w").close()
+    os.symlink("real.npy", "link.npy")
+    os.symlink("nothing.npy", "dangling.npy")
+    run = ["run", "1", "--backend", "sim", "--shape", "w=9", "--output"]
+    succeeds(*run, "link.npy")
+    expect(os.path.islink("link.npy") and read_npy("real.npy")[0] == (1, 1, 1, 9), "the link was replaced")
+    refuses([*run, "dangling.npy"], "'dangling.npy'", "link")
+    for option in ("--json", "--csv"):
+        refuses(["bench", "--backend", "sim", option, "dangling.npy"], "'dangling.npy'", "link")
+    expect(sorted(os.listdir(".")) == ["dangling.npy", "link.npy", "real.npy"], os.listdir("."))
+
+
+@case
+def the_output_is_not_a_redirected_descriptor(folder):
+    with open("out.txt", "w") as out:
+        result = subprocess.run([PROGRAM, "run", "1", "--backend", "sim", "--shape", "w=9", "--output",
+                                 "/proc/self/fd/1"], stdout=out, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    expect(result.returncode == 2 and "no ordinary file" in result.stderr, result)
+    expect(os.path.getsize("out.txt") == 0, "something was written")
+
+
+@case
+def empty_paths(folder):
+    write_npy("x.npy", (20,), range(20))
+    run = ["run", "1", "--backend", "sim"]
+    refuses([*run, "--input", "", "--filter", "x.npy"], "'': the path is empty")
+    refuses([*run, "--input", "x.npy", "--filter", ""], "'': the path is empty")
+    refuses([*run, "--shape", "w=9", "--output", ""], "'': the path is empty")
+    refuses(["bench", "--backend", "sim", "--json", ""], "'': the path is empty")
+
+
+@case
+def shapes_with_files_are_quoted_as_typed(folder):
+    write_npy("x.npy", (20,), range(20))
+    run = ["run", "1", "--backend", "sim", "--input", "x.npy", "--filter", "x.npy"]
+    for shape in ("s", "", "pad_w=1,"):
+        result = refuses([*run, "--shape", shape], f"shape '{shape}' has the item ")
+        expect("n=1" not in result.stderr, result.stderr)
+
+
+@case
+def values_at_the_ends_of_the_range(folder):
+    write_npy("f.npy", (5,), [4, -4, 4, -4, 4])
+    run = ["run", "1", "--backend", "sim", "--input", "x.npy", "--filter", "f.npy"]
+    write_npy("x.npy", (300,), [3e38] * 300)
+    expect("300 of 300 outputs unchecked" in succeeds(*run).stdout, "no word of the unchecked outputs")
+    write_npy("x.npy", (300,), [1e-39] * 300)
+    expect("unchecked" not in succeeds(*run).stdout, "subnormal outputs are unchecked")
+    write_npy("x.npy", (300,), [0x7fc0dead] + [0x3f800000] * 299, code="I")  # NaN with the payload of poison
+    succeeds(*run)
 
 
 @case
