@@ -20,7 +20,7 @@ Machine machine;
 namespace {
 
 constexpr std::uint64_t kEndless = std::uint64_t{1} << 28;  ///< events of one warp in one block
-constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kResume = 8;                        ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
