@@ -3,7 +3,6 @@
 /// bounds, races), requests.cpp (warp requests and their cost), memory.cpp (allocations), symbols.cpp (names, lines).
 #pragma once
 #include <array>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/simt/fiber.hpp"
 #include "common/simt/runtime.hpp"
 #include "common/simt/simt.hpp"
 
@@ -135,7 +135,7 @@ struct Ordering {
 };
 
 struct Thread {
-  boost::context::detail::fcontext_t context;
+  Context context;
   State state;
   uint3 index;
   std::uintptr_t stack_top;
@@ -164,7 +164,7 @@ struct Machine {
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;
 
-  boost::context::detail::fcontext_t scheduler{};
+  Context scheduler;
   std::vector<Thread> threads;
   std::array<std::uint64_t, kMaxThreads / kWarp> steps{};  ///< events of each warp in this block
   Thread* thread = nullptr;                                ///< the running one

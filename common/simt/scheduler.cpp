@@ -13,8 +13,6 @@
 
 namespace simt {
 
-namespace context = boost::context::detail;
-
 Machine machine;
 
 namespace {
@@ -103,20 +101,12 @@ class TrapHandlers {
 
 // ---- Threads -------------------------------------------------------------------------------------------------------
 
-void thread_main(context::transfer_t from) {
-  machine.scheduler = from.fctx;
-  machine.call(machine.arguments);
-  machine.watching = false;
-  machine.thread->state = State::ended;
-  context::jump_fcontext(machine.scheduler, nullptr);
-}
-
 void resume(unsigned number) {
   Thread& thread = machine.threads[number];
   machine.thread = &thread;
   machine.thread_number = number;
   machine.trace = &traces[number % kWarp];
-  thread.context = context::jump_fcontext(thread.context, nullptr).fctx;
+  switch_context(machine.scheduler, thread.context);
 }
 
 void start_block(std::uint64_t block) {
@@ -130,7 +120,7 @@ void start_block(std::uint64_t block) {
                          static_cast<unsigned>(block / grid.x / grid.y)};
   for (unsigned i = 0; i < machine.threads_per_block; ++i) {
     Thread& thread = machine.threads[i];
-    thread.context = context::make_fcontext(reinterpret_cast<void*>(thread.stack_top), kStackBytes, thread_main);
+    make_fiber(thread.context, reinterpret_cast<void*>(thread.stack_top), kStackBytes);
     thread.state = State::ready;
     thread.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
     thread.warp_clocks.fill(0);
@@ -337,18 +327,25 @@ dim3 grid_size() { return machine.grid; }
 int lane_index() { return static_cast<int>(machine.thread_number % kWarp); }
 void* dynamic_shared_memory() { return reinterpret_cast<void*>(machine.dynamic_begin); }
 
+void run_fiber() {
+  machine.call(machine.arguments);
+  machine.watching = false;
+  machine.thread->state = State::ended;
+  switch_context(machine.thread->context, machine.scheduler);
+}
+
 void yield_as(State state) {
   const bool watching = machine.watching;
   machine.watching = false;
   machine.thread->state = state;
-  machine.scheduler = context::jump_fcontext(machine.scheduler, nullptr).fctx;
+  switch_context(machine.thread->context, machine.scheduler);
   machine.watching = watching;
 }
 
 void stop() {
   machine.watching = false;
   machine.stopped = true;
-  context::jump_fcontext(machine.scheduler, nullptr);  // the fiber's frames own nothing: they are simply left
+  switch_context(machine.thread->context, machine.scheduler);  // the fiber's frames own nothing: they are simply left
   __builtin_unreachable();
 }
 
