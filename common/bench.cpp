@@ -121,7 +121,8 @@ std::optional<std::string> flag_value(const std::vector<std::string>& flags, con
 
 void initialize_benchmark(const std::vector<std::string>& flags) {
   if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
-  std::vector<std::string> words{"lab bench"};
+  static std::vector<std::string> words;  // Google Benchmark keeps a pointer to the first, for its report
+  words = {"lab bench"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
