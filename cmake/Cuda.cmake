@@ -45,8 +45,8 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
 endif()
 
 enable_language(CUDA)
-if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
-  message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: install CUDA 12 or newer, or configure with "
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.3)
+  message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: install CUDA 12.3 or newer, or configure with "
                       "-DCONVLADDER_CUDA=OFF")
 endif()
 find_package(CUDAToolkit REQUIRED)

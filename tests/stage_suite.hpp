@@ -29,10 +29,11 @@ void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite);
 /// Requires that the stage refuses the shape, with `rule` in the reason.
 void check_refusal(std::string_view stage, std::string_view shape, std::string_view rule);
 
-/// In the simulator: every counter that the stage predicts is what was measured, for each shape and padding mode.
+/// For cases named "... (simulator)": every counter that the stage predicts is what was measured, for each shape and
+/// padding mode.
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes);
 
-/// In the simulator: counters of each line of the stage's own kernel file that accesses memory. Empty on a GPU.
+/// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
 std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape);
 
 }  // namespace convladder

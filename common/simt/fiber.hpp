@@ -1,6 +1,6 @@
 /// @file
 /// Switching between the threads of a block: Boost.Context, or ucontext where that library is missing (its switch makes
-/// two system calls, so barriers and shuffles cost about forty times as much; every number stays the same).
+/// a system call, so barriers and shuffles cost more; every number stays the same).
 #pragma once
 #include <cstddef>
 
