@@ -14,6 +14,13 @@ else()
        -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fno-builtin)
 endif()
 
+# convladder_instrumented_flags(VARIABLE): the same as plain arguments of a compiler.
+function(convladder_instrumented_flags variable)
+  string(REPLACE "SHELL:" "" flags "${CONVLADDER_INSTRUMENTED_FLAGS}")
+  string(REPLACE " " ";" flags "${flags}")
+  set(${variable} "${flags}" PARENT_SCOPE)
+endfunction()
+
 # convladder_add_kernels(TARGET SOURCES...): an object library of kernel files for the simulator.
 # The language of a source is set per directory: the same files are compiled by nvcc from cmake/cuda.
 function(convladder_add_kernels target)

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "common/observation_json.hpp"
 #include "common/problem_io.hpp"
 
 namespace convladder {
@@ -76,40 +77,6 @@ Json roofline_json(const std::optional<Roofline>& roofline) {
           {"floor_us", number(roofline->floor_us)},
           {"share", number(roofline->share)},
           {"bound", text(roofline->bound)}};
-}
-
-/// Counters by name; a negative one (no claim) is null.
-Json counters_json(const Counters& counters) {
-  Json object;
-  for (const CounterField& field : kCounterFields) {
-    const std::int64_t value = counters.*field.member;
-    object[field.name] = value < 0 ? Json() : Json(value);
-  }
-  return object;
-}
-
-Json faults_json(const std::vector<Fault>& faults) {
-  Json list = array();
-  for (const Fault& fault : faults) {
-    list.push_back({{"kind", fault.kind},
-                    {"kernel", text(fault.kernel)},
-                    {"file", text(fault.file)},
-                    {"line", fault.line > 0 ? Json(fault.line) : Json()},
-                    {"block", text(fault.block)},
-                    {"thread", text(fault.thread)},
-                    {"other", text(fault.other)},
-                    {"count", fault.count}});
-  }
-  return list;
-}
-
-Json lines_json(const std::vector<LineCounters>& lines) {
-  if (lines.empty()) return {};
-  Json list = array();
-  for (const LineCounters& line : lines) {
-    list.push_back({{"file", line.file}, {"line", line.line}, {"counters", counters_json(line.counters)}});
-  }
-  return list;
 }
 
 Json effective_tflops(const RunResult& result) {

@@ -20,6 +20,8 @@ Stage::~Stage() = default;
 
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
+Prediction Stage::predict(const ConvProblem&) const { return {}; }
+
 std::int64_t Stage::workspace_bytes() const { return 0; }
 
 }  // namespace convladder

@@ -23,12 +23,13 @@ struct DeviceLimits {
 /// Accepted, or refused with the rule in a sentence.
 class Verdict {
  public:
+  /// The stage computes the problem.
   static Verdict accept();
   /// @param format printf-style: the rule, and what it met ("the filter must be odd; got s=4")
   [[gnu::format(printf, 1, 2)]] static Verdict refuse(const char* format, ...);
 
-  bool accepted() const { return reason_[0] == '\0'; }
-  const char* reason() const { return reason_; }
+  bool accepted() const { return reason_[0] == '\0'; }  ///< whether no rule refuses it
+  const char* reason() const { return reason_; }        ///< the rule, "" if accepted
 
  private:
   char reason_[240] = {};
@@ -63,8 +64,8 @@ class Stage {
   /// The timed part. May be captured in a CUDA graph: it launches kernels and nothing else.
   virtual void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) = 0;
 
-  /// What one launch reads, writes and computes, by the lesson's own formula.
-  virtual Prediction predict(const ConvProblem& problem) const = 0;
+  /// What one launch reads, writes and computes, by the lesson's own formula. Exercises claim nothing.
+  virtual Prediction predict(const ConvProblem& problem) const;
 
   /// Device memory that prepare() took besides the three tensors.
   virtual std::int64_t workspace_bytes() const;

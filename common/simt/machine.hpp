@@ -79,6 +79,8 @@ const Program& program();
 Allocation* find_allocation(std::uintptr_t address);
 /// "12 bytes past the end of 'input' (4096 bytes)", or that it is no device memory.
 std::string describe_global(std::uintptr_t address);
+/// Whether it lies where device memory is, allocated or not.
+bool is_device_address(std::uintptr_t address);
 /// Clears kLoaded everywhere.
 void forget_loads();
 
@@ -154,6 +156,9 @@ struct Thread {
 struct Machine {
   bool watching = false;  ///< hooks are live: a kernel's code is running
   bool stopped = false;   ///< a fault ended the launch
+  bool running = false;   ///< a grid: between launches hooks may still fire, in a kernel file's host code
+  const HostRules* host_rules = nullptr;
+  std::uint64_t step_limit = std::uint64_t{1} << 28;  ///< events of one warp in one block
 
   const void* kernel = nullptr;
   dim3 grid, block;

@@ -15,14 +15,14 @@ constexpr std::size_t kGap = 1 << 20;  // unmapped, around every allocation: a r
 
 /// Addresses for all allocations of the program's life. None is used twice, so a use after release is always found.
 struct Arena {
-  std::uintptr_t next = 0, end = 0;
+  std::uintptr_t begin = 0, next = 0, end = 0;
   std::deque<Allocation> allocations;  ///< by address, since addresses only grow; references stay valid
 
   Arena() {
     for (std::size_t size = std::size_t{1} << 42; size >= std::size_t{1} << 34; size /= 4) {
       void* address = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (address == MAP_FAILED) continue;
-      next = reinterpret_cast<std::uintptr_t>(address);
+      begin = next = reinterpret_cast<std::uintptr_t>(address);
       end = next + size;
       return;
     }
@@ -136,12 +136,14 @@ Allocation* find_allocation(std::uintptr_t address) {
   return last = found;
 }
 
+bool is_device_address(std::uintptr_t address) { return address >= arena().begin && address < arena().end; }
+
 std::string describe_global(std::uintptr_t address) {
   const auto text = [](const Allocation& allocation) {
     return "'" + std::string(allocation.name) + "' (" + std::to_string(allocation.end - allocation.begin) + " bytes)";
   };
   const Allocation* before = at_or_before(address);
-  if (before && address < before->end) return "in " + text(*before) + ", which was released";
+  if (before && address < before->end) return "in " + text(*before) + (before->live ? "" : ", which was released");
   const Allocation* nearest = nullptr;
   std::uintptr_t least = arena().end;
   for (const Allocation& allocation : arena().allocations) {

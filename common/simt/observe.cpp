@@ -262,9 +262,28 @@ class Unwatched {
   bool before_;
 };
 
+/// Host code of a kernel file, between launches. The stack grows down: what lies above the rules' frame is not its own.
+void check_host(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
+  const HostRules& rules = *machine.host_rules;
+  const auto object = reinterpret_cast<std::uintptr_t>(rules.object);
+  constexpr std::uintptr_t kRedZone = 4096;  // a leaf function may use what lies below its frame
+  std::string what;
+  if (is_device_address(address)) {
+    what = (kind == Kind::load ? "reads device memory: " : "writes device memory: ") + describe_global(address);
+  } else if (kind == Kind::load || in(address, frame - kRedZone, reinterpret_cast<std::uintptr_t>(rules.stack)) ||
+             (in(address, object, object + rules.object_bytes) && address + bytes <= object + rules.object_bytes)) {
+    return;
+  } else {
+    what = "writes memory that is neither a local variable nor a member of its class";
+  }
+  rules.violated(what.c_str(), pc);
+}
+
 inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
                  const void* frame) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (machine.host_rules && !machine.running)
+    check_host(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
   // The thread's own stack is its registers and local arrays.
   if (!machine.watching || machine.thread->stack_top - address <= kStackBytes) return;
   const Unwatched unwatched;

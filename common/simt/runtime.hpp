@@ -21,10 +21,12 @@ using convladder::Counters;
 /// @param name for messages; must outlive the allocation
 /// @throws std::bad_alloc
 void* allocate(std::size_t bytes, const char* name);
+/// Frees what allocate() gave.
 void release(void* address);
 
 /// Copies from the host into global memory and marks it written.
 void upload(void* device, const void* host, std::size_t bytes);
+/// Copies from global memory to the host.
 void download(void* host, const void* device, std::size_t bytes);
 /// Fills with `word` and marks it unwritten again.
 void poison(void* device, std::size_t bytes, std::uint32_t word);
@@ -32,24 +34,27 @@ void poison(void* device, std::size_t bytes, std::uint32_t word);
 /// Program counter in the running program, relative to where it was loaded; 0 for none.
 using Pc = std::uint32_t;
 
+/// Which thread of the grid.
 struct ThreadId {
   unsigned block[3] = {}, thread[3] = {};
 };
 
+/// What a kernel did wrong; docs/simulator.md tells more of each.
 enum class FaultKind {
-  out_of_bounds,
-  uninitialized,
-  race,
-  misaligned,
+  out_of_bounds,         ///< an access outside every object
+  uninitialized,         ///< a read of what nothing has written
+  race,                  ///< two accesses that nothing orders, one of them a plain write
+  misaligned,            ///< an address that is no multiple of the access's size
   missing_barrier,       ///< some threads ended, others wait at a barrier
   divergent_barrier,     ///< threads of one block wait at barriers of different lines
   divergent_collective,  ///< a lane that a warp collective names never arrives at it
-  invalid_launch,
-  stack_overflow,
-  crash,  ///< a machine trap in unobserved code (integer division by zero)
-  endless_loop,
-  shared_limit,  ///< more than 48 KB of static shared memory
+  invalid_launch,        ///< a grid, block or amount of shared memory that CUDA refuses
+  stack_overflow,        ///< a thread needs more stack than it has
+  crash,                 ///< a machine trap in unobserved code (integer division by zero)
+  endless_loop,          ///< more steps than set_step_limit() allows
+  shared_limit,          ///< more than 48 KB of static shared memory
 };
+/// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
 
 /// A fault, the first time it was met at its place, and how often it was met there.
@@ -68,6 +73,7 @@ struct FaultRecord {
 /// Starts a measurement: forgets all counts and faults.
 void begin_measurement();
 
+/// Counts and faults of launches.
 struct Measurement {
   Counters counters;
   std::map<Pc, Counters> by_pc;
@@ -77,6 +83,24 @@ struct Measurement {
 /// What the launches since begin_measurement() did.
 const Measurement& measurement();
 
+/// What the host code of a kernel file may not do while it is watched: touch device memory, which on a GPU it cannot
+/// reach, and write anything but its own stack and one object.
+struct HostRules {
+  const void* stack;  ///< frames above this one are not its own
+  const void* object;
+  std::size_t object_bytes;
+  /// Called before the forbidden access. @param what "reads device memory: 'input'"  @param pc where; must not return
+  void (*violated)(const char* what, Pc pc);
+};
+/// Watches host code from now on; null ends it.
+/// @param rules must stay alive
+void watch_host(const HostRules* rules);
+
+/// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
+/// 2^28.
+void set_step_limit(std::uint64_t steps);
+
+/// A place in the source.
 struct SourceLine {
   std::string file;  ///< relative to the project where it lies in it
   int line = 0;

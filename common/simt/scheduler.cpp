@@ -17,8 +17,7 @@ Machine machine;
 
 namespace {
 
-constexpr std::uint64_t kEndless = std::uint64_t{1} << 28;  ///< events of one warp in one block
-constexpr std::uint64_t kResume = 8;                        ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
@@ -97,6 +96,11 @@ class TrapHandlers {
   static inline char stack_[64 << 10];
   stack_t previous_stack_{};
   struct sigaction previous_[std::size(kSignals)]{};
+};
+
+struct Running {
+  Running() { machine.running = true; }
+  ~Running() { machine.running = false; }
 };
 
 // ---- Threads -------------------------------------------------------------------------------------------------------
@@ -222,9 +226,10 @@ void run_warp(const Warp& warp) {
     }
     const unsigned ready = warp.lanes_in(State::ready);
     issue_requests(ready);
-    if (events >= kEndless) {
+    if (events >= machine.step_limit) {
       report(FaultKind::endless_loop, machine.last_pc,
-             "no end after 2^28 steps of a warp, or it waits for what another warp has yet to do");
+             "no end after " + std::to_string(machine.step_limit) +
+                 " steps of a warp, or it waits for what another warp has yet to do");
       machine.stopped = true;
       return;
     }
@@ -416,6 +421,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.dynamic_end = machine.dynamic_begin + shared_bytes;
   const TrapHandlers handlers;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  const Running running;
   for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) run_block(i);
 }
 
@@ -427,6 +433,10 @@ void begin_measurement() {
   forget_requests();
   forget_loads();
 }
+
+void watch_host(const HostRules* rules) { machine.host_rules = rules; }
+
+void set_step_limit(std::uint64_t steps) { machine.step_limit = steps; }
 
 const Measurement& measurement() {
   collect_requests(machine.measurement);

@@ -1,0 +1,54 @@
+// exercise.hpp over the simulator.
+
+#include <malloc.h>
+
+#include "common/labs/exercise.hpp"
+#include "common/simt/runtime.hpp"
+
+namespace convladder {
+namespace {
+
+/// A warp of an exercise makes some thousand steps; a loop without end is to be found within seconds.
+constexpr std::uint64_t kStepLimit = std::uint64_t{1} << 25;
+
+EndAtFault end_at_fault;
+
+void report_violation(const char* what, simt::Pc pc) {
+  simt::watch_host(nullptr);
+  const simt::SourceLine line = simt::source_lines({pc}).at(pc);
+  Fault fault;
+  fault.kind = "host_access";
+  fault.file = line.file;
+  fault.line = line.line;
+  fault.other = std::string("host code ") + what;
+  end_at_fault(fault);
+}
+
+struct Watch {
+  simt::HostRules rules;
+
+  /// @param stack the frame of the function that calls the exercise
+  Watch(Stage& exercise, const void* stack, EndAtFault end)
+      : rules{stack, &exercise, malloc_usable_size(&exercise), report_violation} {
+    end_at_fault = end;
+    simt::set_step_limit(kStepLimit);
+    simt::watch_host(&rules);
+  }
+  ~Watch() { simt::watch_host(nullptr); }
+};
+
+}  // namespace
+
+void prepare_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream,
+                     EndAtFault end) {
+  const Watch watch(exercise, __builtin_frame_address(0), end);
+  exercise.prepare(problem, tensors, stream);
+}
+
+void launch_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream,
+                    EndAtFault end) {
+  const Watch watch(exercise, __builtin_frame_address(0), end);
+  exercise.launch(problem, tensors, stream);
+}
+
+}  // namespace convladder

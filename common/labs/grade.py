@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""Grades the exercise of a chapter: `./lab grade` builds what this needs, then runs it.
+
+    grade.py --build DIR CHAPTER [--file FILE] [--json]
+
+1. The file is looked over and compiled (`build_exercise`): it may use what kernel.hpp and its companions offer, and
+   nothing else of the machine.
+2. The judge makes the cases, of a fresh seed.
+3. The runner, with the exercise linked in, runs them in a process of its own, in the simulator and, with a GPU, there
+   too. It has the inputs, a limit on its processor time and memory, and a folder for what comes out.
+4. The judge, which holds the right results, compares and gives the marks.
+
+Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+COMPILE_SECONDS = 120
+RUN_SECONDS = 10  # of processor time, for all cases; a correct answer takes about one
+WALL_SECONDS = 120
+DEATHS = 3  # how often the runner may crash, or be stopped, before the remaining cases are given up
+GIB = 1 << 30
+FACTORY = "_Z13make_exercisev"  # convladder::Stage* make_exercise()
+
+
+class Unusable(Exception):
+    """Nothing can be graded: one line for the person who called."""
+
+
+class Rejected(Exception):
+    """The file earns nothing: what is wrong with it, and what to do."""
+
+    def __init__(self, message, hint):
+        super().__init__(message)
+        self.hint = hint
+
+
+# ---- The chapter -----------------------------------------------------------------------------------------------------
+
+
+def chapters():
+    return sorted(path.parent for path in ROOT.glob("chapters/*/stage.json"))
+
+
+def find_chapter(designation):
+    for folder in chapters():
+        number, name = folder.name.split("-", 1)
+        if designation in (folder.name, name) or (designation.isdigit() and int(designation) == int(number)):
+            if (folder / "lab.json").exists():
+                return folder
+            raise Unusable(f"chapter {folder.name} has no lab; these have: {', '.join(with_labs())}")
+    raise Unusable(f"there is no chapter '{designation}'; labs: {', '.join(with_labs())}")
+
+
+def with_labs():
+    return [folder.name for folder in chapters() if (folder / "lab.json").exists()] or ["none"]
+
+
+# ---- What a file may hold --------------------------------------------------------------------------------------------
+
+# A student's file and what it includes run in the runner's process, so it must not reach around the simulator: no other
+# headers of the project, no calls of the system, no code that escapes the hooks or runs before main().
+
+HEADERS = ["common/kernel.hpp", "common/stage.hpp", "common/problem.hpp", "common/counters.hpp", "common/border.hpp",
+           "common/signal.hpp", "common/simt/simt.hpp"]
+DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
+ATTRIBUTES = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\)|(used\s*,\s*)?"
+                        r'section\s*\("simt_constant"\)|used)\s*\)\)')
+FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu|__gnu__|no_sanitize\w*|"
+                       r"__builtin_\w+)\b|\bR\"")
+PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
+
+# Functions of the simulator's kernel-facing header (simt.hpp), and what compilers call on their own.
+CALLS = re.compile(
+    r"__tsan_\w+|__sanitizer_cov_trace_pc|atomic(Add|Min|Max|Exch|CAS)\(.*|"
+    r"simt::(thread_index|block_index|block_size|grid_size|lane_index|dynamic_shared_memory|block_barrier|collective|"
+    r"fence|copy_memory|set_memory|run_grid|copy_to_constant|watch|ballot)\(.*|"
+    r"operator (new|delete)\(.*|__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__cxa_pure_virtual|"
+    r"__start_simt_constant|__stop_simt_constant|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|"
+    r"(vtable|typeinfo) for (__cxxabiv1::__\w+|convladder::Stage)|memcpy|memset|memmove|"
+    r"f?(abs|ma|min|max|mod)f?|(exp|exp2|log|log2|pow|sqrt|rsqrt|sin|cos|tan|tanh|floor|ceil|round|trunc|rint)f?")
+
+
+def look_over(preprocessed, source):
+    """Rejects what the text of a file must not hold. The preprocessor's line markers tell which text is the file's own."""
+    joined = re.sub(r"\\\r?\n", "", source)
+    without_comments = re.sub(r"//[^\n]*|/\*.*?\*/", " ", joined, flags=re.S)
+    for line in without_comments.splitlines():
+        directive = re.match(r"\s*(?:#|%:)\s*(\w*)", line)
+        if directive and directive[1] not in DIRECTIVES | {""}:
+            raise Rejected(f"the directive '#{directive[1]}' is not allowed", "remove it")
+    own, stack = [], []
+    for line in preprocessed.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"((?: \d)*)$', line)
+        if not marker:
+            if not stack:
+                own.append(line)
+            continue
+        flags = marker[2].split()
+        if "1" in flags:
+            name = marker[1]
+            known = [str(ROOT / header) for header in HEADERS]
+            if "3" not in flags and os.path.normpath(name) not in known and not any(stack):
+                raise Rejected(f"includes \"{name}\"", "an exercise may include " + ", ".join(HEADERS[:1] + HEADERS[4:6]) +
+                               " and headers of the standard library")
+            stack.append("3" in flags)
+        elif "2" in flags and stack:
+            stack.pop()
+    text = "\n".join(own)
+    pragma = PRAGMA.search(text)
+    if pragma:
+        raise Rejected(f"'#pragma {pragma[1]}' is not allowed", "use UNROLL and UNROLL_BY(n) for loops")
+    forbidden = FORBIDDEN.search(ATTRIBUTES.sub(" ", text))
+    if forbidden:
+        raise Rejected(f"'{forbidden[0]}' is not allowed in an exercise", "write it in plain CUDA C++")
+
+
+def symbols_of(toolchain, path, *flags):
+    output = subprocess.run([toolchain["nm"], *flags, path], capture_output=True, text=True, check=True).stdout
+    return [line.split(None, 2 if line[:1].strip() else 1)[-1] for line in output.splitlines() if " " in line.strip()]
+
+
+def check_symbols(toolchain, compiled):
+    offered = set(symbols_of(toolchain, toolchain["offered"], "-C", "--defined-only"))
+    for name in symbols_of(toolchain, compiled, "-C", "-u"):
+        if name not in offered and not CALLS.fullmatch(name):
+            raise Rejected(f"calls or uses '{name}', which an exercise cannot",
+                           "kernels and launches need nothing but what common/kernel.hpp and common/signal.hpp offer; "
+                           "declare your own functions static or in the anonymous namespace, and define them")
+    if FACTORY not in symbols_of(toolchain, compiled, "--defined-only"):
+        raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
+    if any("_GLOBAL__sub_" in name for name in symbols_of(toolchain, compiled, "--defined-only")):
+        raise Rejected("has a global object with a constructor or destructor",
+                       "a GPU would not run it: use __constant__ arrays, constexpr values and local variables")
+
+
+# ---- Building --------------------------------------------------------------------------------------------------------
+
+
+def limited(seconds, gib, files=256 << 20):
+    """For a child: processor time, memory and file size; no core dumps."""
+
+    def apply():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 2))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (files, files))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if gib:
+            resource.setrlimit(resource.RLIMIT_AS, (gib * GIB, gib * GIB))
+
+    return apply
+
+
+def run_tool(command, what):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+                              timeout=2 * COMPILE_SECONDS, preexec_fn=limited(COMPILE_SECONDS, 8, 1 << 30))
+    except subprocess.TimeoutExpired:
+        raise Rejected(f"{what}: stopped after {2 * COMPILE_SECONDS} s", "simplify the file") from None
+    if done.returncode:
+        text = done.stderr.strip() or f"{command[0]} ended with status {done.returncode}"
+        lines = [line for line in text.splitlines() if ": error" in line or "undefined" in line] or text.splitlines()
+        raise Rejected(f"{what}: " + "\n".join(lines[:5]), "mend what the compiler says")
+    return done.stdout
+
+
+def build_exercise(toolchain, source, folder, name):
+    """Compiles the file and links it to the runner. Returns the program."""
+    compiled, program = folder / f"{name}.o", folder / name
+    options = ["-DCONVLADDER_STAGE_FACTORY=make_exercise"]
+    run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile")
+    if name == "simulator":
+        check_symbols(toolchain, compiled)
+        # Whatever else it defines stays its own, and takes the place of nothing in the runner.
+        run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", str(compiled)], "objcopy")
+    run_tool([toolchain["link"][0], str(compiled), *toolchain["link"][1:], "-o", str(program)], "does not link")
+    return program
+
+
+def read_source(path):
+    try:
+        if not path.is_file():
+            raise Unusable(f"no file '{path}': name the exercise by --file FILE" if not path.exists() else
+                           f"'{path}' is no ordinary file: name the exercise by --file FILE")
+        data = path.read_bytes()
+    except OSError as error:
+        raise Unusable(f"cannot read '{path}': {error.strerror}") from None
+    if len(data) > 1 << 20:
+        raise Unusable(f"'{path}' has {len(data)} bytes: an exercise has less than 1 MiB")
+    return data.decode(errors="replace")
+
+
+def load_toolchain(build, name):
+    path = build / "labs" / f"{name}.json"
+    if not path.exists():
+        raise Unusable(f"{path} is missing: run ./lab build")
+    return json.loads(path.read_text())
+
+
+# ---- Running ---------------------------------------------------------------------------------------------------------
+
+
+def describe_end(child, timed_out):
+    if timed_out or child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"stopped after {RUN_SECONDS} s of processor time: a loop without end?"
+    if child.returncode < 0:
+        return f"crashed ({signal.Signals(-child.returncode).name}) in the host code"
+    return f"ended by itself, with status {child.returncode}"
+
+
+def run_cases(program, cases, results, simulated):
+    """Runs all cases; a case that takes the runner down is noted, and the runner begins again behind it."""
+    count = len(json.loads((cases / "cases.json").read_text()))
+    environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HOME")
+                   if key in os.environ}
+    first = deaths = 0
+    while first < count and deaths < DEATHS:
+        # The simulator and the CUDA driver reserve far more address space than they use.
+        child = subprocess.Popen([str(program), str(cases), str(results), str(first)], cwd=results, env=environment,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 start_new_session=True, preexec_fn=limited(RUN_SECONDS, None))
+        timed_out = False
+        try:
+            messages = child.communicate(timeout=WALL_SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            os.killpg(child.pid, signal.SIGKILL)
+            messages = child.communicate()[1]
+        done = max((int(path.stem) for path in results.glob("*.json")), default=first - 1)
+        if done >= first and child.returncode == 1:  # a fault in host code ended it, and is noted
+            first = done + 1
+            continue
+        first = done + 1
+        if first >= count:
+            break
+        if child.returncode == 2 and messages:  # the runner's own complaint: no memory, no GPU
+            lines = messages.decode(errors="replace").strip().splitlines()
+            raise Unusable(f"the runner: {lines[-1] if lines else 'failed'}")
+        deaths += 1
+        note = {"status": "error", "reason": describe_end(child, timed_out)}
+        (results / f"{first}.json").write_text(json.dumps(note))
+        first += 1
+    if first < count and simulated:
+        for number in range(first, count):
+            note = {"status": "error", "reason": f"not run, since {DEATHS} other shapes crashed or were stopped"}
+            (results / f"{number}.json").write_text(json.dumps(note))
+
+
+def judge(toolchain, *arguments):
+    done = subprocess.run([toolchain["judge"], *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise Unusable(done.stderr.strip())
+    return done.stdout
+
+
+def grade(lab, build, source, gpu):
+    """The marks, as the judge gives them, with "built": false where nothing could be run."""
+    toolchain = load_toolchain(build, "simulator")
+    text = read_source(source)
+    with tempfile.TemporaryDirectory(prefix="convladder-") as name:
+        folder = pathlib.Path(name)
+        seed = secrets.randbits(48)
+        folders = {part: folder / part for part in ("cases", "simulated", "on_gpu")}
+        for path in folders.values():
+            path.mkdir()
+        judge(toolchain, "cases", lab, seed, folders["cases"])
+        try:
+            preprocess = [*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source)]
+            look_over(run_tool(preprocess, "does not compile"), text)
+            program = build_exercise(toolchain, source, folder, "simulator")
+            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu") if gpu else None
+        except Rejected as error:
+            marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
+            for check in marks["checks"]:
+                check["messages"], check["hint"] = ["nothing was run"], ""
+            return {**marks, "rejected": str(error), "remedy": error.hint}
+        run_cases(program, folders["cases"], folders["simulated"], True)
+        results = [folders["simulated"]]
+        if gpu_program:
+            run_cases(gpu_program, folders["cases"], folders["on_gpu"], False)
+            results.append(folders["on_gpu"])
+        return json.loads(judge(toolchain, "marks", lab, seed, *results))
+
+
+# ---- Reports ---------------------------------------------------------------------------------------------------------
+
+
+def shorten(marks, source):
+    """Names the student's file in messages as the student knows it."""
+    shown = os.path.relpath(source)
+    for name in {str(source), str(source.resolve()), str(source).replace(f"{ROOT}/", "")}:
+        for check in marks["checks"]:
+            check["messages"] = [message.replace(name + ":", pathlib.Path(shown).name + ":")
+                                 for message in check["messages"]]
+        if "rejected" in marks:
+            marks["rejected"] = marks["rejected"].replace(name + ":", pathlib.Path(shown).name + ":")
+    return marks
+
+
+def as_text(marks, folder, source, gpu):
+    where = "in the simulator" + (" and on the GPU" if gpu else "")
+    lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {where}", ""]
+    if "rejected" in marks:
+        lines += [marks["rejected"], f"  Hint: {marks['remedy']}", ""]
+    for check in marks["checks"]:
+        lines.append(f"{check['score']:3}/{check['max_score']:<3} {check['name']}")
+        if check["score"] < check["max_score"] and "rejected" not in marks:
+            lines += [f"        {line}" for message in check["messages"] for line in message.splitlines()]
+            if check["hint"]:
+                lines.append(f"        Hint: {check['hint']}")
+    lines += ["", f"{marks['score']} of {marks['max_score']} points"]
+    return "\n".join(lines)
+
+
+def as_gradescope(marks, folder):
+    """Gradescope's results.json."""
+    tests = []
+    for check in marks["checks"]:
+        lost = check["score"] < check["max_score"]
+        output = "\n".join(check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else [])) if lost else ""
+        tests.append({"name": check["name"], "score": check["score"], "max_score": check["max_score"],
+                      "status": "failed" if lost else "passed", "output": output, "visibility": "visible"})
+    output = f"Lab {folder.name[:2]}: {marks['title']}"
+    if "rejected" in marks:
+        output += f"\n{marks['rejected']}\nHint: {marks['remedy']}"
+    return {"score": marks["score"], "output": output, "visibility": "visible", "tests": tests}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./lab grade", description="Grades the exercise of a chapter.")
+    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--gpu", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("chapter", metavar="CHAPTER", help="a number (1 or 01), name or folder")
+    parser.add_argument("--file", type=pathlib.Path, help="grade this file; default: the chapter's exercise.cu")
+    parser.add_argument("--json", action="store_true", help="print Gradescope's results.json")
+    arguments = parser.parse_args()
+    try:
+        folder = find_chapter(arguments.chapter)
+        source = (arguments.file or folder / "exercise.cu").absolute()
+        marks = shorten(grade(folder / "lab.json", arguments.build, source, arguments.gpu), source)
+    except Unusable as error:
+        print(f"./lab: {error}", file=sys.stderr)
+        return 2
+    if arguments.json:
+        print(json.dumps(as_gradescope(marks, folder), indent=2))
+    else:
+        print(as_text(marks, folder, source, arguments.gpu))
+    return 0 if marks["score"] == marks["max_score"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,384 @@
+/// @file
+/// Makes the cases of a lab and gives the marks. It holds the right results, and never runs a student's code: that is
+/// the runner's part (runner.cpp), in a process of its own.
+///
+///     lab-judge cases LAB.json SEED CASES
+///     lab-judge marks LAB.json SEED RESULTS [GPU_RESULTS]
+///
+/// `cases` writes CASES/cases.json, [{shape, padding, lines}...], and for each case N its tensors as N.input.npy and
+/// N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints
+/// {title, minutes, score, max_score, checks: [{name, score, max_score, messages, hint}...]}.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/checker.hpp"
+#include "common/counters.hpp"
+#include "common/inputs.hpp"
+#include "common/npy.hpp"
+#include "common/output_file.hpp"
+#include "common/problem_io.hpp"
+#include "common/reference.hpp"
+#include "common/spelling.hpp"
+
+namespace convladder {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+// ---- The lab's description (lab.json)
+// --------------------------------------------------------------------------------
+
+/// One launch of the exercise.
+struct Case {
+  std::string shape;
+  Padding padding = Padding::zero;
+  bool lines = false;  ///< counted line by line, for a counter's message
+
+  std::string name() const {
+    return padding == Padding::zero ? shape : fmt::format("{} {}", shape, to_string(padding));
+  }
+  ConvProblem problem() const {
+    ConvProblem problem = parse_shape(shape);
+    problem.padding = padding;
+    return problem;
+  }
+};
+
+/// The most of a counter that one case may show.
+struct Bound {
+  std::string counter;
+  std::int64_t Counters::*member = nullptr;
+  bool per_output = false;
+  double at_most = 0;
+};
+
+/// A line of the marks: earned if the outputs of its cases are right; and a bound is kept; or if no case had a fault.
+struct Check {
+  std::string name, hint;
+  int points = 0;
+  std::vector<std::size_t> cases;  ///< of the lab; unused for no_faults
+  std::optional<Bound> bound;
+  bool no_faults = false;
+};
+
+struct Lab {
+  std::string title;
+  int minutes = 0;
+  bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
+  std::vector<Case> cases;
+  std::vector<Check> checks;
+};
+
+/// The number of the case in the lab, which it is added to if it is new.
+std::size_t case_number(Lab& lab, const std::string& shape, Padding padding) {
+  const auto same = [&](const Case& other) { return other.shape == shape && other.padding == padding; };
+  const auto found = std::find_if(lab.cases.begin(), lab.cases.end(), same);
+  if (found != lab.cases.end()) return static_cast<std::size_t>(found - lab.cases.begin());
+  lab.cases.push_back({shape, padding});
+  validate(lab.cases.back().problem(), host_memory_bytes());
+  return lab.cases.size() - 1;
+}
+
+Bound read_bound(const Json& json) {
+  Bound bound;
+  bound.counter = json.at("counter").get<std::string>();
+  for (const CounterField& field : kCounterFields)
+    if (bound.counter == field.name) bound.member = field.member;
+  if (!bound.member) throw UsageError("there is no counter " + in_quotes(bound.counter));
+  bound.per_output = json.contains("per");
+  if (bound.per_output && json.at("per") != "output") throw UsageError("\"per\" must be \"output\", or absent");
+  bound.at_most = json.at("at_most").get<double>();
+  return bound;
+}
+
+Check read_check(Lab& lab, const Json& json) {
+  Check check;
+  check.name = json.at("name").get<std::string>();
+  check.hint = json.at("hint").get<std::string>();
+  check.points = json.at("points").get<int>();
+  if (json.contains("right")) {
+    const Json paddings = json.value("padding", Json::array({"zero"}));
+    for (const Json& shape : json.at("right"))
+      for (const Json& padding : paddings)
+        check.cases.push_back(case_number(lab, shape.get<std::string>(), parse_padding(padding.get<std::string>())));
+  } else if (json.contains("counter")) {
+    check.bound = read_bound(json);
+    check.cases.push_back(case_number(lab, json.at("shape").get<std::string>(), Padding::zero));
+    lab.cases[check.cases.back()].lines = true;
+  } else {
+    check.no_faults = json.at("no_faults").get<bool>();
+  }
+  return check;
+}
+
+/// @throws UsageError that names the file if it is no description of a lab
+Lab read_lab(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError("cannot read " + in_quotes(path.string()));
+  try {
+    const Json json = Json::parse(file);
+    Lab lab;
+    lab.title = json.at("title").get<std::string>();
+    lab.minutes = json.at("minutes").get<int>();
+    if (json.contains("reference") && json.at("reference") != "circular")
+      throw UsageError("\"reference\" must be \"circular\", or absent");
+    lab.circular = json.contains("reference");
+    int points = 0;
+    for (const Json& check : json.at("checks")) {
+      lab.checks.push_back(read_check(lab, check));
+      points += lab.checks.back().points;
+    }
+    if (points != 100) throw UsageError(fmt::format("the points add up to {}; make them 100", points));
+    return lab;
+  } catch (const Json::exception& error) {
+    throw UsageError(fmt::format("{}: {}", path.string(), error.what()));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+// ---- Cases ----------------------------------------------------------------------------------------------------------
+
+HostTensors tensors_of(const Case& a_case, std::size_t number, std::uint64_t seed) {
+  return make_inputs(a_case.problem(), InputKind::normal, seed + number);
+}
+
+std::vector<std::int64_t> input_shape(const ConvProblem& p) { return {p.n, p.c, p.h, p.w}; }
+std::vector<std::int64_t> filter_shape(const ConvProblem& p) { return {p.k, p.c / p.groups, p.r, p.s}; }
+
+void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < lab.cases.size(); ++i) {
+    const Case& a_case = lab.cases[i];
+    const ConvProblem problem = a_case.problem();
+    HostTensors tensors = tensors_of(a_case, i, seed);
+    write_npy(folder / fmt::format("{}.input.npy", i), {input_shape(problem), std::move(tensors.input)});
+    write_npy(folder / fmt::format("{}.filter.npy", i), {filter_shape(problem), std::move(tensors.filter)});
+    list.push_back({{"shape", a_case.shape}, {"padding", to_string(a_case.padding)}, {"lines", a_case.lines}});
+  }
+  write_file(folder / "cases.json", list.dump());
+}
+
+/// The signal with `pad_w` samples on either side, as if it went on periodically: then no padding is left to do.
+std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem, const std::vector<float>& input) {
+  ConvProblem longer = problem;
+  longer.w = problem.w + 2 * problem.pad_w;
+  longer.pad_w = 0;
+  std::vector<float> samples;
+  samples.reserve(static_cast<std::size_t>(longer.input_size()));
+  for (std::int64_t row = 0; row < problem.input_size() / problem.w; ++row) {
+    for (std::int64_t i = -problem.pad_w; i < problem.w + problem.pad_w; ++i) {
+      const std::int64_t j = (i % problem.w + problem.w) % problem.w;
+      samples.push_back(input[static_cast<std::size_t>(row * problem.w + j)]);
+    }
+  }
+  return {longer, std::move(samples)};
+}
+
+// ---- Marks ----------------------------------------------------------------------------------------------------------
+
+/// What came of one case on one device: "" where all is well, else a sentence.
+struct Outcome {
+  std::string wrong;   ///< why its output is not right
+  std::string faulty;  ///< what went wrong while it ran, be the output right or not
+  Json counters, lines;
+};
+
+std::string fault_text(const Json& fault) {
+  std::string text = fault.at("kind").get<std::string>();
+  if (fault.at("file").is_string())
+    text += fmt::format(" at {}:{}", fault.at("file").get<std::string>(),
+                        fault.at("line").is_number() ? fault.at("line").get<int>() : 0);
+  const std::string kind = fault.at("kind").get<std::string>();
+  if (fault.at("other").is_string()) text += (kind == "race" ? " with " : ": ") + fault.at("other").get<std::string>();
+  if (fault.at("block").is_string() && fault.at("kernel").is_string())
+    text += fmt::format(" (block {}, thread {})", fault.at("block").get<std::string>(),
+                        fault.at("thread").get<std::string>());
+  return text;
+}
+
+/// Compares the output that the runner left for a case.
+void compare(const Lab& lab, const Case& a_case, HostTensors tensors, const fs::path& file, Outcome& outcome) {
+  if (!fs::exists(file)) {
+    outcome.wrong = "no output";
+    return;
+  }
+  ConvProblem problem = a_case.problem();
+  const std::vector<float> output = read_npy(file).values;
+  if (lab.circular) std::tie(problem, tensors.input) = continued(problem, tensors.input);
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  const CheckResult result = check_output(problem, output, reference, direct_fp32_error(problem));
+  outcome.wrong = result.message;
+  if (result.unwritten > 0) outcome.faulty = result.message;
+}
+
+Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const fs::path& folder) {
+  const Case& a_case = lab.cases[number];
+  const fs::path file = folder / fmt::format("{}.json", number);
+  Outcome outcome;
+  if (!fs::exists(file)) {
+    outcome.wrong = outcome.faulty = "not run";
+    return outcome;
+  }
+  const Json json = Json::parse(std::ifstream(file));
+  const std::string status = json.at("status").get<std::string>();
+  if (status == "refused") {
+    outcome.wrong = outcome.faulty = "refused: " + json.at("reason").get<std::string>();
+    return outcome;
+  }
+  if (status == "error") {
+    outcome.wrong = outcome.faulty = json.at("reason").get<std::string>();
+    return outcome;
+  }
+  compare(lab, a_case, tensors_of(a_case, number, seed), folder / fmt::format("{}.output.npy", number), outcome);
+  if (status == "fault") {
+    outcome.faulty = fault_text(json.at("faults").at(0));
+    if (!outcome.wrong.empty()) outcome.wrong += "; " + outcome.faulty;
+  }
+  outcome.counters = json.value("counters", Json());
+  outcome.lines = json.value("lines", Json());
+  return outcome;
+}
+
+/// Where the counter comes from: the lines with the most of it.
+std::vector<std::string> costly_lines(const Bound& bound, const Json& lines) {
+  struct Line {
+    std::string place;
+    std::int64_t count;
+  };
+  std::vector<Line> sorted;
+  for (const Json& line : lines) {
+    const auto count = line.at("counters").at(bound.counter).get<std::int64_t>();
+    if (count > 0)
+      sorted.push_back({fmt::format("{}:{}", line.at("file").get<std::string>(), line.at("line").get<int>()), count});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.count > b.count; });
+  sorted.resize(std::min<std::size_t>(sorted.size(), 3));
+  std::vector<std::string> texts;
+  for (const Line& line : sorted) texts.push_back(fmt::format("{} of them at {}", line.count, line.place));
+  return texts;
+}
+
+/// Why the bound is not kept: empty if it is.
+std::vector<std::string> bound_messages(const Bound& bound, const Case& a_case, const Outcome& outcome) {
+  const auto count = outcome.counters.at(bound.counter).get<std::int64_t>();
+  const double outputs = static_cast<double>(a_case.problem().output_size());
+  const double value = bound.per_output ? static_cast<double>(count) / outputs : static_cast<double>(count);
+  if (value <= bound.at_most) return {};
+  std::vector<std::string> messages{fmt::format("{}: {}{} is {:.6g}; at most {:.6g}", a_case.name(), bound.counter,
+                                                bound.per_output ? " per output" : "", value, bound.at_most)};
+  for (std::string& line : costly_lines(bound, outcome.lines)) messages.push_back(std::move(line));
+  return messages;
+}
+
+/// The sentences of the cases in which `member` is not empty: the first two, and how many more there are.
+std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size_t>& cases,
+                                     const std::vector<Outcome>& outcomes, std::string Outcome::*member) {
+  std::vector<std::string> messages;
+  for (const std::size_t number : cases) {
+    const std::string& text = outcomes[number].*member;
+    if (!text.empty()) messages.push_back(fmt::format("{}: {}", lab.cases[number].name(), text));
+  }
+  constexpr std::size_t kShown = 2;
+  if (messages.size() > kShown) {
+    const std::size_t more = messages.size() - kShown;
+    messages.resize(kShown);
+    messages.push_back(fmt::format("and {} more of {} shapes", more, cases.size()));
+  }
+  return messages;
+}
+
+/// Why the line is lost: empty if it is earned. Code that computes nothing right earns nothing for having no faults.
+std::vector<std::string> messages_of(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
+  if (check.no_faults) {
+    const auto is_right = [](const Outcome& outcome) { return outcome.wrong.empty(); };
+    if (std::none_of(outcomes.begin(), outcomes.end(), is_right)) return {"counts once a shape is right"};
+    std::vector<std::size_t> all(lab.cases.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    return messages_of(lab, all, outcomes, &Outcome::faulty);
+  }
+  std::vector<std::string> messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
+  if (!messages.empty() || !check.bound) return messages;
+  const std::size_t number = check.cases.front();
+  return bound_messages(*check.bound, lab.cases[number], outcomes[number]);
+}
+
+std::vector<Outcome> outcomes_in(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
+  std::vector<Outcome> outcomes;
+  for (std::size_t i = 0; i < lab.cases.size(); ++i) outcomes.push_back(outcome_of(lab, i, seed, folder));
+  return outcomes;
+}
+
+/// A case is right if it is on both devices; counters are the simulator's.
+void add_gpu(std::vector<Outcome>& outcomes, const std::vector<Outcome>& on_gpu) {
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].wrong.empty() && !on_gpu[i].wrong.empty()) outcomes[i].wrong = "on the GPU: " + on_gpu[i].wrong;
+    if (outcomes[i].faulty.empty() && !on_gpu[i].faulty.empty()) outcomes[i].faulty = "on the GPU: " + on_gpu[i].faulty;
+  }
+}
+
+Json marks(const Lab& lab, const std::vector<Outcome>& outcomes) {
+  Json checks = Json::array();
+  int score = 0;
+  for (const Check& check : lab.checks) {
+    const std::vector<std::string> messages = messages_of(lab, check, outcomes);
+    const int earned = messages.empty() ? check.points : 0;
+    score += earned;
+    checks.push_back({{"name", check.name},
+                      {"score", earned},
+                      {"max_score", check.points},
+                      {"messages", messages},
+                      {"hint", check.hint}});
+  }
+  return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score}, {"max_score", 100}, {"checks", checks}};
+}
+
+std::uint64_t parse_seed(std::string_view text) {
+  std::uint64_t seed = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || rest != text.data() + text.size()) throw UsageError("the seed must be an integer");
+  return seed;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const bool cases = arguments.size() == 4 && arguments[0] == "cases";
+  if (!cases && !(arguments.size() >= 4 && arguments.size() <= 5 && arguments[0] == "marks")) {
+    fmt::print(stderr, "usage: lab-judge cases LAB.json SEED CASES | marks LAB.json SEED RESULTS [GPU_RESULTS]\n");
+    return 2;
+  }
+  const Lab lab = read_lab(arguments[1]);
+  const std::uint64_t seed = parse_seed(arguments[2]);
+  if (cases) {
+    write_cases(lab, seed, arguments[3]);
+    return 0;
+  }
+  std::vector<Outcome> outcomes = outcomes_in(lab, seed, arguments[3]);
+  if (arguments.size() == 5) add_gpu(outcomes, outcomes_in(lab, seed, arguments[4]));
+  fmt::print("{}\n", marks(lab, outcomes).dump(2, ' ', false, Json::error_handler_t::replace));
+  return 0;
+}
+
+}  // namespace
+}  // namespace convladder
+
+int main(int count, char** arguments) {
+  try {
+    return convladder::run({arguments + 1, arguments + count});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}
