@@ -10,6 +10,9 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
+    <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (docs/ncu): global memory;
+    <!-- table:compared h200-ncu shared -->       shared memory, atomics and barriers;
+    <!-- table:compared h200-ncu differences -->  where the two differ, and why
     <!-- /table -->
 
 `tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
@@ -173,14 +176,60 @@ def grid_table(report):
     return markdown([report["corner"], *report["columns"]], rows, 1)
 
 
+def compared_cell(row, count):
+    """A figure of the simulator; with the GPU's after it where that differs."""
+    simulator, gpu = count(row["simulator"]), count(row["gpu"])
+    return simulator if simulator == gpu else f"**{simulator}** / **{gpu}**"
+
+
+def compared_column(counter):
+    return lambda counters: f"{counters[counter]:,}"
+
+
+def sectors_column(kind):
+    def per_request(counters):
+        requests = counters[f"global_{kind}_requests"]
+        return f"{counters[f'global_{kind}_sectors'] / requests:.2f}" if requests else "–"
+
+    return per_request
+
+
+COMPARED = {
+    "global": {heading: column for kind in ("load", "store") for heading, column in (
+        (f"{kind} requests", compared_column(f"global_{kind}_requests")),
+        (f"{kind} sectors", compared_column(f"global_{kind}_sectors")),
+        (f"sectors per {kind}", sectors_column(kind)),
+        (f"{kind} bytes", compared_column(f"global_{kind}_bytes")))},
+    "shared": {heading: compared_column(counter) for heading, counter in (
+        ("load requests", "shared_load_requests"), ("load conflicts", "shared_load_conflicts"),
+        ("store requests", "shared_store_requests"), ("store conflicts", "shared_store_conflicts"),
+        ("atomics", "atomic_requests"), ("barriers", "barriers"))},
+}
+
+
+def compared_table(report, part):
+    rows = report["rows"]
+    if part == "differences":
+        return markdown(["kernel", "counter: simulator, GPU", "why"], [
+            [row["name"], "; ".join(f"`{counter}`: {value:,}, {row['gpu'][counter]:,}"
+                                    for counter, value in row["simulator"].items() if row["gpu"][counter] != value),
+             row["note"]] for row in rows if row["simulator"] != row["gpu"]], 3)
+    columns = COMPARED[part]
+    lines = [[row["name"], *(compared_cell(row, column) for column in columns.values())] for row in rows]
+    return markdown(["kernel", *columns], [line for line in lines if set(line[1:]) - {"0", "–"}], 1)
+
+
 def table(name, page):
     """The Markdown of one table, for a page."""
     words = name.split()
-    kinds = [*KINDS, "ladder", "machine", "grid"]
+    kinds = [*KINDS, "ladder", "machine", "grid", "compared"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
-    if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage else 2):
+    part = words[2] if len(words) == 3 and words[0] == "compared" else None
+    if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
         raise TableError(f"is no table: write one of {', '.join(kinds)}, a file of docs/results, and after "
                          f"{' or '.join(KINDS)} a stage's number or none")
+    if words[0] == "compared" and part not in [*COMPARED, "differences"]:
+        raise TableError(f"is no table: write one of {', '.join(COMPARED)} and differences after the file")
     path = ROOT / "docs" / "results" / f"{words[1]}.json"
     try:
         report = json.loads(path.read_text())
@@ -188,6 +237,8 @@ def table(name, page):
         raise TableError(f"needs docs/results/{words[1]}.json: {error.strerror}") from error
     if words[0] == "grid":
         return grid_table(report)
+    if words[0] == "compared":
+        return compared_table(report, part)
     rows = report["rows"]
     if not any(stage in (0, row["number"]) for row in rows):
         raise TableError("has no rows")

@@ -82,6 +82,7 @@ __global__ void border_image(const float* input, float* output, int size, int ra
 
 __global__ void triangular_loop(const float* input, float* output) {
   float sum = 0;
+  UNROLL_BY(1)
   for (unsigned k = 0; k <= threadIdx.x; ++k) sum += input[32 * k + threadIdx.x];
   output[threadIdx.x] = sum;
 }
@@ -111,7 +112,9 @@ __global__ void continue_loop(const float* input, float* output) {
 
 __global__ void nested_loops(const float* input, float* output) {
   float sum = 0;
+  UNROLL_BY(1)
   for (int outer = 0; outer < 3; ++outer) {
+    UNROLL_BY(1)
     for (unsigned inner = 0; inner <= threadIdx.x % 4; ++inner) sum += input[32 * inner + threadIdx.x];
   }
   output[threadIdx.x] = sum;
