@@ -8,6 +8,7 @@
 
 namespace convladder {
 
+/// What `bench` was asked for.
 struct BenchCommand {
   std::vector<std::string> stages;                 ///< empty: all
   std::vector<std::string> tracks;                 ///< empty: all

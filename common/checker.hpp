@@ -26,6 +26,7 @@ ErrorModel direct_fp32_error(const ConvProblem& problem);
 /// probabilistic form (Higham & Mary, SIAM J. Sci. Comput. 41, 2019) at lambda = 8.
 double relative_bound(const ErrorModel& model);
 
+/// How an output compares with the reference.
 struct CheckResult {
   bool ok = false;
   /// Over outputs whose reference is finite, but for the unchecked; infinity where the output is not finite there.

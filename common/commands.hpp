@@ -11,24 +11,29 @@
 
 namespace convladder {
 
+/// Prints the stages, as a table or as JSON.
 int list_stages(bool json);
 
+/// What `run` was asked for.
 struct RunCommand {
   std::string stage;
   ProblemOptions problem;
   std::optional<std::filesystem::path> output;  ///< .npy, written on success only
   bool lines = false, json = false;
 };
+/// Runs one stage on one problem, and prints the result.
 int run_command(const RunCommand& command);
 
 /// Prints the SASS of the stage's kernels.
 int print_sass(const std::string& stage);
 
+/// What `compare` was asked for.
 struct CompareCommand {
   std::vector<std::string> stages;  ///< two or more
   ProblemOptions problem;
   bool json = false;
 };
+/// Runs the stages on one problem, and prints their results side by side.
 int compare_command(const CompareCommand& command);
 
 /// 0, 1 or 3: the worst of what the results ask for, a failure before a refusal.

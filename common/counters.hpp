@@ -32,6 +32,7 @@ struct CounterField {
   std::int64_t Counters::*member;
 };
 
+/// Every counter, in the order of reports.
 inline constexpr CounterField kCounterFields[] = {
     {"global_load_bytes", &Counters::global_load_bytes},
     {"global_load_requests", &Counters::global_load_requests},

@@ -22,9 +22,11 @@ struct CudnnTrial {
   std::optional<double> time_us;  ///< hot, median of the groups
   std::int64_t workspace_bytes = 0;
 
+  /// Whether it may count: its result was right, and it was timed.
   bool ok() const { return time_us && status.starts_with("ok"); }
 };
 
+/// Everything that cuDNN was tried with on one problem.
 struct CudnnBaseline {
   std::string version;      ///< "9.19.0"; empty if cuDNN is not there
   std::string unavailable;  ///< why nothing was tried: no cuDNN, or a problem that it does not express; else empty

@@ -23,15 +23,18 @@ struct CudnnCandidate {
       run;
 };
 
+/// What the module finds for a problem.
 struct CudnnCandidates {
   std::string version;  ///< "9.19.0"
   std::string error;    ///< why cuDNN does not start; else empty
   std::vector<CudnnCandidate> candidates;
 };
 
-/// The module's file, beside the programs, and its one function.
+/// The module's file, beside the programs.
 inline constexpr const char* kCudnnModuleFile = "libconvladder_cudnn.so";
+/// Its one function, a CudnnModuleFunction.
 inline constexpr const char* kCudnnModuleFunction = "convladder_cudnn_candidates";
+/// Fills in `result`.
 using CudnnModuleFunction = void(const ConvProblem& problem, CudnnCandidates& result);
 
 }  // namespace convladder

@@ -14,7 +14,11 @@
 
 namespace convladder {
 
-enum class Backend { sim, gpu };
+/// Where kernels run.
+enum class Backend {
+  sim,  ///< in the simulator
+  gpu,  ///< on a GPU, through CUDA
+};
 
 /// The backend this program was linked with.
 Backend backend();
@@ -34,6 +38,7 @@ struct DeviceInfo {
 
 /// @throws MachineError where there is no usable GPU (GPU programs only)
 DeviceInfo device_info();
+/// What a stage may ask of it. @throws MachineError as device_info()
 DeviceLimits device_limits();
 
 /// The machine cannot do what was asked: no GPU, too little memory. Exit status 2.
@@ -54,12 +59,14 @@ class DeviceBuffer {
   /// @throws MachineError if the memory is not there
   DeviceBuffer(std::size_t bytes, const char* name);
   ~DeviceBuffer();
+  /// Takes the memory over; `other` is left empty.
   DeviceBuffer(DeviceBuffer&& other) noexcept;
+  /// The same, after freeing its own.
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
 
-  void* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-  float* floats() const { return static_cast<float*>(data_); }
+  void* data() const { return data_; }                          ///< device address; null if empty
+  std::size_t bytes() const { return bytes_; }                  ///< without the guard bands
+  float* floats() const { return static_cast<float*>(data_); }  ///< data() as floats
 
   void upload(const void* source);         ///< bytes() bytes from the host
   void download(void* destination) const;  ///< bytes() bytes to the host
@@ -124,8 +131,8 @@ double run_and_wait(const std::function<void(Stream)>& work);
 /// Times in microseconds of one launch, over groups of launches. Without groups every figure is 0.
 struct TimeSeries {
   std::vector<double> groups;
-  double median() const;
-  double min() const;
+  double median() const;  ///< of the groups
+  double min() const;     ///< the fastest group
   double spread() const;  ///< interquartile range over the median
 };
 

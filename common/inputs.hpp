@@ -21,11 +21,13 @@ enum class InputKind {
   infinity,  ///< normal with one infinity in the middle of the input; the filter has no zeros
 };
 
+/// Input and filter of a problem, on the host.
 struct HostTensors {
   std::vector<float> input;   ///< (n, c, h, w)
   std::vector<float> filter;  ///< (k, c/groups, r, s)
 };
 
+/// The tensors of a problem, by kind and seed.
 HostTensors make_inputs(const ConvProblem& problem, InputKind kind, std::uint64_t seed);
 
 }  // namespace convladder

@@ -77,9 +77,11 @@ void upload_constant(T (&symbol)[N], const T* source, std::size_t count, Stream 
 
 #include "common/simt/simt.hpp"
 
+/// @cond
 // The library's own would not be observed.
 #define memcpy(to, from, bytes) ::simt::copy_memory(to, from, bytes)
 #define memmove(to, from, bytes) ::simt::copy_memory(to, from, bytes)
 #define memset(to, value, bytes) ::simt::set_memory(to, value, bytes)
+/// @endcond
 
 #endif

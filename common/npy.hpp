@@ -7,6 +7,7 @@
 
 namespace convladder {
 
+/// A float32 array.
 struct NpyArray {
   std::vector<std::int64_t> shape;
   std::vector<float> values;  ///< C order, whatever the file's order was

@@ -6,7 +6,11 @@
 namespace convladder {
 
 /// What a position outside the input reads. Reflect does not repeat the edge: ... 2 1 | 0 1 2 ...
-enum class Padding : int { zero, replicate, reflect };
+enum class Padding : int {
+  zero,       ///< 0
+  replicate,  ///< the nearest element of the input
+  reflect,    ///< the input mirrored at its edge
+};
 
 /// A batched 2-D cross-correlation, as cuDNN and PyTorch define "convolution" (the filter is not flipped):
 ///
@@ -24,15 +28,20 @@ struct ConvProblem {
   std::int64_t groups = 1;
   Padding padding = Padding::zero;
 
-  /// Output height and width. Only meaningful for a problem that validate() accepted.
+  /// Output height. Only meaningful for a problem that validate() accepted.
   std::int64_t p() const { return (h + 2 * pad_h - dilation_h * (r - 1) - 1) / stride_h + 1; }
+  /// Output width, likewise.
   std::int64_t q() const { return (w + 2 * pad_w - dilation_w * (s - 1) - 1) / stride_w + 1; }
 
-  /// Elements of each tensor, and multiply-adds of the direct form; validate() has ruled out overflow.
+  /// Elements of the input; validate() has ruled out overflow, here and below.
   std::int64_t input_size() const { return n * c * h * w; }
+  /// Elements of the filter.
   std::int64_t filter_size() const { return k * (c / groups) * r * s; }
+  /// Elements of the output.
   std::int64_t output_size() const { return n * k * p() * q(); }
+  /// Products that are summed for one output.
   std::int64_t reduction_length() const { return (c / groups) * r * s; }
+  /// Operations of the direct form: a multiplication and an addition for each product.
   std::int64_t flops() const { return 2 * output_size() * reduction_length(); }
 };
 

@@ -26,6 +26,7 @@ ConvProblem parse_shape(std::string_view text);
 
 /// @throws UsageError for anything but "zero", "replicate", "reflect"
 Padding parse_padding(std::string_view text);
+/// The name that parse_padding() reads.
 const char* to_string(Padding padding);
 
 /// Checks everything that does not depend on a stage, in this order: sizes at least 1, pads at least 0; no product

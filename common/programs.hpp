@@ -10,7 +10,12 @@
 
 namespace convladder {
 
-enum class BackendChoice { automatic, gpu, sim };
+/// What `--backend` asks for.
+enum class BackendChoice {
+  automatic,  ///< the GPU where there is one, else the simulator
+  gpu,        ///< the GPU, or an error
+  sim,        ///< the simulator
+};
 
 /// @param text "auto", "gpu" or "sim"
 BackendChoice parse_backend(std::string_view text);

@@ -8,6 +8,7 @@
 
 namespace convladder {
 
+/// A stage's metadata, from its stage.json, and how to make it.
 struct StageInfo {
   int number;
   std::string_view name;  ///< "tiled-1d"; the folder is "03-tiled-1d"

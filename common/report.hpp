@@ -25,6 +25,7 @@ struct BenchReport {
   std::optional<Ceilings> ceilings;  ///< GPU only
   std::vector<RunResult> rows;
 };
+/// The whole report, as `bench --json` writes it.
 nlohmann::ordered_json to_json(const BenchReport& report);
 
 /// A line of headings, then one line a result, quoted as in RFC 4180.

@@ -27,9 +27,18 @@ struct Workload {
 /// Makes the tensors and the reference.
 Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, std::uint64_t seed);
 
-enum class Status { ok, wrong, fault, refused, error };
+/// How a run ended.
+enum class Status {
+  ok,       ///< the result is right
+  wrong,    ///< it is not
+  fault,    ///< the simulator found a fault
+  refused,  ///< a rule of the stage or the device forbids the problem
+  error,    ///< a launch or a CUDA call failed
+};
+/// Its name in JSON.
 const char* to_string(Status status);
 
+/// Times of one launch.
 struct TimeSummary {
   double median = 0, min = 0, spread = 0;  ///< microseconds a launch, and the interquartile range over the median
 };
@@ -82,8 +91,10 @@ using Sampling = std::function<std::vector<double>(const std::function<double()>
 
 /// The samples that a run takes unless something else (Google Benchmark) drives it.
 inline constexpr int kSamples = 15;
+/// `kSamples` samples, one after the other.
 std::vector<double> take_samples(const std::function<double()>& sample);
 
+/// What a run finds out, and keeps.
 struct RunOptions {
   bool lines = false;  ///< counters per source line (simulator)
   bool time = true;    ///< on a GPU: time it; false: check only

@@ -25,6 +25,7 @@ Verdict check_signal(const ConvProblem& problem);
 Verdict check_constant_filter(const ConvProblem& problem);
 /// The same, where the block's tile of `tile_bytes` must also fit its shared memory.
 Verdict check_tile(const ConvProblem& problem, const DeviceLimits& limits, std::int64_t tile_bytes);
+/// The problem as the 1-D kernels take it.
 Signal signal_of(const ConvProblem& problem);
 
 /// Blocks in x cover one output signal, `outputs_per_block` samples each; y and z cover the batch:

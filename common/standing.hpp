@@ -13,6 +13,7 @@ struct Limits {
   Ceilings ceilings;
   std::int64_t l2_bytes = 0;
 };
+/// Measures the ceilings, and asks the device for its cache.
 Limits measure_limits();
 
 /// Fills in result.roofline: bytes and flops always, floor, share and bound where there are limits (share only with a

@@ -21,6 +21,7 @@ std::string run_text(const RunResult& result);
 struct CounterFigures {
   double load_bytes_per_output, unique_bytes_per_output, sectors_per_output, sectors_per_load, sectors_per_store;
 };
+/// @param outputs elements of the output
 CounterFigures figures_of(const Counters& counters, std::int64_t outputs);
 
 }  // namespace convladder

@@ -17,6 +17,7 @@ class GraphTimer {
   /// @throws DeviceError if capture or the warm-up replay fails
   GraphTimer(const std::vector<std::function<void(Stream)>>& launches, int repetitions);
   ~GraphTimer();
+  /// Takes the graph over.
   GraphTimer(GraphTimer&&) noexcept;
 
   /// Replays the graph once; microseconds per launch.
@@ -42,6 +43,7 @@ struct Ceilings {
   double fp32_flops_per_s = 0;  ///< independent FMAs in registers
   double launch_us = 0;         ///< an empty kernel inside a CUDA graph
 };
+/// Measures them. @throws DeviceError if a kernel of its own fails
 Ceilings measure_ceilings();
 
 }  // namespace convladder

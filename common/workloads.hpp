@@ -11,6 +11,7 @@
 
 namespace convladder {
 
+/// A problem with a name.
 struct NamedWorkload {
   std::string name;  ///< "w=2^24 r=5"
   ConvProblem problem;
@@ -22,8 +23,9 @@ struct NamedWorkload {
 /// Empty for a track that has none yet.
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend);
 
-/// The first `kBenchWorkloads` of them: what bench runs unless it is told otherwise.
+/// How many workloads of a track bench runs unless it is told otherwise.
 inline constexpr std::size_t kBenchWorkloads = 3;
+/// The first kBenchWorkloads of workloads_of().
 std::vector<NamedWorkload> bench_workloads(std::string_view track, Backend backend);
 
 /// The workloads of a track that `name` selects: one, by its name with or without spaces, or every one for "all".

@@ -23,6 +23,18 @@ except ImportError:
 # The same file from the same numbers.
 matplotlib.rcParams["svg.hashsalt"] = "convladder"
 
+# The colours of text and lines, and of the ground. Where the reader's theme is dark, a style sheet changes both.
+INK, PAPER = "#1f2328", "#ffffff"
+for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"):
+    matplotlib.rcParams[key] = INK
+for key in ("figure.facecolor", "axes.facecolor"):
+    matplotlib.rcParams[key] = PAPER
+DARK = f"""@media (prefers-color-scheme: dark) {{
+ [style*="fill: {INK}"] {{ fill: #e6edf3 !important }}
+ [style*="stroke: {INK}"] {{ stroke: #e6edf3 !important }}
+ [style*="fill: {PAPER}"] {{ fill: none !important }}
+}}</style>"""
+
 WIDTH = 12  # of a figure, in inches
 LOG_RATIO = 20  # of the largest value to the smallest, beyond which a panel's axis is logarithmic
 SHARED_RATIO = 3  # of the panels' largest values, up to which they share one axis
@@ -133,6 +145,7 @@ def draw(rows, title, label, value_of, text_of, path):
     figure.suptitle(title)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+    path.write_text(path.read_text().replace("</style>", DARK, 1))
     return True
 
 

@@ -19,6 +19,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,9 +112,14 @@ Check read_check(Lab& lab, const Json& json) {
   check.points = json.at("points").get<int>();
   if (json.contains("right")) {
     const Json paddings = json.value("padding", Json::array({"zero"}));
-    for (const Json& shape : json.at("right"))
-      for (const Json& padding : paddings)
-        check.cases.push_back(case_number(lab, shape.get<std::string>(), parse_padding(padding.get<std::string>())));
+    for (const Json& shape : json.at("right")) {
+      for (const Json& mode : paddings) {
+        const Padding padding = parse_padding(mode.get<std::string>());
+        const ConvProblem problem = parse_shape(shape.get<std::string>());
+        if (padding == Padding::reflect && problem.pad_w >= problem.w) continue;  // not defined
+        check.cases.push_back(case_number(lab, shape.get<std::string>(), padding));
+      }
+    }
   } else if (json.contains("counter")) {
     check.bound = read_bound(json);
     check.cases.push_back(case_number(lab, json.at("shape").get<std::string>(), Padding::zero));
@@ -145,7 +151,7 @@ Lab read_lab(const fs::path& path) {
     return lab;
   } catch (const Json::exception& error) {
     throw UsageError(fmt::format("{}: {}", path.string(), error.what()));
-  } catch (const UsageError& error) {
+  } catch (const std::runtime_error& error) {  // UsageError, RefusedError
     throw UsageError(fmt::format("{}: {}", path.string(), error.what()));
   }
 }

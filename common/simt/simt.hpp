@@ -15,6 +15,7 @@
 
 #include "common/stage.hpp"
 
+/// @cond
 // ---- Keywords ------------------------------------------------------------------------------------------------------
 
 #define __global__
@@ -43,17 +44,22 @@
   __attribute__((used, section("simt_constant"))) static ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   __attribute__((section("simt_constant")))
 
+/// @endcond
 // ---- Built-in types ------------------------------------------------------------------------------------------------
 
+/// Three indices, as in CUDA.
 struct uint3 {
   unsigned x, y, z;
 };
 
+/// Sizes of a grid or block, as in CUDA.
 struct dim3 {
   unsigned x, y, z;
+  /// What is not given is 1.
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
+/// @cond
 namespace simt {
 struct Guard {
   unsigned char bytes[4096];
@@ -133,21 +139,34 @@ void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
 
 }  // namespace simt
 
+/// @endcond
 // Function calls, since a variable would be an observed access.
+/// @name Built-in variables
+/// As in CUDA.
+/// @{
+
+/// As in CUDA.
 #define threadIdx (::simt::thread_index())
 #define blockIdx (::simt::block_index())
 #define blockDim (::simt::block_size())
 #define gridDim (::simt::grid_size())
 constexpr int warpSize = 32;
+/// @}
 
-// The line tells barriers at different places apart even where the compiler merges two calls.
+/// @name Barriers and fences
+/// As in CUDA: docs/simulator.md tells what each orders.
+/// @{
+
+/// As in CUDA. The line tells barriers at different places apart even where the compiler merges two calls.
 __forceinline__ void __syncthreads(int line = __builtin_LINE()) { simt::block_barrier(line); }
 __forceinline__ void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
   simt::collective(mask, nullptr, nullptr, simt::Orders::memory, line);
 }
 __forceinline__ void __threadfence() { simt::fence(simt::Scope::device); }
 __forceinline__ void __threadfence_block() { simt::fence(simt::Scope::block); }
+/// @}
 
+/// As in CUDA: a plain load here.
 template <class T>
 __forceinline__ T __ldg(const T* address) {
   return *address;
@@ -155,6 +174,7 @@ __forceinline__ T __ldg(const T* address) {
 
 // ---- Shuffles and votes --------------------------------------------------------------------------------------------
 
+/// @cond
 namespace simt {
 
 template <class T>
@@ -185,7 +205,13 @@ __forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
 unsigned ballot(unsigned mask, int predicate, int line);
 
 }  // namespace simt
+/// @endcond
 
+/// @name Shuffles and votes
+/// As in CUDA. A lane of the mask that never arrives is a fault.
+/// @{
+
+/// As in CUDA.
 template <class T>
 __forceinline__ T __shfl_sync(unsigned mask, T value, int source, int width = 32, int line = __builtin_LINE()) {
   const int lane = simt::lane_index();
@@ -219,9 +245,15 @@ __forceinline__ int __any_sync(unsigned mask, int predicate, int line = __builti
 __forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
   return simt::ballot(mask, !predicate, line) == 0;
 }
+/// @}
 
 // ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic) -------------------------------
 
+/// @name Atomics
+/// As in CUDA, for int, unsigned, unsigned long long; add and exchange for float, add for double.
+/// @{
+
+/// @cond
 #define SIMT_ATOMICS(T)              \
   T atomicAdd(T* address, T value);  \
   T atomicMin(T* address, T value);  \
@@ -232,21 +264,31 @@ SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 #undef SIMT_ATOMICS
+/// @endcond
+/// As in CUDA.
 float atomicAdd(float* address, float value);
 double atomicAdd(double* address, double value);
 float atomicExch(float* address, float value);
+/// @}
 
 // ---- Arithmetic ----------------------------------------------------------------------------------------------------
 
+/// @name Minimum and maximum
+/// As in CUDA.
+/// @{
+
+/// As in CUDA.
 __forceinline__ int min(int a, int b) { return b < a ? b : a; }
 __forceinline__ int max(int a, int b) { return a < b ? b : a; }
 __forceinline__ unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 __forceinline__ unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 __forceinline__ long long min(long long a, long long b) { return b < a ? b : a; }
 __forceinline__ long long max(long long a, long long b) { return a < b ? b : a; }
+/// @}
 
 // ---- The launch function, and memory -------------------------------------------------------------------------------
 
+/// @cond
 namespace simt {
 
 /// From here on the thread's accesses are observed.
@@ -260,9 +302,11 @@ __attribute__((no_sanitize("thread"))) void enter(void (*kernel)(Parameters...),
 }
 
 }  // namespace simt
+/// @endcond
 
 namespace convladder {
 
+/// What launch() makes: to be called with the kernel's arguments.
 template <class... Parameters>
 struct Launch {
   void (*kernel)(Parameters...);
@@ -270,6 +314,7 @@ struct Launch {
   std::size_t shared_bytes;
   Stream stream;
 
+  /// Runs the grid.
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
     // Not instrumented: it reads the host's stack.

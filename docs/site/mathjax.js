@@ -1,0 +1,1 @@
+MathJax.Hub.Config({showMathMenu: false, messageStyle: "none", TeX: {noErrors: {disabled: true}}});
