@@ -119,6 +119,24 @@ std::optional<std::string> flag_value(const std::vector<std::string>& flags, con
   throw UsageError("Google Benchmark does not accept the flags after --; './lab bench -- --help' lists its own");
 }
 
+/// Google Benchmark before 1.7 has no say in what a wrong flag does: it prints its help and ends the program.
+template <class Count>
+void take_known_flags(Count* count, char** arguments) {
+  if constexpr (requires { benchmark::Initialize(count, arguments, refuse_flags); }) {
+    benchmark::Initialize(count, arguments, refuse_flags);
+  } else {
+    benchmark::Initialize(count, arguments);
+  }
+}
+
+/// Prints Google Benchmark's help and ends the program.
+void print_benchmark_help() {
+  char program[] = "lab bench", help[] = "--help";
+  char* arguments[] = {program, help, nullptr};
+  int count = 2;
+  benchmark::Initialize(&count, arguments);
+}
+
 void initialize_benchmark(const std::vector<std::string>& flags) {
   if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
   static std::vector<std::string> words;  // Google Benchmark keeps a pointer to the first, for its report
@@ -128,7 +146,7 @@ void initialize_benchmark(const std::vector<std::string>& flags) {
   for (std::string& word : words) arguments.push_back(word.data());
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
-  benchmark::Initialize(&count, arguments.data(), refuse_flags);  // takes out what it knows
+  take_known_flags(&count, arguments.data());
   if (count > 1) {
     throw UsageError(fmt::format("Google Benchmark does not know {}; './lab bench -- --help' lists its flags",
                                  in_quotes(arguments[1])));
@@ -301,7 +319,7 @@ int exit_status_of(const std::vector<RunResult>& rows) {
 
 int bench_command(const BenchCommand& command) {
   if (contains(command.benchmark_flags, "--help")) {
-    benchmark::PrintDefaultHelp();
+    print_benchmark_help();
     return 0;
   }
   std::vector<Rung> rungs = plan(command);

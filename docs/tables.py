@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rewrites the tables in README.md, docs/ and chapters/*/README.md from docs/results/*.json.
+"""Rewrites the tables in README.md, docs/, chapters/*/README.md and solutions/*/README.md from docs/results/*.json.
 
 A table stands between two markers, each at the start of a line, the first of which says what it holds:
 
@@ -254,7 +254,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
     arguments = parser.parse_args()
     failed = False
-    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("chapters/*/README.md"))]
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("chapters/*/README.md")),
+             *sorted(ROOT.glob("solutions/*/README.md"))]
     for page in filter(pathlib.Path.exists, pages):
         text, name = page.read_text(), page.relative_to(ROOT)
         if len(BEGINS.findall(text)) != len(MARKED.findall(text)):

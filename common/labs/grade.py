@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -79,6 +80,8 @@ ATTRIBUTES = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\
                         r'section\s*\("simt_constant"\)|used)\s*\)\)')
 FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu|__gnu__|no_sanitize\w*|"
                        r"__builtin_\w+)\b|\bR\"")
+# What would let a file show one face to the simulator and another to nvcc.
+TELLTALE = re.compile(r"\b__(CUDA|NVCC|SANITIZE)\w*")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
 
 # Functions of the simulator's kernel-facing header (simt.hpp), and what compilers call on their own.
@@ -100,6 +103,9 @@ def look_over(preprocessed, source):
         directive = re.match(r"\s*(?:#|%:)\s*(\w*)", line)
         if directive and directive[1] not in DIRECTIVES | {""}:
             raise Rejected(f"the directive '#{directive[1]}' is not allowed", "remove it")
+    telltale = TELLTALE.search(without_comments)
+    if telltale:
+        raise Rejected(f"'{telltale[0]}' is not allowed in an exercise", "write the same code for both back ends")
     own, stack = [], []
     for line in preprocessed.splitlines():
         marker = re.match(r'# \d+ "([^"]*)"((?: \d)*)$', line)
@@ -111,7 +117,7 @@ def look_over(preprocessed, source):
         if "1" in flags:
             name = marker[1]
             known = [str(ROOT / header) for header in HEADERS]
-            if "3" not in flags and os.path.normpath(name) not in known and not any(stack):
+            if "3" not in flags and name[:1] != "<" and os.path.normpath(name) not in known and not any(stack):
                 raise Rejected(f"includes \"{name}\"", "an exercise may include " + ", ".join(HEADERS[:1] + HEADERS[4:6]) +
                                " and headers of the standard library")
             stack.append("3" in flags)
@@ -257,7 +263,10 @@ def run_cases(program, cases, results, simulated):
 
 
 def judge(toolchain, *arguments):
-    done = subprocess.run([toolchain["judge"], *map(str, arguments)], capture_output=True, text=True)
+    try:
+        done = subprocess.run([toolchain["judge"], *map(str, arguments)], capture_output=True, text=True)
+    except OSError as error:
+        raise Unusable(f"cannot start {toolchain['judge']}: {error.strerror}; run ./lab build") from None
     if done.returncode:
         raise Unusable(done.stderr.strip())
     return done.stdout
@@ -307,6 +316,11 @@ def shorten(marks, source):
     return marks
 
 
+def indented(text, width=100):
+    return textwrap.wrap(text, width, initial_indent=" " * 8, subsequent_indent=" " * 10, break_long_words=False,
+                         break_on_hyphens=False)
+
+
 def as_text(marks, folder, source, gpu):
     where = "in the simulator" + (" and on the GPU" if gpu else "")
     lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {where}", ""]
@@ -315,9 +329,8 @@ def as_text(marks, folder, source, gpu):
     for check in marks["checks"]:
         lines.append(f"{check['score']:3}/{check['max_score']:<3} {check['name']}")
         if check["score"] < check["max_score"] and "rejected" not in marks:
-            lines += [f"        {line}" for message in check["messages"] for line in message.splitlines()]
-            if check["hint"]:
-                lines.append(f"        Hint: {check['hint']}")
+            for message in check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else []):
+                lines += indented(message)
     lines += ["", f"{marks['score']} of {marks['max_score']} points"]
     return "\n".join(lines)
 

@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEFT_OUT = ("solutions/", "tests/labs/", "docs/instructors", "docs/classroom/", ".ci/", ".git")
+LEFT_OUT = ("solutions/", "tests/labs/", "tests/classroom/", "docs/instructors", "docs/classroom/",
+            "docs/results/nvidia-h200-lab-", ".ci/", ".git")
 MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.git|__pycache__)(/|$)|.*/__pycache__/")
 NOTES = re.compile(r"[ \t]*<!-- instructors -->.*?<!-- /instructors -->[ \t]*\n?", re.S)
 
@@ -24,10 +25,11 @@ class Failure(Exception):
 
 
 def project_files():
-    if (ROOT / ".git").exists():
-        output = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=True).stdout
+    names = []
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        output = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True).stdout
         names = [name for name in output.split("\0") if name and (ROOT / name).is_file()]
-    else:
+    if "lab" not in names:  # no checkout, or one that knows nothing yet
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
     return sorted(name for name in names if not MADE_BY_BUILDS.match(name))
 

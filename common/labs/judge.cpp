@@ -307,19 +307,26 @@ std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size
   return messages;
 }
 
-/// Why the line is lost: empty if it is earned. Code that computes nothing right earns nothing for having no faults.
-std::vector<std::string> messages_of(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
+/// Why a line is lost, or no messages where it is earned.
+struct Loss {
+  std::vector<std::string> messages;
+  bool too_early = false;  ///< its turn comes once outputs are right: until then its hint is of no use
+};
+
+Loss loss_of(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
   if (check.no_faults) {
+    // Code that computes nothing right earns nothing for having no faults.
     const auto is_right = [](const Outcome& outcome) { return outcome.wrong.empty(); };
-    if (std::none_of(outcomes.begin(), outcomes.end(), is_right)) return {"counts once a shape is right"};
+    if (std::none_of(outcomes.begin(), outcomes.end(), is_right)) return {{"counts once a shape is right"}, true};
     std::vector<std::size_t> all(lab.cases.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    return messages_of(lab, all, outcomes, &Outcome::faulty);
+    return {messages_of(lab, all, outcomes, &Outcome::faulty)};
   }
-  std::vector<std::string> messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
-  if (!messages.empty() || !check.bound) return messages;
+  if (!check.bound) return {messages_of(lab, check.cases, outcomes, &Outcome::wrong)};
   const std::size_t number = check.cases.front();
-  return bound_messages(*check.bound, lab.cases[number], outcomes[number]);
+  if (!outcomes[number].wrong.empty())
+    return {{fmt::format("counts once the output of {} is right", lab.cases[number].name())}, true};
+  return {bound_messages(*check.bound, lab.cases[number], outcomes[number])};
 }
 
 std::vector<Outcome> outcomes_in(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
@@ -340,14 +347,14 @@ Json marks(const Lab& lab, const std::vector<Outcome>& outcomes) {
   Json checks = Json::array();
   int score = 0;
   for (const Check& check : lab.checks) {
-    const std::vector<std::string> messages = messages_of(lab, check, outcomes);
-    const int earned = messages.empty() ? check.points : 0;
+    const Loss loss = loss_of(lab, check, outcomes);
+    const int earned = loss.messages.empty() ? check.points : 0;
     score += earned;
     checks.push_back({{"name", check.name},
                       {"score", earned},
                       {"max_score", check.points},
-                      {"messages", messages},
-                      {"hint", check.hint}});
+                      {"messages", loss.messages},
+                      {"hint", loss.too_early ? "" : check.hint}});
   }
   return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score}, {"max_score", 100}, {"checks", checks}};
 }

@@ -457,22 +457,28 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
 #if defined(__clang__)
-// clang turns the copy of a struct into a call; linked with -Wl,--wrap.
+// clang turns the copy of a struct into a call; linked with -Wl,--wrap. The host program comes here too.
 void* __real_memcpy(void*, const void*, std::size_t);
 void* __real_memmove(void*, const void*, std::size_t);
 void* __real_memset(void*, int, std::size_t);
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
-  simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
-  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  if (simt::machine.watching) {
+    simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
+    simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  }
   return __real_memcpy(to, from, bytes);
 }
 void* __wrap_memmove(void* to, const void* from, std::size_t bytes) {
-  simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
-  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  if (simt::machine.watching) {
+    simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
+    simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  }
   return __real_memmove(to, from, bytes);
 }
 void* __wrap_memset(void* to, int value, std::size_t bytes) {
-  simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  if (simt::machine.watching) {
+    simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
+  }
   return __real_memset(to, value, bytes);
 }
 #endif

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""The labs, graded: test_labs.py BUILD CHAPTER grades a chapter's starter, its solution and its wrong answers;
+test_labs.py BUILD grader grades what is hostile, broken or no exercise at all."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "common/labs"), str(ROOT / "solutions")]
+import generate  # noqa: E402
+import grade  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+WHAT = sys.argv[2]
+os.chdir(ROOT)
+
+# A lab of the tests' own: stage 01's kernel earns all of it.
+LAB = {
+    "title": "Test", "minutes": 1,
+    "checks": [
+        {"name": "middle", "points": 40, "right": ["w=300,s=11,pad_w=0", "w=600,s=63,pad_w=0"], "hint": "look inside"},
+        {"name": "borders", "points": 20, "right": ["w=257,s=11"], "padding": ["zero", "reflect"], "hint": "look outside"},
+        {"name": "faults", "points": 20, "no_faults": True, "hint": "look everywhere"},
+        {"name": "loads", "points": 20, "counter": "global_load_bytes", "per": "output", "at_most": 88,
+         "shape": "w=8192,s=11", "hint": "read less"},
+    ],
+}
+KERNEL = (ROOT / "chapters/01-naive-1d/naive_1d.cu").read_text()
+LAUNCH = next(line for line in KERNEL.splitlines() if line.startswith("  launch(naive_1d"))
+
+
+def has_gpu():
+    if not (BUILD / "labs/gpu.json").exists() or not shutil.which("nvidia-smi"):
+        return False
+    return subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
+
+
+def grade_text(text, lab, gpu=False):
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "exercise.cu"
+        source.write_text(text)
+        return grade.shorten(grade.grade(lab, BUILD, source, gpu), source)
+
+
+def lost(marks):
+    return [check["name"] for check in marks["checks"] if check["score"] < check["max_score"]]
+
+
+def edited(text, edits):
+    for edit in edits:
+        if text.count(edit["old"]) != 1:
+            raise ValueError(f"occurs {text.count(edit['old'])} times, not once: {edit['old']}")
+        text = text.replace(edit["old"], edit["new"])
+    return text
+
+
+class Chapter(unittest.TestCase):
+    """Every starter fails, every solution earns all, every wrong answer loses what it should."""
+
+    def setUp(self):
+        self.lab = ROOT / "chapters" / WHAT / "lab.json"
+        self.solution = (ROOT / "solutions" / WHAT / "exercise.cu").read_text()
+
+    def assert_page_shows(self, marks):
+        """The lab's page prints what the unsolved exercise does; its digits are random."""
+        page = (ROOT / "chapters" / WHAT / "LAB.md").read_text()
+        shown = re.search(r"```\n(Lab \d\d: .*?)\n```", page, re.S)[1]
+        printed = grade.as_text(marks, pathlib.Path(WHAT), ROOT / "chapters" / WHAT / "exercise.cu", False)
+        without_digits = [re.sub(r"-?[\d.]+(e-\d+)?", "#", text).split() for text in (shown.split("\n...")[0], printed)]
+        self.assertGreater(len(without_digits[0]), 30)
+        self.assertEqual(without_digits[0], without_digits[1][:len(without_digits[0])])
+
+    def test_all(self):
+        starter = (ROOT / "chapters" / WHAT / "exercise.cu").read_text()
+        self.assertEqual(generate.split(self.solution)[0], starter, "run solutions/generate.py")
+        answers = json.loads((ROOT / "solutions" / WHAT / "wrong_answers.json").read_text())
+        self.assertGreaterEqual(len(answers), 2)
+        texts = [starter, self.solution] + [edited(self.solution, answer["edits"]) for answer in answers]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            unsolved, solved, *wrong = pool.map(lambda text: grade_text(text, self.lab), texts)
+
+        self.assertNotIn("rejected", unsolved, "the starter must build")
+        self.assert_page_shows(unsolved)
+        self.assertLessEqual(unsolved["score"], 15)
+        self.assertTrue(any(check["hint"] for check in unsolved["checks"]))
+        self.assertEqual([], [(check["name"], check["messages"]) for check in solved["checks"] if check["messages"]])
+        self.assertEqual(solved.get("rejected"), None)
+        self.assertEqual(solved["score"], 100)
+        if has_gpu():
+            self.assertEqual(lost(grade_text(self.solution, self.lab, gpu=True)), [])
+            self.assertGreater(len(lost(grade_text(starter, self.lab, gpu=True))), 0)
+        for answer, marks in zip(answers, wrong):
+            with self.subTest(answer["what"]):
+                self.assertNotIn("rejected", marks)
+                self.assertTrue(answer["loses"])
+                self.assertEqual(sorted(lost(marks)), sorted(answer["loses"]), json.dumps(marks, indent=1))
+
+
+class Grader(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.lab = pathlib.Path(cls.folder.name) / "lab.json"
+        cls.lab.write_text(json.dumps(LAB))
+        grade.RUN_SECONDS = 2
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def marks(self, *replacements, before=""):
+        text = KERNEL
+        for old, new in replacements:
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        return grade_text(before + text, self.lab)
+
+    def assert_rejected(self, marks, why):
+        self.assertIn(why, marks["rejected"])
+        self.assertEqual(marks["score"], 0)
+
+    def test_full_marks(self):
+        marks = self.marks()
+        self.assertEqual(marks["score"], 100, marks)
+        self.assertEqual(lost(marks), [])
+
+    def test_seeds_are_fresh(self):
+        wrong = [("sum += x[j] * filter[t]", "sum += 2.0f * x[j] * filter[t]")]
+        first, second = (self.marks(*wrong)["checks"][0]["messages"][0] for _ in range(2))
+        self.assertNotEqual(first, second)
+
+    def test_each_line_is_lost_alone(self):
+        inside = self.marks(("i - s.pad + t, s.length", "i - s.pad + t + (s.taps == 63), s.length"))
+        self.assertEqual(lost(inside), ["middle"])
+        outside = self.marks(("s.length, s.padding);", "s.length, s.padding == Padding::zero ? s.padding : Padding::replicate);"))
+        self.assertEqual(lost(outside), ["borders"])
+        self.assertIn("w=257,s=11 reflect", outside["checks"][1]["messages"][0])
+        greedy = self.marks(("  // 3.\n", "  if (s.length == 8192) sum += 0.0f * x[i];\n"))
+        self.assertEqual(lost(greedy), ["loads"])
+        self.assertIn("exercise.cu:", greedy["checks"][3]["messages"][1])
+
+    def test_race_loses_only_its_line(self):
+        racing = self.marks(("  // 3.\n", "  __shared__ volatile float last;\n  last = sum;\n"))
+        self.assertEqual(lost(racing), ["faults"])
+        self.assertIn("race at exercise.cu:", racing["checks"][2]["messages"][0])
+
+    def test_computing_nothing_right_earns_nothing(self):
+        self.assertEqual(self.marks(("= sum;", "= 0.0f;"))["score"], 0)
+        self.assertEqual(self.marks((LAUNCH, "  (void)tensors, (void)s, (void)stream, (void)&naive_1d;"))["score"], 0)
+
+    def test_unwritten_tail(self):
+        marks = self.marks(("if (i >= s.out_length ||", "if (i >= s.out_length - 1 ||"))
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("never written", marks["checks"][0]["messages"][0])
+
+    def test_out_of_bounds_is_named(self):
+        marks = self.marks(("if (j >= 0) sum", "sum"))
+        self.assertEqual(lost(marks), ["borders", "faults", "loads"])  # a valid convolution reads nothing outside
+        self.assertIn("out_of_bounds at exercise.cu:", marks["checks"][2]["messages"][0])
+
+    def test_endless_loops_are_stopped(self):
+        kernel = self.marks(("  // 3.\n", "  while (sum == sum) sum += 1.0f;\n"))
+        self.assertEqual(kernel["score"], 0)
+        self.assertIn("endless_loop", kernel["checks"][0]["messages"][0])
+        host = self.marks((LAUNCH, "  volatile int x = 0;\n  while (x == 0) {}\n" + LAUNCH))
+        self.assertEqual(host["score"], 0)
+        self.assertIn("stopped after", host["checks"][0]["messages"][0])
+        self.assertIn("not run", str(host["checks"]))
+
+    def test_crashes_are_contained(self):
+        for name, code in {"stack": "  struct R { static int f(volatile int* p) { volatile int a[1000]; a[0] = *p; "
+                                    "return f(a) + 1; } };\n  volatile int z = 0; if (R::f(&z)) return;\n",
+                           "null": "  int* volatile p = nullptr;\n  if (*p == 0) return;\n"}.items():
+            with self.subTest(name):
+                marks = self.marks((LAUNCH, code + LAUNCH))
+                self.assertEqual(marks["score"], 0)
+                self.assertIn("crashed (SIGSEGV)", marks["checks"][0]["messages"][0])
+        trap = self.marks(("  // 3.\n", "  sum += static_cast<float>(1 / (s.taps - s.taps));\n"))
+        self.assertIn("integer division by zero", trap["checks"][0]["messages"][0])
+
+    def test_one_crash_does_not_take_the_others_marks(self):
+        marks = self.marks((LAUNCH, "  int* volatile p = nullptr;\n  if (s.taps == 63 && *p == 0) return;\n" + LAUNCH))
+        self.assertEqual(lost(marks), ["middle", "faults"])
+
+    def test_host_code_cannot_compute_the_answer(self):
+        marks = self.marks((LAUNCH, "  for (int i = 0; i < s.out_length; ++i) tensors.output[i] = 0.0f;\n"))
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("host code writes device memory", marks["checks"][0]["messages"][0])
+        self.assertIn("exercise.cu:", marks["checks"][0]["messages"][0])
+
+    def test_host_code_cannot_write_elsewhere(self):
+        call = "    launch_naive_1d(tensors, signal_of(problem), stream);\n"
+        marks = self.marks((call, call + "    const_cast<ConvProblem&>(problem).w = 1;\n"))
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("neither a local variable nor a member", marks["checks"][0]["messages"][0])
+
+    def test_members_may_be_written(self):
+        marks = self.marks(("    launch_naive_1d(tensors,", "    count_ = static_cast<int>(problem.s);\n    launch_naive_1d(tensors,"),
+                           ("  // Each output asks", "  volatile int count_ = 0;\n  // Each output asks"))
+        self.assertEqual(marks["score"], 100, marks)
+
+    def test_what_reaches_around_the_simulator_is_rejected(self):
+        hostile = {
+            "'_exit'": ('extern "C" void _exit(int);\n', (LAUNCH, "  _exit(0);")),
+            "'getppid'": ("#include <signal.h>\n#include <unistd.h>\n", (LAUNCH, "  kill(getppid(), 9);")),
+            "'puts'": ('extern "C" int puts(const char*);\nstatic int a = puts("x");\n',),
+            "global object": ("struct A { A() : x(1) {} volatile int x; };\nstatic A a;\n",),
+            "'simt::begin_measurement()'": ("namespace simt { void begin_measurement(); }\n",
+                                            (LAUNCH, "  simt::begin_measurement();")),
+            "'simt::machine'": ("namespace simt { struct Machine; extern Machine machine; }\n",
+                                (LAUNCH, "  *reinterpret_cast<volatile long*>(&simt::machine) = 0;")),
+            "'asm'": ('static void f() { asm("nop"); }\n', (LAUNCH, "  f();")),
+            "'__attribute__'": ('__attribute__((no_sanitize("thread"))) static void f(float* p) { *p = 1; }\n',
+                                (LAUNCH, "  f(tensors.output);")),
+            "'gnu'": ('[[gnu::no_sanitize("thread")]] static void f(float* p) { *p = 1; }\n',
+                      (LAUNCH, "  f(tensors.output);")),
+            "'__builtin_memcpy'": ("", (LAUNCH, "  __builtin_memcpy(tensors.output, tensors.input, 4);")),
+            "'__CUDACC__'": ("#if !defined(__CUDACC__)\n#endif\n",),
+            "'#pragma GCC": ('#pragma GCC optimize("no-sanitize=thread")\n',),
+            "'#1'": ('# 1 "/usr/include/x.h" 1 3\nasm("nop");\n# 2 "y" 2\n',),
+            "includes \"/etc/passwd\"": ('#include "/etc/passwd"\n',),
+            "common/reference.hpp": ('#incl\\\nude "common/reference.hpp"\n',),
+        }
+        for why, (before, *replacements) in hostile.items():
+            with self.subTest(why):
+                self.assert_rejected(self.marks(*replacements, before=before), why)
+
+    def test_a_file_that_takes_the_place_of_the_grader_s_functions(self):
+        marks = self.marks(before='extern "C" long write(int, const void*, unsigned long n) { return static_cast<long>(n); }\n')
+        self.assertEqual(marks["score"], 100)  # it stays the file's own
+
+    def test_what_is_no_exercise(self):
+        self.assert_rejected(grade_text("", self.lab), "no exercise")
+        broken = self.marks(("float sum = 0.0f;", "float sum = ;"))
+        self.assert_rejected(broken, "does not compile: exercise.cu:")
+        self.assert_rejected(self.marks((LAUNCH, "  undefined_function();")), "does not compile")
+
+
+class CommandLine(unittest.TestCase):
+    """grade.py as `./lab grade` calls it."""
+
+    def run_grader(self, *arguments):
+        command = [sys.executable, str(ROOT / "common/labs/grade.py"), "--build", str(BUILD), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+    def assert_unusable(self, why, *arguments):
+        done = self.run_grader(*arguments)
+        self.assertEqual(done.returncode, 2, done)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.strip().splitlines()[-1:]), 1)
+        self.assertIn(why, done.stderr)
+
+    def test_unusable(self):
+        self.assert_unusable("no chapter '99'", "99")
+        self.assert_unusable("name the exercise by --file", "1", "--file", "/nowhere.cu")
+        self.assert_unusable("no ordinary file", "1", "--file", "/tmp")
+        self.assert_unusable("no ordinary file", "1", "--file", "/dev/zero")
+        self.assert_unusable("CHAPTER")
+        self.assert_unusable("unrecognized arguments", "1", "--fast")
+
+    def test_gradescope(self):
+        solution = str(ROOT / "solutions/01-naive-1d/exercise.cu")
+        done = self.run_grader("naive-1d", "--file", solution, "--json")
+        self.assertEqual(done.returncode, 0, done)
+        results = json.loads(done.stdout)
+        self.assertEqual(results["score"], 100)
+        self.assertEqual(sum(test["max_score"] for test in results["tests"]), 100)
+        for test in results["tests"]:
+            self.assertEqual(test["status"], "passed")
+            self.assertEqual(set(test), {"name", "score", "max_score", "status", "output", "visibility"})
+        unsolved = self.run_grader("01", "--json")
+        self.assertEqual(unsolved.returncode, 1)
+        self.assertIn("Hint:", "".join(test["output"] for test in json.loads(unsolved.stdout)["tests"]))
+
+    def test_text(self):
+        done = self.run_grader("1")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"(?m)^\d+ of 100 points$")
+        self.assertIn("Hint:", done.stdout)
+
+
+class Markers(unittest.TestCase):
+    def test_split(self):
+        text = "a\n  // SOLUTION\n  b\n  // STARTER\n  // | c\n  // |   d\n  // |\n  // END\ne\n"
+        self.assertEqual(generate.split(text), ("a\n  c\n    d\n\ne\n", ["  b"]))
+
+    def test_malformed(self):
+        for text, why in {"a\n": "no '// SOLUTION'", "// STARTER\n": "line 1", "// SOLUTION\nb\n": "missing at the end",
+                          "// SOLUTION\nb\n// STARTER\nc\n// END\n": "line 4"}.items():
+            with self.subTest(text), self.assertRaisesRegex(generate.Malformed, why):
+                generate.split(text)
+
+
+class Handout(unittest.TestCase):
+    def run_handout(self, *arguments):
+        return subprocess.run([sys.executable, str(ROOT / "common/labs/handout.py"), *arguments], capture_output=True,
+                              text=True)
+
+    def test_export(self):
+        import handout
+        with tempfile.TemporaryDirectory() as parent:
+            target = pathlib.Path(parent) / "students"
+            done = self.run_handout(str(target))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in ("lab", "common/labs/grade.py", "chapters/01-naive-1d/exercise.cu"):
+                self.assertTrue((target / name).exists(), name)
+            for name in ("solutions", "tests/labs", "docs/instructors.md", "docs/classroom"):
+                self.assertFalse((target / name).exists(), name)
+            self.assertGreater(len(handout.secrets()), 30)
+            everything = "\n".join(path.read_text(errors="replace") for path in target.rglob("*") if path.is_file())
+            self.assertNotIn("<!-- instructors -->", everything.replace((target / "common/labs/handout.py").read_text(), ""))
+            # The check sees a line of a solution, in whatever file.
+            line = next(iter(handout.secrets()))
+            (target / "README.md").write_text(f"text\n    {line}\n")
+            with self.assertRaisesRegex(handout.Failure, "README.md:2 holds a line of solutions/"):
+                handout.check(target)
+            again = self.run_handout(str(target))
+            self.assertEqual((again.returncode, again.stdout), (2, ""))
+            self.assertIn("not an empty folder", again.stderr)
+            self.assertEqual(sorted(os.listdir(parent)), ["students"])
+
+    def test_unusable(self):
+        self.assertEqual(self.run_handout().returncode, 2)
+        self.assertIn("no folder", self.run_handout("/nowhere/at/all").stderr)
+
+
+if __name__ == "__main__":
+    suites = {"grader": [Grader], "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
+    loader = unittest.TestLoader()
+    suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in suites)
+    result = unittest.TextTestRunner(verbosity=1, buffer=True).run(suite)
+    sys.exit(not result.wasSuccessful())
