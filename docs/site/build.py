@@ -415,7 +415,7 @@ class Site:
         script = re.compile(r'<script type="text/x-mathjax-config">.*?MathJax\.js"></script>\n', re.DOTALL)
         for page in self.html.rglob("*.html"):
             text = page.read_text()
-            if 'class="formula' not in text:
+            if 'class="formula' not in text and "\\(" not in text:  # displayed, or within a line
                 page.write_text(script.sub("", text))
         for part in MATHJAX_PARTS:
             target = self.html / "mathjax" / part
