@@ -26,6 +26,7 @@
 
 #include "common/checker.hpp"
 #include "common/counters.hpp"
+#include "common/device.hpp"
 #include "common/inputs.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
@@ -200,8 +201,15 @@ std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem,
 struct Outcome {
   std::string wrong;   ///< why its output is not right
   std::string faulty;  ///< what went wrong while it ran, be the output right or not
-  Json counters, lines;
+  Counters counters;
+  std::vector<LineCounters> lines;
 };
+
+Counters counters_from(const Json& json) {
+  Counters counters;
+  for (const CounterField& field : kCounterFields) counters.*field.member = json.at(field.name).get<std::int64_t>();
+  return counters;
+}
 
 std::string fault_text(const Json& fault) {
   std::string text = fault.at("kind").get<std::string>();
@@ -254,33 +262,31 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
     outcome.faulty = fault_text(json.at("faults").at(0));
     if (!outcome.wrong.empty()) outcome.wrong += "; " + outcome.faulty;
   }
-  outcome.counters = json.value("counters", Json());
-  outcome.lines = json.value("lines", Json());
+  if (!json.contains("counters")) return outcome;  // on a GPU
+  outcome.counters = counters_from(json.at("counters"));
+  for (const Json& line : json.at("lines")) {
+    outcome.lines.push_back(
+        {line.at("file").get<std::string>(), line.at("line").get<int>(), counters_from(line.at("counters"))});
+  }
   return outcome;
 }
 
 /// Where the counter comes from: the lines with the most of it.
-std::vector<std::string> costly_lines(const Bound& bound, const Json& lines) {
-  struct Line {
-    std::string place;
-    std::int64_t count;
-  };
-  std::vector<Line> sorted;
-  for (const Json& line : lines) {
-    const auto count = line.at("counters").at(bound.counter).get<std::int64_t>();
-    if (count > 0)
-      sorted.push_back({fmt::format("{}:{}", line.at("file").get<std::string>(), line.at("line").get<int>()), count});
-  }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.count > b.count; });
-  sorted.resize(std::min<std::size_t>(sorted.size(), 3));
+std::vector<std::string> costly_lines(const Bound& bound, std::vector<LineCounters> lines) {
+  const auto count = [&](const LineCounters& line) { return line.counters.*bound.member; };
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](const LineCounters& a, const LineCounters& b) { return count(a) > count(b); });
+  constexpr std::size_t kShown = 3;
   std::vector<std::string> texts;
-  for (const Line& line : sorted) texts.push_back(fmt::format("{} of them at {}", line.count, line.place));
+  for (const LineCounters& line : lines)
+    if (texts.size() < kShown && count(line) > 0)
+      texts.push_back(fmt::format("{} of them at {}:{}", count(line), line.file, line.line));
   return texts;
 }
 
 /// Why the bound is not kept: empty if it is.
 std::vector<std::string> bound_messages(const Bound& bound, const Case& a_case, const Outcome& outcome) {
-  const auto count = outcome.counters.at(bound.counter).get<std::int64_t>();
+  const std::int64_t count = outcome.counters.*bound.member;
   const double outputs = static_cast<double>(a_case.problem().output_size());
   const double value = bound.per_output ? static_cast<double>(count) / outputs : static_cast<double>(count);
   if (value <= bound.at_most) return {};
