@@ -11,6 +11,8 @@ namespace {
 /// A warp of an exercise makes some thousand steps; a loop without end is to be found within seconds.
 constexpr std::uint64_t kStepLimit = std::uint64_t{1} << 25;
 
+constexpr std::size_t kConstantBytes = 64 << 10;  ///< nvcc refuses more
+
 EndAtFault end_at_fault;
 
 void report_violation(const char* what, simt::Pc pc) {
@@ -41,6 +43,12 @@ struct Watch {
 
 void prepare_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream,
                      EndAtFault end) {
+  if (const std::size_t bytes = simt::constant_bytes(); bytes > kConstantBytes) {
+    Fault fault;
+    fault.kind = "constant_limit";
+    fault.other = std::to_string(bytes) + " bytes of __constant__ arrays; all of a file together may have 65536";
+    end(fault);
+  }
   const Watch watch(exercise, __builtin_frame_address(0), end);
   exercise.prepare(problem, tensors, stream);
 }

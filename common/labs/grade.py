@@ -75,6 +75,8 @@ def with_labs():
 
 HEADERS = ["common/kernel.hpp", "common/stage.hpp", "common/problem.hpp", "common/counters.hpp", "common/border.hpp",
            "common/signal.hpp", "common/simt/simt.hpp"]
+OFFERED = "common/kernel.hpp, common/border.hpp and common/signal.hpp"
+OFFERED = "common/kernel.hpp, common/border.hpp and common/signal.hpp"
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
 ATTRIBUTES = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\)|(used\s*,\s*)?"
                         r'section\s*\("simt_constant"\)|used)\s*\)\)')
@@ -82,6 +84,8 @@ FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu
                        r"__builtin_\w+)\b|\bR\"")
 # What would let a file show one face to the simulator and another to nvcc.
 TELLTALE = re.compile(r"\b__(CUDA|NVCC|SANITIZE)\w*")
+PRINTING = re.compile(r"\b(f?printf|puts|cout)\b")
+PRINTING = re.compile(r"\b(f?printf|puts|cout)\b")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
 
 # Functions of the simulator's kernel-facing header (simt.hpp), and what compilers call on their own.
@@ -106,6 +110,14 @@ def look_over(preprocessed, source):
     telltale = TELLTALE.search(without_comments)
     if telltale:
         raise Rejected(f"'{telltale[0]}' is not allowed in an exercise", "write the same code for both back ends")
+    printing = PRINTING.search(without_comments)
+    if printing:
+        raise Rejected(f"'{printing[0]}' is not allowed in an exercise", "nothing is printed here; the marks name the "
+                       "shape, the output, the line and the thread")
+    printing = PRINTING.search(without_comments)
+    if printing:
+        raise Rejected(f"'{printing[0]}' is not allowed in an exercise", "nothing is printed here; the marks name the "
+                       "shape, the output, the line and the thread")
     own, stack = [], []
     for line in preprocessed.splitlines():
         marker = re.match(r'# \d+ "([^"]*)"((?: \d)*)$', line)
@@ -118,8 +130,7 @@ def look_over(preprocessed, source):
             name = marker[1]
             known = [str(ROOT / header) for header in HEADERS]
             if "3" not in flags and name[:1] != "<" and os.path.normpath(name) not in known and not any(stack):
-                raise Rejected(f"includes \"{name}\"", "an exercise may include " + ", ".join(HEADERS[:1] + HEADERS[4:6]) +
-                               " and headers of the standard library")
+                raise Rejected(f"includes \"{name}\"", f"an exercise may include {OFFERED}, and headers of the standard library")
             stack.append("3" in flags)
         elif "2" in flags and stack:
             stack.pop()
@@ -142,8 +153,8 @@ def check_symbols(toolchain, compiled):
     for name in symbols_of(toolchain, compiled, "-C", "-u"):
         if name not in offered and not CALLS.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
-                           "kernels and launches need nothing but what common/kernel.hpp and common/signal.hpp offer; "
-                           "declare your own functions static or in the anonymous namespace, and define them")
+                           f"kernels and launches need nothing but what {OFFERED} offer; declare your own functions "
+                           "static or in the anonymous namespace, and define them")
     if FACTORY not in symbols_of(toolchain, compiled, "--defined-only"):
         raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
     if any("_GLOBAL__sub_" in name for name in symbols_of(toolchain, compiled, "--defined-only")):
@@ -167,7 +178,7 @@ def limited(seconds, gib, files=256 << 20):
     return apply
 
 
-def run_tool(command, what):
+def run_tool(command, what, source):
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
                               timeout=2 * COMPILE_SECONDS, preexec_fn=limited(COMPILE_SECONDS, 8, 1 << 30))
@@ -175,22 +186,31 @@ def run_tool(command, what):
         raise Rejected(f"{what}: stopped after {2 * COMPILE_SECONDS} s", "simplify the file") from None
     if done.returncode:
         text = done.stderr.strip() or f"{command[0]} ended with status {done.returncode}"
-        lines = [line for line in text.splitlines() if ": error" in line or "undefined" in line] or text.splitlines()
-        raise Rejected(f"{what}: " + "\n".join(lines[:5]), "mend what the compiler says")
-    return done.stdout
+        raise Rejected(f"{what}: " + "\n".join(telling_lines(text, source)), "correct what the compiler says")
+    return done
+
+
+def telling_lines(text, source):
+    """Of a compiler's messages: the errors; for those in a header, the lines that lead there from the file too."""
+    lines = text.splitlines()
+    errors = [line for line in lines if "error:" in line or "undefined" in line][:4]
+    own = [line for line in lines if line.startswith(f"{source}:")]
+    if any(line in own for line in errors):
+        return errors
+    return errors + own[:3] or lines[:5]
 
 
 def build_exercise(toolchain, source, folder, name):
-    """Compiles the file and links it to the runner. Returns the program."""
+    """Compiles the file and links it to the runner. Returns the program, and the compiler's warnings."""
     compiled, program = folder / f"{name}.o", folder / name
     options = ["-DCONVLADDER_STAGE_FACTORY=make_exercise"]
-    run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile")
+    done = run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile", source)
     if name == "simulator":
         check_symbols(toolchain, compiled)
         # Whatever else it defines stays its own, and takes the place of nothing in the runner.
-        run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", str(compiled)], "objcopy")
-    run_tool([toolchain["link"][0], str(compiled), *toolchain["link"][1:], "-o", str(program)], "does not link")
-    return program
+        run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", str(compiled)], "objcopy", source)
+    run_tool([toolchain["link"][0], str(compiled), *toolchain["link"][1:], "-o", str(program)], "does not link", source)
+    return program, [line for line in done.stderr.splitlines() if "warning:" in line]
 
 
 def read_source(path):
@@ -285,20 +305,20 @@ def grade(lab, build, source, gpu):
         judge(toolchain, "cases", lab, seed, folders["cases"])
         try:
             preprocess = [*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source)]
-            look_over(run_tool(preprocess, "does not compile"), text)
-            program = build_exercise(toolchain, source, folder, "simulator")
-            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu") if gpu else None
+            look_over(run_tool(preprocess, "does not compile", source).stdout, text)
+            program, warnings = build_exercise(toolchain, source, folder, "simulator")
+            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu")[0] if gpu else None
         except Rejected as error:
             marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
             for check in marks["checks"]:
                 check["messages"], check["hint"] = ["nothing was run"], ""
-            return {**marks, "rejected": str(error), "remedy": error.hint}
+            return {**marks, "rejected": str(error), "remedy": error.hint, "warnings": []}
         run_cases(program, folders["cases"], folders["simulated"], True)
         results = [folders["simulated"]]
         if gpu_program:
             run_cases(gpu_program, folders["cases"], folders["on_gpu"], False)
             results.append(folders["on_gpu"])
-        return json.loads(judge(toolchain, "marks", lab, seed, *results))
+        return {**json.loads(judge(toolchain, "marks", lab, seed, *results)), "warnings": warnings[:3]}
 
 
 # ---- Reports ---------------------------------------------------------------------------------------------------------
@@ -306,31 +326,44 @@ def grade(lab, build, source, gpu):
 
 def shorten(marks, source):
     """Names the student's file in messages as the student knows it."""
-    shown = os.path.relpath(source)
-    for name in {str(source), str(source.resolve()), str(source).replace(f"{ROOT}/", "")}:
-        for check in marks["checks"]:
-            check["messages"] = [message.replace(name + ":", pathlib.Path(shown).name + ":")
-                                 for message in check["messages"]]
-        if "rejected" in marks:
-            marks["rejected"] = marks["rejected"].replace(name + ":", pathlib.Path(shown).name + ":")
+    names = sorted({str(source), str(source.resolve()), str(source).replace(f"{ROOT}/", "")}, key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, names))}):")
+
+    def short(text):
+        return pattern.sub(lambda match: f"{source.name}:", text)
+
+    for check in marks["checks"]:
+        check["messages"] = list(map(short, check["messages"]))
+    marks["warnings"] = list(map(short, marks["warnings"]))
+    if "rejected" in marks:
+        marks["rejected"] = short(marks["rejected"])
     return marks
 
 
-def indented(text, width=100):
-    return textwrap.wrap(text, width, initial_indent=" " * 8, subsequent_indent=" " * 10, break_long_words=False,
-                         break_on_hyphens=False)
+def indented(text, indent, width=100):
+    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def remarks(check):
+    """What is to be said of a line of the marks."""
+    if check["score"] == check["max_score"]:
+        return [check["measured"]] if check["measured"] else []
+    return check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else [])
 
 
 def as_text(marks, folder, source, gpu):
     where = "in the simulator" + (" and on the GPU" if gpu else "")
     lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {where}", ""]
     if "rejected" in marks:
-        lines += [marks["rejected"], f"  Hint: {marks['remedy']}", ""]
+        lines += [part for text in (*marks["rejected"].splitlines(), f"Hint: {marks['remedy']}")
+                  for part in indented(text, 2)] + [""]
     for check in marks["checks"]:
         lines.append(f"{check['score']:3}/{check['max_score']:<3} {check['name']}")
-        if check["score"] < check["max_score"] and "rejected" not in marks:
-            for message in check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else []):
-                lines += indented(message)
+        if "rejected" not in marks:
+            lines += [part for text in remarks(check) for part in indented(text, 8)]
+    if marks["score"] < marks["max_score"]:
+        lines += [part for text in marks["warnings"] for part in indented(f"The compiler warns: {text}", 0)]
     lines += ["", f"{marks['score']} of {marks['max_score']} points"]
     return "\n".join(lines)
 
@@ -340,12 +373,14 @@ def as_gradescope(marks, folder):
     tests = []
     for check in marks["checks"]:
         lost = check["score"] < check["max_score"]
-        output = "\n".join(check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else [])) if lost else ""
         tests.append({"name": check["name"], "score": check["score"], "max_score": check["max_score"],
-                      "status": "failed" if lost else "passed", "output": output, "visibility": "visible"})
+                      "status": "failed" if lost else "passed", "output": "\n".join(remarks(check)),
+                      "visibility": "visible"})
     output = f"Lab {folder.name[:2]}: {marks['title']}"
     if "rejected" in marks:
         output += f"\n{marks['rejected']}\nHint: {marks['remedy']}"
+    if marks["score"] < marks["max_score"]:
+        output += "".join(f"\nThe compiler warns: {text}" for text in marks["warnings"])
     return {"score": marks["score"], "output": output, "visibility": "visible", "tests": tests}
 
 
@@ -364,10 +399,14 @@ def main():
     except Unusable as error:
         print(f"./lab: {error}", file=sys.stderr)
         return 2
-    if arguments.json:
-        print(json.dumps(as_gradescope(marks, folder), indent=2))
-    else:
-        print(as_text(marks, folder, source, arguments.gpu))
+    try:
+        if arguments.json:
+            print(json.dumps(as_gradescope(marks, folder), indent=2))
+        else:
+            print(as_text(marks, folder, source, arguments.gpu))
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if marks["score"] == marks["max_score"] else 1
 
 

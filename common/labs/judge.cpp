@@ -7,7 +7,7 @@
 ///
 /// `cases` writes CASES/cases.json, [{shape, padding, lines}...], and for each case N its tensors as N.input.npy and
 /// N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints
-/// {title, minutes, score, max_score, checks: [{name, score, max_score, messages, hint}...]}.
+/// {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
 
 #include <fmt/format.h>
 
@@ -199,8 +199,9 @@ std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem,
 
 /// What came of one case on one device: "" where all is well, else a sentence.
 struct Outcome {
-  std::string wrong;   ///< why its output is not right
-  std::string faulty;  ///< what went wrong while it ran, be the output right or not
+  std::string wrong;       ///< why its output is not right
+  std::string faulty;      ///< what went wrong while it ran, be the output right or not
+  bool has_fault = false;  ///< and not only outputs that were never written
   Counters counters;
   std::vector<LineCounters> lines;
 };
@@ -212,16 +213,17 @@ Counters counters_from(const Json& json) {
 }
 
 std::string fault_text(const Json& fault) {
-  std::string text = fault.at("kind").get<std::string>();
-  if (fault.at("file").is_string())
-    text += fmt::format(" at {}:{}", fault.at("file").get<std::string>(),
-                        fault.at("line").is_number() ? fault.at("line").get<int>() : 0);
-  const std::string kind = fault.at("kind").get<std::string>();
-  if (fault.at("other").is_string()) text += (kind == "race" ? " with " : ": ") + fault.at("other").get<std::string>();
-  if (fault.at("block").is_string() && fault.at("kernel").is_string())
-    text += fmt::format(" (block {}, thread {})", fault.at("block").get<std::string>(),
-                        fault.at("thread").get<std::string>());
-  return text;
+  const auto text = [&](const char* key) {
+    return fault.at(key).is_string() ? fault.at(key).get<std::string>() : std::string();
+  };
+  const std::string kind = text("kind"), other = text("other");
+  std::string sentence = kind;
+  if (!text("file").empty())
+    sentence += fmt::format(" at {}:{}", text("file"), fault.at("line").is_number() ? fault.at("line").get<int>() : 0);
+  if (!text("kernel").empty()) sentence += fmt::format(", block {} thread {}", text("block"), text("thread"));
+  if (other.empty()) return sentence;
+  const bool other_is_place = kind == "race" || kind == "divergent_barrier";
+  return sentence + (other_is_place ? kind == "race" ? ", with " : "; others wait at " : ": ") + other;
 }
 
 /// Compares the output that the runner left for a case.
@@ -259,8 +261,9 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
   }
   compare(lab, a_case, tensors_of(a_case, number, seed), folder / fmt::format("{}.output.npy", number), outcome);
   if (status == "fault") {
+    outcome.has_fault = true;
     outcome.faulty = fault_text(json.at("faults").at(0));
-    if (!outcome.wrong.empty()) outcome.wrong += "; " + outcome.faulty;
+    if (!outcome.wrong.empty()) outcome.wrong = outcome.faulty + "; " + outcome.wrong;
   }
   if (!json.contains("counters")) return outcome;  // on a GPU
   outcome.counters = counters_from(json.at("counters"));
@@ -284,17 +287,19 @@ std::vector<std::string> costly_lines(const Bound& bound, std::vector<LineCounte
   return texts;
 }
 
-/// Why the bound is not kept: empty if it is.
-std::vector<std::string> bound_messages(const Bound& bound, const Case& a_case, const Outcome& outcome) {
-  const std::int64_t count = outcome.counters.*bound.member;
-  const double outputs = static_cast<double>(a_case.problem().output_size());
-  const double value = bound.per_output ? static_cast<double>(count) / outputs : static_cast<double>(count);
-  if (value <= bound.at_most) return {};
-  std::vector<std::string> messages{fmt::format("{}: {}{} is {:.6g}; at most {:.6g}", a_case.name(), bound.counter,
-                                                bound.per_output ? " per output" : "", value, bound.at_most)};
-  for (std::string& line : costly_lines(bound, outcome.lines)) messages.push_back(std::move(line));
-  return messages;
-}
+/// A counter of a case, and its bound.
+struct Measured {
+  bool kept;
+  std::string text;  ///< "global_load_bytes per output is 4.156; at most 4.05"
+
+  Measured(const Bound& bound, const Case& a_case, const Outcome& outcome) {
+    const auto count = static_cast<double>(outcome.counters.*bound.member);
+    const double value = bound.per_output ? count / static_cast<double>(a_case.problem().output_size()) : count;
+    kept = value <= bound.at_most;
+    text = fmt::format("{}{} is {:.6g}; at most {:.6g}", bound.counter, bound.per_output ? " per output" : "", value,
+                       bound.at_most);
+  }
+};
 
 /// The sentences of the cases in which `member` is not empty: the first two, and how many more there are.
 std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size_t>& cases,
@@ -313,26 +318,41 @@ std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size
   return messages;
 }
 
-/// Why a line is lost, or no messages where it is earned.
-struct Loss {
+/// What is to be said of a line: it is lost if there are messages.
+struct Remarks {
   std::vector<std::string> messages;
   bool too_early = false;  ///< its turn comes once outputs are right: until then its hint is of no use
+  std::string measured;    ///< of a counter whose bound is kept
 };
 
-Loss loss_of(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
+Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
+  Remarks remarks;
   if (check.no_faults) {
     // Code that computes nothing right earns nothing for having no faults.
     const auto is_right = [](const Outcome& outcome) { return outcome.wrong.empty(); };
-    if (std::none_of(outcomes.begin(), outcomes.end(), is_right)) return {{"counts once a shape is right"}, true};
+    const auto has_fault = [](const Outcome& outcome) { return outcome.has_fault; };
     std::vector<std::size_t> all(lab.cases.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    return {messages_of(lab, all, outcomes, &Outcome::faulty)};
+    remarks.messages = messages_of(lab, all, outcomes, &Outcome::faulty);
+    if (std::none_of(outcomes.begin(), outcomes.end(), is_right) &&
+        std::none_of(outcomes.begin(), outcomes.end(), has_fault))
+      return {{"graded as soon as a shape is right"}, true, ""};
+  } else if (!check.bound) {
+    remarks.messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
+  } else {
+    const Case& a_case = lab.cases[check.cases.front()];
+    const Outcome& outcome = outcomes[check.cases.front()];
+    if (!outcome.wrong.empty())
+      return {{fmt::format("graded as soon as the output of {} is right", a_case.name())}, true, ""};
+    const Measured measured(*check.bound, a_case, outcome);
+    if (measured.kept) {
+      remarks.measured = measured.text;
+    } else {
+      remarks.messages = costly_lines(*check.bound, outcome.lines);
+      remarks.messages.insert(remarks.messages.begin(), fmt::format("{}: {}", a_case.name(), measured.text));
+    }
   }
-  if (!check.bound) return {messages_of(lab, check.cases, outcomes, &Outcome::wrong)};
-  const std::size_t number = check.cases.front();
-  if (!outcomes[number].wrong.empty())
-    return {{fmt::format("counts once the output of {} is right", lab.cases[number].name())}, true};
-  return {bound_messages(*check.bound, lab.cases[number], outcomes[number])};
+  return remarks;
 }
 
 std::vector<Outcome> outcomes_in(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
@@ -353,14 +373,15 @@ Json marks(const Lab& lab, const std::vector<Outcome>& outcomes) {
   Json checks = Json::array();
   int score = 0;
   for (const Check& check : lab.checks) {
-    const Loss loss = loss_of(lab, check, outcomes);
-    const int earned = loss.messages.empty() ? check.points : 0;
+    const Remarks remarks = remarks_on(lab, check, outcomes);
+    const int earned = remarks.messages.empty() ? check.points : 0;
     score += earned;
     checks.push_back({{"name", check.name},
                       {"score", earned},
                       {"max_score", check.points},
-                      {"messages", loss.messages},
-                      {"hint", loss.too_early ? "" : check.hint}});
+                      {"messages", remarks.messages},
+                      {"measured", remarks.measured},
+                      {"hint", remarks.too_early ? "" : check.hint}});
   }
   return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score}, {"max_score", 100}, {"checks", checks}};
 }

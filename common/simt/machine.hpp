@@ -77,6 +77,8 @@ const Program& program();
 
 /// The allocation that `address` lies in, or null.
 Allocation* find_allocation(std::uintptr_t address);
+/// "12 bytes past the end of", or "just past the end of" for 0.
+std::string past_end(std::uintptr_t bytes);
 /// "12 bytes past the end of 'input' (4096 bytes)", or that it is no device memory.
 std::string describe_global(std::uintptr_t address);
 /// Whether it lies where device memory is, allocated or not.

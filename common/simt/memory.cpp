@@ -136,6 +136,10 @@ Allocation* find_allocation(std::uintptr_t address) {
   return last = found;
 }
 
+std::string past_end(std::uintptr_t bytes) {
+  return bytes == 0 ? "just past the end of" : std::to_string(bytes) + " bytes past the end of";
+}
+
 bool is_device_address(std::uintptr_t address) { return address >= arena().begin && address < arena().end; }
 
 std::string describe_global(std::uintptr_t address) {
@@ -154,8 +158,7 @@ std::string describe_global(std::uintptr_t address) {
   }
   if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kGap)
     return "an address that is not device memory";
-  return std::to_string(least) + (address < nearest->begin ? " bytes before " : " bytes past the end of ") +
-         text(*nearest);
+  return (address < nearest->begin ? std::to_string(least) + " bytes before " : past_end(least) + " ") + text(*nearest);
 }
 
 void forget_loads() {

@@ -152,7 +152,7 @@ void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc
   if (address < begin || address + bytes > end) {
     const std::string size = " the dynamic shared memory (" + std::to_string(end - begin) + " bytes)";
     out_of_bounds(pc, address < begin ? std::to_string(begin - address) + " bytes before" + size
-                                      : std::to_string(address - end) + " bytes past the end of" + size);
+                                      : past_end(address - end) + size);
   }
   access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc,
                 "the dynamic shared memory");
@@ -180,9 +180,8 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
       const Variable* before = nullptr;
       for (const Variable& candidate : program().shared)
         if (candidate.end <= address) before = &candidate;
-      out_of_bounds(pc, before
-                            ? std::to_string(address - before->end) + " bytes past the end of shared " + quoted(*before)
-                            : "before the first shared variable");
+      out_of_bounds(pc, before ? past_end(address - before->end) + " shared " + quoted(*before)
+                               : "before the first shared variable");
     }
     last = variable;
   }

@@ -101,6 +101,9 @@ void watch_host(const HostRules* rules);
 void set_step_limit(std::uint64_t steps);
 
 /// A place in the source.
+/// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.
+std::size_t constant_bytes();
+
 struct SourceLine {
   std::string file;  ///< relative to the project where it lies in it
   int line = 0;

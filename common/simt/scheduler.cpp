@@ -37,14 +37,15 @@ void handle_trap(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const bool on_stacks = address - machine.stacks < machine.stacks_end - machine.stacks;
   if (signal == SIGFPE)
-    report(FaultKind::crash, machine.last_pc, "integer division by zero, or of the smallest integer by -1, hereafter");
+    report(FaultKind::crash, machine.last_pc,
+           "integer division by zero, or of the smallest integer by -1, at this line or soon after");
   else if (signal == SIGILL || signal == SIGTRAP)
-    report(FaultKind::crash, machine.last_pc, "the kernel trapped hereafter");
+    report(FaultKind::crash, machine.last_pc, "the kernel trapped at this line or soon after");
   else if (on_stacks)
     report(FaultKind::stack_overflow, machine.last_pc,
            "a thread needs more than " + std::to_string(kStackBytes >> 10) + " KB of stack");
   else
-    report(FaultKind::crash, machine.last_pc, "an unobserved access to invalid memory hereafter");
+    report(FaultKind::crash, machine.last_pc, "an unobserved access to invalid memory at this line or soon after");
   stop();
 }
 

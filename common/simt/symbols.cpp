@@ -128,6 +128,12 @@ const Variable* find_variable(const std::vector<Variable>& variables, std::uintp
   return after != variables.begin() && address < std::prev(after)->end ? &*std::prev(after) : nullptr;
 }
 
+std::size_t constant_bytes() {
+  std::size_t bytes = 0;
+  for (const Variable& variable : program().constants) bytes += variable.end - variable.begin;
+  return bytes;
+}
+
 std::string kernel_name(const void* kernel) {
   const Variable* function = find_variable(symbols().functions, reinterpret_cast<std::uintptr_t>(kernel));
   if (!function) return "?";

@@ -131,6 +131,23 @@ class Grader(unittest.TestCase):
         marks = self.marks()
         self.assertEqual(marks["score"], 100, marks)
         self.assertEqual(lost(marks), [])
+        self.assertIn("global_load_bytes per output is 8", grade.as_text(marks, pathlib.Path("01"), pathlib.Path("x"), False))
+
+    def test_constant_memory_is_limited(self):
+        marks = self.marks((LAUNCH, LAUNCH + "\n  upload_constant(c_a, tensors.filter, 1, stream);"
+                                            "\n  upload_constant(c_b, tensors.filter, 1, stream);"),
+                           before='#include "common/kernel.hpp"\nnamespace { __constant__ float c_a[16384];\n'
+                                  "__constant__ float c_b[1]; }\n")
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("constant_limit: 65540 bytes", marks["checks"][2]["messages"][0])
+
+    def test_warnings_are_shown_with_lost_marks(self):
+        marks = self.marks(("float sum = 0.0f;", "float sum = 1.0f;\n  int unused = 3;"))
+        self.assertIn("unused", "".join(marks["warnings"]))
+
+    def test_errors_in_headers_lead_to_the_file(self):
+        marks = self.marks((LAUNCH, "  launch(naive_1d, signal_grid(s, kBlock), kBlock, 0, stream)(tensors.input);"))
+        self.assert_rejected(marks, "exercise.cu:")
 
     def test_seeds_are_fresh(self):
         wrong = [("sum += x[j] * filter[t]", "sum += 2.0f * x[j] * filter[t]")]
@@ -212,6 +229,7 @@ class Grader(unittest.TestCase):
             "'_exit'": ('extern "C" void _exit(int);\n', (LAUNCH, "  _exit(0);")),
             "'getppid'": ("#include <signal.h>\n#include <unistd.h>\n", (LAUNCH, "  kill(getppid(), 9);")),
             "'puts'": ('extern "C" int puts(const char*);\nstatic int a = puts("x");\n',),
+            "'time'": ('extern "C" long time(long*);\nstatic long a = time(nullptr);\n',),
             "global object": ("struct A { A() : x(1) {} volatile int x; };\nstatic A a;\n",),
             "'simt::begin_measurement()'": ("namespace simt { void begin_measurement(); }\n",
                                             (LAUNCH, "  simt::begin_measurement();")),

@@ -411,7 +411,7 @@ TEST_CASE("simt: out of bounds in global memory") {
                                  [&] { launch_read_past_end(input, output, 100, false); });
   CHECK(past.thread.block[0] == 1);
   CHECK(past.thread.thread[0] == 35);
-  CHECK(past.detail == "reads 0 bytes past the end of 'input' (400 bytes)");
+  CHECK(past.detail == "reads just past the end of 'input' (400 bytes)");
   expect_silence([&] { launch_read_past_end(input, output, 100, true); });
 
   const auto before = expect_fault("read_before_begin", simt::FaultKind::out_of_bounds,
@@ -444,13 +444,13 @@ TEST_CASE("simt: out of bounds in shared and constant memory") {
   Array<float> output(64, "output"), values(ramp(4), "values");
   const auto fixed_size = expect_fault("static_shared_past_end", simt::FaultKind::out_of_bounds,
                                        [&] { launch_static_shared_past_end(output, false); });
-  CHECK(fixed_size.detail == "0 bytes past the end of shared 'first' (256 bytes)");
+  CHECK(fixed_size.detail == "just past the end of shared 'first' (256 bytes)");
   expect_silence([&] { launch_static_shared_past_end(output, true); });
 
   const auto dynamic = expect_fault("dynamic_shared_past_end", simt::FaultKind::out_of_bounds,
                                     [&] { launch_dynamic_shared_past_end(output, false); });
   CHECK(dynamic.thread.thread[0] == 63);
-  CHECK(dynamic.detail == "0 bytes past the end of the dynamic shared memory (252 bytes)");
+  CHECK(dynamic.detail == "just past the end of the dynamic shared memory (252 bytes)");
   expect_silence([&] { launch_dynamic_shared_past_end(output, true); });
 
   expect_fault("constant_past_end", simt::FaultKind::out_of_bounds,
