@@ -5,12 +5,15 @@
 
 namespace convladder {
 
-void prepare_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream, EndAtFault) {
-  exercise.prepare(problem, tensors, stream);
+Verdict check_watched(const Stage& exercise, const ConvProblem& problem, const DeviceLimits& limits, EndAtFault) {
+  return exercise.check(problem, limits);
 }
 
-void launch_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream, EndAtFault) {
+void run_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream, EndAtFault) {
+  exercise.prepare(problem, tensors, stream);
   exercise.launch(problem, tensors, stream);
 }
+
+void download_output(const DeviceBuffer& output, float* destination) { output.download(destination); }
 
 }  // namespace convladder

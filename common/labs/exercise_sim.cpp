@@ -29,9 +29,11 @@ void report_violation(const char* what, simt::Pc pc) {
 struct Watch {
   simt::HostRules rules;
 
-  /// @param stack the frame of the function that calls the exercise
-  Watch(Stage& exercise, const void* stack, EndAtFault end)
-      : rules{stack, &exercise, malloc_usable_size(&exercise), report_violation} {
+  /// @param stack the frame of the function that calls the exercise  @param first, second what it is called with
+  Watch(const Stage& exercise, const void* stack, simt::HostRules::Range first, simt::HostRules::Range second,
+        EndAtFault end)
+      : rules{
+            stack, {&exercise, malloc_usable_size(const_cast<Stage*>(&exercise))}, {first, second}, report_violation} {
     end_at_fault = end;
     simt::set_step_limit(kStepLimit);
     simt::watch_host(&rules);
@@ -41,22 +43,25 @@ struct Watch {
 
 }  // namespace
 
-void prepare_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream,
-                     EndAtFault end) {
+Verdict check_watched(const Stage& exercise, const ConvProblem& problem, const DeviceLimits& limits, EndAtFault end) {
+  const Watch watch(exercise, __builtin_frame_address(0), {&problem, sizeof problem}, {&limits, sizeof limits}, end);
+  return exercise.check(problem, limits);
+}
+
+void run_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream, EndAtFault end) {
   if (const std::size_t bytes = simt::constant_bytes(); bytes > kConstantBytes) {
     Fault fault;
     fault.kind = "constant_limit";
     fault.other = std::to_string(bytes) + " bytes of __constant__ arrays; all of a file together may have 65536";
     end(fault);
   }
-  const Watch watch(exercise, __builtin_frame_address(0), end);
+  const Watch watch(exercise, __builtin_frame_address(0), {&problem, sizeof problem}, {&tensors, sizeof tensors}, end);
   exercise.prepare(problem, tensors, stream);
+  exercise.launch(problem, tensors, stream);
 }
 
-void launch_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream,
-                    EndAtFault end) {
-  const Watch watch(exercise, __builtin_frame_address(0), end);
-  exercise.launch(problem, tensors, stream);
+void download_output(const DeviceBuffer& output, float* destination) {
+  simt::download_written(destination, output.data(), output.bytes(), kPoison);
 }
 
 }  // namespace convladder

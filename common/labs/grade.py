@@ -13,6 +13,8 @@
 Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded.
 """
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -24,14 +26,17 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 COMPILE_SECONDS = 120
-RUN_SECONDS = 10  # of processor time, for all cases; a correct answer takes about one
-WALL_SECONDS = 120
+RUN_SECONDS = 10  # of processor time, for one process; a correct answer takes about one for all cases
+WALL_SECONDS = 60  # for all cases, restarts included
+RUN_GIB = 6
 DEATHS = 3  # how often the runner may crash, or be stopped, before the remaining cases are given up
 GIB = 1 << 30
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # of prctl(2)
 FACTORY = "_Z13make_exercisev"  # convladder::Stage* make_exercise()
 
 
@@ -57,7 +62,7 @@ def chapters():
 def find_chapter(designation):
     for folder in chapters():
         number, name = folder.name.split("-", 1)
-        if designation in (folder.name, name) or (designation.isdigit() and int(designation) == int(number)):
+        if designation in (folder.name, name) or (designation.isascii() and designation.isdigit() and int(designation) == int(number)):
             if (folder / "lab.json").exists():
                 return folder
             raise Unusable(f"chapter {folder.name} has no lab; these have: {', '.join(with_labs())}")
@@ -73,19 +78,25 @@ def with_labs():
 # A student's file and what it includes run in the runner's process, so it must not reach around the simulator: no other
 # headers of the project, no calls of the system, no code that escapes the hooks or runs before main().
 
-HEADERS = ["common/kernel.hpp", "common/stage.hpp", "common/problem.hpp", "common/counters.hpp", "common/border.hpp",
-           "common/signal.hpp", "common/simt/simt.hpp"]
-OFFERED = "common/kernel.hpp, common/border.hpp and common/signal.hpp"
-OFFERED = "common/kernel.hpp, common/border.hpp and common/signal.hpp"
+OFFERED = ["common/kernel.hpp", "common/border.hpp", "common/signal.hpp"]
+LANGUAGE = ["cfloat", "climits", "cmath", "cstddef", "cstdint", "limits", "math.h", "stddef.h", "stdint.h", "type_traits"]
+INCLUDE = re.compile(r'\s*("(' + "|".join(map(re.escape, OFFERED)) + r')"|<(' + "|".join(map(re.escape, LANGUAGE)) +
+                     r")>)\s*")
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
-ATTRIBUTES = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\)|(used\s*,\s*)?"
-                        r'section\s*\("simt_constant"\)|used)\s*\)\)')
-FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu|__gnu__|no_sanitize\w*|"
-                       r"__builtin_\w+)\b|\bR\"")
+# As a compiler reads: the first of these that begins at a place is there. Raw strings and grouped digits are rejected,
+# since they would make this reading a guess.
+LEXEME = re.compile(r"""(?P<raw>\b(?:u8|[uUL])?R")|(?P<grouped>\b\d[\w.]*')|(?P<comment>//[^\n]*|/\*.*?\*/)|"""
+                    r"""(?P<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
+CONTROL = re.compile("[^\\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
+# What the preprocessor makes of the words that kernel.hpp offers.
+EXPANSIONS = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\)|(used\s*,\s*)?"
+                        r'section\s*\("simt_constant"\)|used)\s*\)\)|::simt::(thread_index|block_index|block_size|'
+                        r"grid_size)\(\)|::simt::(copy_memory|set_memory)\b|::simt::Guard\s+simt_guard_\d+")
+FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu|__gnu__|no_sanitize\w*|__builtin_\w+|"
+                       r"simt\w*|SIMT_\w+|__tsan\w*|__sanitizer\w*|operator\s+(new|delete))\b|\bextern\s*\"")
 # What would let a file show one face to the simulator and another to nvcc.
 TELLTALE = re.compile(r"\b__(CUDA|NVCC|SANITIZE)\w*")
-PRINTING = re.compile(r"\b(f?printf|puts|cout)\b")
-PRINTING = re.compile(r"\b(f?printf|puts|cout)\b")
+PRINTING = re.compile(r"\b(f?printf|puts)\b")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
 
 # Functions of the simulator's kernel-facing header (simt.hpp), and what compilers call on their own.
@@ -99,46 +110,60 @@ CALLS = re.compile(
     r"f?(abs|ma|min|max|mod)f?|(exp|exp2|log|log2|pow|sqrt|rsqrt|sin|cos|tan|tanh|floor|ceil|round|trunc|rint)f?")
 
 
-def look_over(preprocessed, source):
-    """Rejects what the text of a file must not hold. The preprocessor's line markers tell which text is the file's own."""
-    joined = re.sub(r"\\\r?\n", "", source)
-    without_comments = re.sub(r"//[^\n]*|/\*.*?\*/", " ", joined, flags=re.S)
-    for line in without_comments.splitlines():
-        directive = re.match(r"\s*(?:#|%:)\s*(\w*)", line)
-        if directive and directive[1] not in DIRECTIVES | {""}:
-            raise Rejected(f"the directive '#{directive[1]}' is not allowed", "remove it")
-    telltale = TELLTALE.search(without_comments)
-    if telltale:
-        raise Rejected(f"'{telltale[0]}' is not allowed in an exercise", "write the same code for both back ends")
-    printing = PRINTING.search(without_comments)
-    if printing:
-        raise Rejected(f"'{printing[0]}' is not allowed in an exercise", "nothing is printed here; the marks name the "
-                       "shape, the output, the line and the thread")
-    printing = PRINTING.search(without_comments)
-    if printing:
-        raise Rejected(f"'{printing[0]}' is not allowed in an exercise", "nothing is printed here; the marks name the "
-                       "shape, the output, the line and the thread")
-    own, stack = [], []
-    for line in preprocessed.splitlines():
-        marker = re.match(r'# \d+ "([^"]*)"((?: \d)*)$', line)
-        if not marker:
-            if not stack:
-                own.append(line)
+def lexed(source):
+    """The text without comments, and the same without what stands in quotes."""
+    text = re.sub(r"\\[ \t]*\n", "", source.replace("\r\n", "\n"))
+    control = CONTROL.search(text)
+    if control:
+        raise Rejected(f"holds the control character {control[0]!r}", "remove it")
+    code, bare, end = [], [], 0
+    for lexeme in LEXEME.finditer(text):
+        if lexeme["raw"] or lexeme["grouped"]:
+            raise Rejected(f"'{lexeme[0]}' is not allowed in an exercise", "write plain strings, and digits without '")
+        between = text[end:lexeme.start()]
+        code += [between, lexeme["quoted"] or " "]
+        bare += [between, lexeme[0][0] * 2 if lexeme["quoted"] else " "]
+        end = lexeme.end()
+    return "".join([*code, text[end:]]), "".join([*bare, text[end:]])
+
+
+def look_over_source(source):
+    """Rejects what a file must not hold as it is written."""
+    code, bare = lexed(source)
+    for line in code.split("\n"):
+        directive = re.match(r"\s*(?:#|%:)\s*(\w*)(.*)", line)
+        if not directive:
             continue
-        flags = marker[2].split()
-        if "1" in flags:
-            name = marker[1]
-            known = [str(ROOT / header) for header in HEADERS]
-            if "3" not in flags and name[:1] != "<" and os.path.normpath(name) not in known and not any(stack):
-                raise Rejected(f"includes \"{name}\"", f"an exercise may include {OFFERED}, and headers of the standard library")
-            stack.append("3" in flags)
-        elif "2" in flags and stack:
-            stack.pop()
+        if directive[1] not in DIRECTIVES | {""}:
+            raise Rejected(f"the directive '#{directive[1]}' is not allowed", "remove it")
+        if directive[1] == "include" and not INCLUDE.fullmatch(directive[2]):
+            raise Rejected(f"includes {directive[2].strip()}", f"an exercise may include {', '.join(OFFERED)}, and "
+                           f"<{'>, <'.join(LANGUAGE)}>")
+    for pattern, remedy in ((PRINTING, "nothing is printed here; the marks name the shape, the output, the line and the "
+                             "thread"), (TELLTALE, "write the same code for both back ends"),
+                            (FORBIDDEN, "write it in plain CUDA C++")):
+        found = pattern.search(bare)
+        if found:
+            raise Rejected(f"'{found[0]}' is not allowed in an exercise", remedy)
+
+
+def look_over_expansion(preprocessed):
+    """The same for what its macros make of it. Line markers tell which text is the file's own."""
+    own, depth = [], 0
+    for line in preprocessed.split("\n"):
+        marker = re.match(r'# \d+ "[^"]*"((?: \d)*)$', line)
+        if not marker:
+            if depth == 0:
+                own.append(line)
+        elif "1" in marker[1].split():
+            depth += 1
+        elif "2" in marker[1].split():
+            depth = max(depth - 1, 0)
     text = "\n".join(own)
     pragma = PRAGMA.search(text)
     if pragma:
         raise Rejected(f"'#pragma {pragma[1]}' is not allowed", "use UNROLL and UNROLL_BY(n) for loops")
-    forbidden = FORBIDDEN.search(ATTRIBUTES.sub(" ", text))
+    forbidden = FORBIDDEN.search(EXPANSIONS.sub(" ", text))
     if forbidden:
         raise Rejected(f"'{forbidden[0]}' is not allowed in an exercise", "write it in plain CUDA C++")
 
@@ -153,8 +178,8 @@ def check_symbols(toolchain, compiled):
     for name in symbols_of(toolchain, compiled, "-C", "-u"):
         if name not in offered and not CALLS.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
-                           f"kernels and launches need nothing but what {OFFERED} offer; declare your own functions "
-                           "static or in the anonymous namespace, and define them")
+                           f"kernels and launches need nothing but what {', '.join(OFFERED)} offer; declare your own "
+                           "functions static or in the anonymous namespace, and define them")
     if FACTORY not in symbols_of(toolchain, compiled, "--defined-only"):
         raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
     if any("_GLOBAL__sub_" in name for name in symbols_of(toolchain, compiled, "--defined-only")):
@@ -165,23 +190,29 @@ def check_symbols(toolchain, compiled):
 # ---- Building --------------------------------------------------------------------------------------------------------
 
 
-def limited(seconds, gib, files=256 << 20):
-    """For a child: processor time, memory and file size; no core dumps."""
+def limited(seconds, file_bytes, gib=None):
+    """For a child: processor time, file size, memory; no core dumps; and it ends with its parent."""
 
     def apply():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 2))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (files, files))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if gib:
-            resource.setrlimit(resource.RLIMIT_AS, (gib * GIB, gib * GIB))
+            resource.setrlimit(resource.RLIMIT_DATA, (gib * GIB, gib * GIB))
+        process_control(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return apply
+
+
+def process_control(option, value):
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def run_tool(command, what, source):
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-                              timeout=2 * COMPILE_SECONDS, preexec_fn=limited(COMPILE_SECONDS, 8, 1 << 30))
+                              timeout=2 * COMPILE_SECONDS, preexec_fn=limited(COMPILE_SECONDS, 64 << 20, 8))
     except subprocess.TimeoutExpired:
         raise Rejected(f"{what}: stopped after {2 * COMPILE_SECONDS} s", "simplify the file") from None
     if done.returncode:
@@ -207,8 +238,11 @@ def build_exercise(toolchain, source, folder, name):
     done = run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile", source)
     if name == "simulator":
         check_symbols(toolchain, compiled)
-        # Whatever else it defines stays its own, and takes the place of nothing in the runner.
-        run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", str(compiled)], "objcopy", source)
+        # Whatever else it defines stays its own, and takes the place of nothing in the runner; so templates need no
+        # groups, by which the linker would choose one of several. The library's memcpy carries no hooks.
+        run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", "--remove-section=.group",
+                  *(f"--redefine-sym={name}=simt_{name}" for name in ("memcpy", "memmove", "memset")), str(compiled)],
+                 "objcopy", source)
     run_tool([toolchain["link"][0], str(compiled), *toolchain["link"][1:], "-o", str(program)], "does not link", source)
     return program, [line for line in done.stderr.splitlines() if "warning:" in line]
 
@@ -237,49 +271,57 @@ def load_toolchain(build, name):
 
 
 def describe_end(child, timed_out):
-    if timed_out or child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if timed_out:
+        return "stopped, since the whole took too long"
+    if child.returncode == -signal.SIGXCPU or child.returncode == -signal.SIGKILL:
         return f"stopped after {RUN_SECONDS} s of processor time: a loop without end?"
     if child.returncode < 0:
-        return f"crashed ({signal.Signals(-child.returncode).name}) in the host code"
+        return f"crashed ({signal.Signals(-child.returncode).name}) outside the kernels"
     return f"ended by itself, with status {child.returncode}"
 
 
-def run_cases(program, cases, results, simulated):
-    """Runs all cases; a case that takes the runner down is noted, and the runner begins again behind it."""
-    count = len(json.loads((cases / "cases.json").read_text()))
+def run_once(program, cases, results, first, seconds):
+    """Runs the cases from number `first` on. Returns the process, what it complained of, and whether time was up."""
     environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HOME")
                    if key in os.environ}
-    first = deaths = 0
-    while first < count and deaths < DEATHS:
-        # The simulator and the CUDA driver reserve far more address space than they use.
-        child = subprocess.Popen([str(program), str(cases), str(results), str(first)], cwd=results, env=environment,
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                 start_new_session=True, preexec_fn=limited(RUN_SECONDS, None))
-        timed_out = False
-        try:
-            messages = child.communicate(timeout=WALL_SECONDS)[1]
-        except subprocess.TimeoutExpired:
-            timed_out = True
+    child = subprocess.Popen([str(program), str(cases), str(results), str(first)], cwd=results, env=environment,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             start_new_session=True, preexec_fn=limited(RUN_SECONDS, 256 << 20, RUN_GIB))
+    timed_out = False
+    try:
+        messages = child.communicate(timeout=seconds)[1]
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-            messages = child.communicate()[1]
-        done = max((int(path.stem) for path in results.glob("*.json")), default=first - 1)
-        if done >= first and child.returncode == 1:  # a fault in host code ended it, and is noted
-            first = done + 1
+    if timed_out:
+        messages = child.communicate()[1]
+    return child, messages.decode(errors="replace").strip().splitlines(), timed_out
+
+
+def note(results, number, reason):
+    (results / f"{number}.json").write_text(json.dumps({"status": "error", "reason": reason}))
+
+
+def run_cases(program, cases, results):
+    """Runs all cases; a case that takes the runner down is noted, and the runner begins again behind it."""
+    count = len(json.loads((cases / "cases.json").read_text()))
+    first = deaths = 0
+    deadline = time.monotonic() + WALL_SECONDS
+    while first < count and deaths < DEATHS and time.monotonic() < deadline:
+        child, complaints, timed_out = run_once(program, cases, results, first, deadline - time.monotonic())
+        done = [number for number in range(first, count) if (results / f"{number}.json").exists()]
+        first = done[-1] + 1 if done else first
+        if first >= count or (done and child.returncode == 1):  # all done; or a fault in host code, which is noted
             continue
-        first = done + 1
-        if first >= count:
-            break
-        if child.returncode == 2 and messages:  # the runner's own complaint: no memory, no GPU
-            lines = messages.decode(errors="replace").strip().splitlines()
-            raise Unusable(f"the runner: {lines[-1] if lines else 'failed'}")
+        if child.returncode == 2 and complaints:  # the runner's own: no memory, no GPU
+            raise Unusable(f"the runner: {complaints[-1]}")
         deaths += 1
-        note = {"status": "error", "reason": describe_end(child, timed_out)}
-        (results / f"{first}.json").write_text(json.dumps(note))
+        note(results, first, describe_end(child, timed_out))
         first += 1
-    if first < count and simulated:
-        for number in range(first, count):
-            note = {"status": "error", "reason": f"not run, since {DEATHS} other shapes crashed or were stopped"}
-            (results / f"{number}.json").write_text(json.dumps(note))
+    for number in range(first, count):
+        note(results, number, "not run, since other shapes crashed or took too long")
 
 
 def judge(toolchain, *arguments):
@@ -293,7 +335,7 @@ def judge(toolchain, *arguments):
 
 
 def grade(lab, build, source, gpu):
-    """The marks, as the judge gives them, with "built": false where nothing could be run."""
+    """The marks, as the judge gives them, with the compiler's warnings; "rejected" and "remedy" where nothing was run."""
     toolchain = load_toolchain(build, "simulator")
     text = read_source(source)
     with tempfile.TemporaryDirectory(prefix="convladder-") as name:
@@ -304,19 +346,22 @@ def grade(lab, build, source, gpu):
             path.mkdir()
         judge(toolchain, "cases", lab, seed, folders["cases"])
         try:
-            preprocess = [*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source)]
-            look_over(run_tool(preprocess, "does not compile", source).stdout, text)
+            look_over_source(text)
+            expanded = folder / "expanded"
+            run_tool([*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source), "-o",
+                      str(expanded)], "does not compile", source)
+            look_over_expansion(expanded.read_text(errors="replace"))
             program, warnings = build_exercise(toolchain, source, folder, "simulator")
             gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu")[0] if gpu else None
         except Rejected as error:
             marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
             for check in marks["checks"]:
-                check["messages"], check["hint"] = ["nothing was run"], ""
-            return {**marks, "rejected": str(error), "remedy": error.hint, "warnings": []}
-        run_cases(program, folders["cases"], folders["simulated"], True)
+                check.update(score=0, messages=["nothing was run"], measured="", hint="")
+            return {**marks, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
+        run_cases(program, folders["cases"], folders["simulated"])
         results = [folders["simulated"]]
         if gpu_program:
-            run_cases(gpu_program, folders["cases"], folders["on_gpu"], False)
+            run_cases(gpu_program, folders["cases"], folders["on_gpu"])
             results.append(folders["on_gpu"])
         return {**json.loads(judge(toolchain, "marks", lab, seed, *results)), "warnings": warnings[:3]}
 
@@ -330,13 +375,13 @@ def shorten(marks, source):
     pattern = re.compile(f"({'|'.join(map(re.escape, names))}):")
 
     def short(text):
-        return pattern.sub(lambda match: f"{source.name}:", text)
+        return re.sub(r"[^\S ]|[\x00-\x1f\x7f]", " ", pattern.sub(lambda match: f"{source.name}:", text))
 
     for check in marks["checks"]:
         check["messages"] = list(map(short, check["messages"]))
     marks["warnings"] = list(map(short, marks["warnings"]))
     if "rejected" in marks:
-        marks["rejected"] = short(marks["rejected"])
+        marks["rejected"] = "\n".join(map(short, marks["rejected"].split("\n")))
     return marks
 
 
@@ -392,13 +437,19 @@ def main():
     parser.add_argument("--file", type=pathlib.Path, help="grade this file; default: the chapter's exercise.cu")
     parser.add_argument("--json", action="store_true", help="print Gradescope's results.json")
     arguments = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    process_control(PR_SET_DUMPABLE, 0)  # no other process of this user may look into this one
     try:
         folder = find_chapter(arguments.chapter)
         source = (arguments.file or folder / "exercise.cu").absolute()
         marks = shorten(grade(folder / "lab.json", arguments.build, source, arguments.gpu), source)
-    except Unusable as error:
+    except (Unusable, OSError, subprocess.CalledProcessError, ValueError) as error:
         print(f"./lab: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("./lab: stopped", file=sys.stderr)
+        return 130
     try:
         if arguments.json:
             print(json.dumps(as_gradescope(marks, folder), indent=2))

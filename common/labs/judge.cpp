@@ -16,6 +16,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -59,20 +60,21 @@ struct Case {
   }
 };
 
-/// The most of a counter that one case may show.
+/// How much of a counter one case may show, and must.
 struct Bound {
   std::string counter;
   std::int64_t Counters::*member = nullptr;
   bool per_output = false;
-  double at_most = 0;
+  std::optional<double> at_least, at_most;
 };
 
-/// A line of the marks: earned if the outputs of its cases are right; and a bound is kept; or if no case had a fault.
+/// A line of the marks: earned if the outputs of its cases are right; and its bounds are kept; or if no case had a
+/// fault.
 struct Check {
   std::string name, hint;
   int points = 0;
   std::vector<std::size_t> cases;  ///< of the lab; unused for no_faults
-  std::optional<Bound> bound;
+  std::vector<Bound> bounds;
   bool no_faults = false;
 };
 
@@ -94,16 +96,36 @@ std::size_t case_number(Lab& lab, const std::string& shape, Padding padding) {
   return lab.cases.size() - 1;
 }
 
+void require_keys(const Json& json, std::initializer_list<std::string_view> known) {
+  for (const auto& item : json.items())
+    if (std::find(known.begin(), known.end(), item.key()) == known.end())
+      throw UsageError("there is no key " + in_quotes(item.key()) + " here");
+}
+
 Bound read_bound(const Json& json) {
   Bound bound;
   bound.counter = json.at("counter").get<std::string>();
   for (const CounterField& field : kCounterFields)
-    if (bound.counter == field.name) bound.member = field.member;
+    if (bound.counter == field.name && bound.counter != "flops") bound.member = field.member;
   if (!bound.member) throw UsageError("there is no counter " + in_quotes(bound.counter));
   bound.per_output = json.contains("per");
   if (bound.per_output && json.at("per") != "output") throw UsageError("\"per\" must be \"output\", or absent");
-  bound.at_most = json.at("at_most").get<double>();
+  if (json.contains("at_least")) bound.at_least = json.at("at_least").get<double>();
+  if (json.contains("at_most")) bound.at_most = json.at("at_most").get<double>();
+  if (!bound.at_least && !bound.at_most) throw UsageError("a counter needs \"at_most\" or \"at_least\"");
   return bound;
+}
+
+void read_shapes(Lab& lab, const Json& json, Check& check) {
+  for (const Json& shape : json.at("right")) {
+    for (const Json& mode : json.value("padding", Json::array({"zero"}))) {
+      const Padding padding = parse_padding(mode.get<std::string>());
+      const ConvProblem problem = parse_shape(shape.get<std::string>());
+      if (padding == Padding::reflect && problem.pad_w >= problem.w) continue;  // not defined
+      check.cases.push_back(case_number(lab, shape.get<std::string>(), padding));
+    }
+  }
+  if (check.cases.empty()) throw UsageError("\"right\" names no shape to run");
 }
 
 Check read_check(Lab& lab, const Json& json) {
@@ -111,22 +133,23 @@ Check read_check(Lab& lab, const Json& json) {
   check.name = json.at("name").get<std::string>();
   check.hint = json.at("hint").get<std::string>();
   check.points = json.at("points").get<int>();
+  if (check.points <= 0 || json.at("points") != check.points) throw UsageError("\"points\" must be a positive integer");
   if (json.contains("right")) {
-    const Json paddings = json.value("padding", Json::array({"zero"}));
-    for (const Json& shape : json.at("right")) {
-      for (const Json& mode : paddings) {
-        const Padding padding = parse_padding(mode.get<std::string>());
-        const ConvProblem problem = parse_shape(shape.get<std::string>());
-        if (padding == Padding::reflect && problem.pad_w >= problem.w) continue;  // not defined
-        check.cases.push_back(case_number(lab, shape.get<std::string>(), padding));
-      }
-    }
+    require_keys(json, {"name", "points", "hint", "right", "padding"});
+    read_shapes(lab, json, check);
   } else if (json.contains("counter")) {
-    check.bound = read_bound(json);
+    require_keys(json, {"name", "points", "hint", "counter", "per", "at_least", "at_most", "shape", "and"});
+    check.bounds.push_back(read_bound(json));
+    for (const Json& further : json.value("and", Json::array())) {
+      require_keys(further, {"counter", "per", "at_least", "at_most"});
+      check.bounds.push_back(read_bound(further));
+    }
     check.cases.push_back(case_number(lab, json.at("shape").get<std::string>(), Padding::zero));
     lab.cases[check.cases.back()].lines = true;
   } else {
+    require_keys(json, {"name", "points", "hint", "no_faults"});
     check.no_faults = json.at("no_faults").get<bool>();
+    if (!check.no_faults) throw UsageError("\"no_faults\" must be true");
   }
   return check;
 }
@@ -137,6 +160,7 @@ Lab read_lab(const fs::path& path) {
   if (!file) throw UsageError("cannot read " + in_quotes(path.string()));
   try {
     const Json json = Json::parse(file);
+    require_keys(json, {"title", "minutes", "reference", "checks"});
     Lab lab;
     lab.title = json.at("title").get<std::string>();
     lab.minutes = json.at("minutes").get<int>();
@@ -146,6 +170,9 @@ Lab read_lab(const fs::path& path) {
     int points = 0;
     for (const Json& check : json.at("checks")) {
       lab.checks.push_back(read_check(lab, check));
+      const auto same = [&](const Check& other) { return other.name == lab.checks.back().name; };
+      if (std::count_if(lab.checks.begin(), lab.checks.end(), same) > 1)
+        throw UsageError("two checks have the name " + in_quotes(lab.checks.back().name));
       points += lab.checks.back().points;
     }
     if (points != 100) throw UsageError(fmt::format("the points add up to {}; make them 100", points));
@@ -295,9 +322,10 @@ struct Measured {
   Measured(const Bound& bound, const Case& a_case, const Outcome& outcome) {
     const auto count = static_cast<double>(outcome.counters.*bound.member);
     const double value = bound.per_output ? count / static_cast<double>(a_case.problem().output_size()) : count;
-    kept = value <= bound.at_most;
-    text = fmt::format("{}{} is {:.6g}; at most {:.6g}", bound.counter, bound.per_output ? " per output" : "", value,
-                       bound.at_most);
+    kept = (!bound.at_most || value <= *bound.at_most) && (!bound.at_least || value >= *bound.at_least);
+    text = fmt::format("{}{} is {:.6g}", bound.counter, bound.per_output ? " per output" : "", value);
+    if (bound.at_most) text += fmt::format("; at most {:.6g}", *bound.at_most);
+    if (bound.at_least) text += fmt::format("; at least {:.6g}", *bound.at_least);
   }
 };
 
@@ -337,19 +365,21 @@ Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome
     if (std::none_of(outcomes.begin(), outcomes.end(), is_right) &&
         std::none_of(outcomes.begin(), outcomes.end(), has_fault))
       return {{"graded as soon as a shape is right"}, true, ""};
-  } else if (!check.bound) {
+  } else if (check.bounds.empty()) {
     remarks.messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
   } else {
     const Case& a_case = lab.cases[check.cases.front()];
     const Outcome& outcome = outcomes[check.cases.front()];
     if (!outcome.wrong.empty())
       return {{fmt::format("graded as soon as the output of {} is right", a_case.name())}, true, ""};
-    const Measured measured(*check.bound, a_case, outcome);
-    if (measured.kept) {
-      remarks.measured = measured.text;
-    } else {
-      remarks.messages = costly_lines(*check.bound, outcome.lines);
-      remarks.messages.insert(remarks.messages.begin(), fmt::format("{}: {}", a_case.name(), measured.text));
+    for (const Bound& bound : check.bounds) {
+      const Measured measured(bound, a_case, outcome);
+      if (measured.kept) {
+        remarks.measured += (remarks.measured.empty() ? "" : "; ") + measured.text;
+        continue;
+      }
+      remarks.messages.push_back(fmt::format("{}: {}", a_case.name(), measured.text));
+      for (std::string& line : costly_lines(bound, outcome.lines)) remarks.messages.push_back(std::move(line));
     }
   }
   return remarks;

@@ -28,6 +28,9 @@ void release(void* address);
 void upload(void* device, const void* host, std::size_t bytes);
 /// Copies from global memory to the host.
 void download(void* host, const void* device, std::size_t bytes);
+/// The same, but what no observed store and no upload() has written comes as it was poisoned.
+/// @param bytes a multiple of 4
+void download_written(void* host, const void* device, std::size_t bytes, std::uint32_t word);
 /// Fills with `word` and marks it unwritten again.
 void poison(void* device, std::size_t bytes, std::uint32_t word);
 
@@ -83,12 +86,16 @@ struct Measurement {
 /// What the launches since begin_measurement() did.
 const Measurement& measurement();
 
-/// What the host code of a kernel file may not do while it is watched: touch device memory, which on a GPU it cannot
-/// reach, and write anything but its own stack and one object.
+/// What the host code of a kernel file may touch while it is watched. Device memory it may not, which on a GPU it
+/// cannot reach. It writes its own stack and one object, and reads these, what it was given, and the program.
 struct HostRules {
+  struct Range {
+    const void* begin;
+    std::size_t bytes;
+  };
   const void* stack;  ///< frames above this one are not its own
-  const void* object;
-  std::size_t object_bytes;
+  Range object;
+  Range given[2];  ///< to be read only
   /// Called before the forbidden access. @param what "reads device memory: 'input'"  @param pc where; must not return
   void (*violated)(const char* what, Pc pc);
 };

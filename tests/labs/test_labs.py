@@ -69,6 +69,9 @@ class Chapter(unittest.TestCase):
         self.lab = ROOT / "chapters" / WHAT / "lab.json"
         self.solution = (ROOT / "solutions" / WHAT / "exercise.cu").read_text()
 
+    def text_of(self, answer):
+        return (ROOT / answer["file"]).read_text() if "file" in answer else edited(self.solution, answer["edits"])
+
     def assert_page_shows(self, marks):
         """The lab's page prints what the unsolved exercise does; its digits are random."""
         page = (ROOT / "chapters" / WHAT / "LAB.md").read_text()
@@ -83,7 +86,7 @@ class Chapter(unittest.TestCase):
         self.assertEqual(generate.split(self.solution)[0], starter, "run solutions/generate.py")
         answers = json.loads((ROOT / "solutions" / WHAT / "wrong_answers.json").read_text())
         self.assertGreaterEqual(len(answers), 2)
-        texts = [starter, self.solution] + [edited(self.solution, answer["edits"]) for answer in answers]
+        texts = [starter, self.solution] + [self.text_of(answer) for answer in answers]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             unsolved, solved, *wrong = pool.map(lambda text: grade_text(text, self.lab), texts)
 
@@ -199,7 +202,7 @@ class Grader(unittest.TestCase):
             with self.subTest(name):
                 marks = self.marks((LAUNCH, code + LAUNCH))
                 self.assertEqual(marks["score"], 0)
-                self.assertIn("crashed (SIGSEGV)", marks["checks"][0]["messages"][0])
+                self.assertRegex(marks["checks"][0]["messages"][0], r"crashed \(SIGSEGV\)|reads memory that it was not given")
         trap = self.marks(("  // 3.\n", "  sum += static_cast<float>(1 / (s.taps - s.taps));\n"))
         self.assertIn("integer division by zero", trap["checks"][0]["messages"][0])
 
@@ -226,15 +229,14 @@ class Grader(unittest.TestCase):
 
     def test_what_reaches_around_the_simulator_is_rejected(self):
         hostile = {
-            "'_exit'": ('extern "C" void _exit(int);\n', (LAUNCH, "  _exit(0);")),
-            "'getppid'": ("#include <signal.h>\n#include <unistd.h>\n", (LAUNCH, "  kill(getppid(), 9);")),
-            "'puts'": ('extern "C" int puts(const char*);\nstatic int a = puts("x");\n',),
-            "'time'": ('extern "C" long time(long*);\nstatic long a = time(nullptr);\n',),
+            "'extern \"'": ('extern "C" void _exit(int);\n', (LAUNCH, "  _exit(0);")),
+            "'time(long*)'": ("long time(long*);\n", (LAUNCH, "  if (time(nullptr) == 0) return;\n" + LAUNCH)),
+            "<unistd.h>": ("#include <unistd.h>\n", (LAUNCH, "  _exit(0);")),
+            "'printf'": ("", (LAUNCH, '  printf("x");')),
             "global object": ("struct A { A() : x(1) {} volatile int x; };\nstatic A a;\n",),
-            "'simt::begin_measurement()'": ("namespace simt { void begin_measurement(); }\n",
-                                            (LAUNCH, "  simt::begin_measurement();")),
-            "'simt::machine'": ("namespace simt { struct Machine; extern Machine machine; }\n",
-                                (LAUNCH, "  *reinterpret_cast<volatile long*>(&simt::machine) = 0;")),
+            "'__tsan_read4'": ("void __tsan_read4(void*) {}\n",),
+            "'simt'": ("namespace s = simt;\n",),
+            "'operator new'": ("void* operator new(unsigned long, int) { return nullptr; }\n",),
             "'asm'": ('static void f() { asm("nop"); }\n', (LAUNCH, "  f();")),
             "'__attribute__'": ('__attribute__((no_sanitize("thread"))) static void f(float* p) { *p = 1; }\n',
                                 (LAUNCH, "  f(tensors.output);")),
@@ -251,9 +253,96 @@ class Grader(unittest.TestCase):
             with self.subTest(why):
                 self.assert_rejected(self.marks(*replacements, before=before), why)
 
-    def test_a_file_that_takes_the_place_of_the_grader_s_functions(self):
-        marks = self.marks(before='extern "C" long write(int, const void*, unsigned long n) { return static_cast<long>(n); }\n')
-        self.assertEqual(marks["score"], 100)  # it stays the file's own
+    def test_what_prepare_does_counts(self):
+        marks = self.marks(("  void launch(const ConvProblem& problem,", "  void prepare(const ConvProblem& problem,"),
+                           ("  // Each output asks", "  void launch(const ConvProblem&, const Tensors&, Stream) override {}\n"
+                            "  // Each output asks"))
+        self.assertIn("global_load_bytes per output is 8", marks["checks"][3]["measured"])
+
+    def test_memory_functions_are_observed(self):
+        for name, code in {"call": "    (memcpy)(&value, x + j, 4);\n", "undef": "    memmove(&value, x + j, 4);\n"}.items():
+            with self.subTest(name):
+                loop = "    if (j >= 0) sum += x[j] * filter[t];\n"
+                text = "    float value = 0.0f;\n    if (j < 0) continue;\n" + code + "    sum += value * filter[t];\n"
+                marks = self.marks((loop, text), before='#include "common/kernel.hpp"\n#undef memmove\n')
+                self.assertEqual(marks["score"], 100, marks)
+                self.assertIn("per output is 8", marks["checks"][3]["measured"])
+
+    def test_host_code_cannot_read_what_it_was_not_given(self):
+        scan = "  volatile int here = 0;\n  const volatile int* p = &here;\n  for (int i = 0; i < 4096; ++i) here = p[i] + here;\n"
+        marks = self.marks((LAUNCH, scan + LAUNCH))
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("reads memory that it was not given", marks["checks"][0]["messages"][0])
+
+    def test_check_is_watched(self):
+        marks = self.marks(("{ return check_signal(problem); }",
+                            "{ const_cast<ConvProblem&>(problem).w = 7; return check_signal(problem); }"))
+        self.assertEqual(marks["score"], 0)
+        self.assertIn("neither a local variable nor a member", marks["checks"][0]["messages"][0])
+
+    def test_shuffled_values_do_no_work(self):
+        spy = ("struct Spy { float* to; float value; Spy& operator=(const Spy& o) { *o.to = o.value; to = o.to; return *this; }"
+               " };\n")
+        marks = self.marks(("  output[static_cast<std::int64_t>(signal) * s.out_length + i] = sum;\n",
+                            "  Spy spy{output + static_cast<std::int64_t>(signal) * s.out_length + i, sum};\n"
+                            "  __shfl_sync(0xffffffffu, spy, threadIdx.x % 32);\n"), before=spy)
+        self.assertEqual(marks["score"], 0)
+
+    def test_shuffles_work(self):
+        marks = self.marks(("    if (j >= 0) sum += x[j] * filter[t];\n",
+                            "    const float weight = filter[t];\n    if (j >= 0) sum += x[j] * weight;\n"),
+                           ("  // 3.\n", "  sum = __shfl_sync(__ballot_sync(0xffffffffu, 1) ? 0xffffffffu : 0u, sum, threadIdx.x % 32);\n"),
+                           ("  if (i >= s.out_length || signal >= s.batch) return;\n",
+                            "  if (signal >= s.batch) return;\n  const bool mine = i < s.out_length;\n"),
+                           ("  output[static_cast", "  if (mine) output[static_cast"),
+                           ("  for (int t = 0; t < s.taps; ++t) {", "  for (int t = 0; mine && t < s.taps; ++t) {"))
+        self.assertEqual(marks["score"], 100, marks)
+
+    def test_both_bounds_of_a_counter(self):
+        lab = json.loads(self.lab.read_text())
+        lab["checks"][3].update(at_least=88.5, at_most=89, **{"and": [{"counter": "barriers", "at_most": 0}]})
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+            path.write_text(json.dumps(lab))
+            marks = grade_text(KERNEL, path)
+        self.assertEqual(lost(marks), ["loads"])
+        self.assertIn("at least 88.5", marks["checks"][3]["messages"][0])
+        self.assertEqual(marks["checks"][3]["measured"], "barriers is 0; at most 0")
+
+    def test_malformed_labs(self):
+        for why, change in {"no shape": {"right": []}, "positive": {"points": -1}, "no key": {"point": 3},
+                            "there is no counter": {"counter": "flops"},
+                            "needs": {"at_most": None}}.items():
+            lab = json.loads(self.lab.read_text())
+            check = lab["checks"][3 if "counter" in change or "at_most" in change else 0]
+            check.update(change)
+            if change.get("at_most", 0) is None:
+                del check["at_most"]
+            with self.subTest(why), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "lab.json"
+                path.write_text(json.dumps(lab))
+                with self.assertRaisesRegex(grade.Unusable, why):
+                    grade_text(KERNEL, path)
+
+    def test_the_simulator_sees_each_store(self):
+        # The text check, were it fooled, is not all: an output that no hook has seen written counts as unwritten.
+        self.assertIn("never written", self.marks((LAUNCH, ""))["checks"][0]["messages"][0])
+
+    def test_quotes_and_comments_are_read_as_a_compiler_does(self):
+        for name, before in {"comment in a string": 'const char* const a = "/*";\nstatic const char* const b = "*/";\n',
+                             "quote in a comment": "// it's \"fine\n/* don't */\n",
+                             "division": "constexpr int kHalf = 4 / 2;\n"}.items():
+            with self.subTest(name):
+                self.assertNotIn("rejected", self.marks(before=before))
+        for why, before in {"'#1'": 'static const char* const a = "/*";\n# 1 "/usr/include/x.h" 1 3\n//"*/"\n',
+                            "'u8R\"'": 'static const char* const a = u8R"(x)";\n',
+                            "control character": 'static const char* const a = "//\x1c";\n',
+                            "'1''": "constexpr int kMany = 1'000;\n",
+                            "includes <../": "#include <../../etc/passwd>\n",
+                            "includes <vector>": "#include <vector>\n",
+                            "includes X": '#define X "common/kernel.hpp"\n#include X\n'}.items():
+            with self.subTest(why):
+                self.assert_rejected(self.marks(before=before), why)
 
     def test_what_is_no_exercise(self):
         self.assert_rejected(grade_text("", self.lab), "no exercise")
@@ -273,7 +362,7 @@ class CommandLine(unittest.TestCase):
         done = self.run_grader(*arguments)
         self.assertEqual(done.returncode, 2, done)
         self.assertEqual(done.stdout, "")
-        self.assertEqual(len(done.stderr.strip().splitlines()[-1:]), 1)
+        self.assertLessEqual(len(done.stderr.strip().splitlines()), 2)  # argparse prints the usage too
         self.assertIn(why, done.stderr)
 
     def test_unusable(self):
