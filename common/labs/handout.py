@@ -14,6 +14,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Of a folder that is no git checkout, what belongs to the project.
+TOP = {"chapters", "cmake", "common", "docs", "tests", "lab", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+       "LICENSE", "README.md", ".clang-format", ".clang-tidy"}
 LEFT_OUT = ("solutions/", "tests/labs/", "tests/classroom/", "docs/instructors", "docs/classroom/",
             "docs/results/nvidia-h200-lab-", ".ci/", ".git")
 MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.git|__pycache__)(/|$)|.*/__pycache__/")
@@ -31,6 +34,7 @@ def project_files():
         names = [name for name in output.split("\0") if name and (ROOT / name).is_file()]
     if "lab" not in names:  # no checkout, or one that knows nothing yet
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+        names = [name for name in names if name.split("/")[0] in TOP]
     return sorted(name for name in names if not MADE_BY_BUILDS.match(name))
 
 
@@ -38,38 +42,44 @@ def is_text(data):
     return b"\0" not in data
 
 
-def secrets():
-    """Lines that only solutions have: of their code, and of their explanations."""
+def kernels():
+    """Of each chapter the one kernel file that its stage is built from."""
+    for manifest in ROOT.glob("chapters/*/stage.json"):
+        yield manifest.parent / (manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".cu")
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def solution_lines():
+    """Lines that only solutions have, of their code and of their explanations, and where they stand."""
     sys.path.insert(0, str(ROOT / "solutions"))
     sys.dont_write_bytecode = True
     import generate  # solutions/generate.py
 
-    kernels = {line.strip() for path in ROOT.glob("chapters/*/*.cu") if path.name != "exercise.cu"
-               for line in path.read_text().splitlines()}
     lines = {}
     for folder in sorted(ROOT.glob("solutions/*/")):
-        for path in sorted(folder.glob("*")):
-            if path.name == "exercise.cu":
-                candidates = generate.split(path.read_text())[1]
-            elif path.suffix == ".md":
-                candidates = path.read_text().splitlines()
-            else:
-                continue
-            for line in candidates:
-                text = line.strip()
-                if len(text) >= (24 if path.suffix == ".cu" else 60) and text not in kernels:
+        # What the lessons show anyway, in their kernels.
+        public = words(" ".join(path.read_text() for path in kernels()))
+        for path in (folder / "exercise.cu", folder / "README.md"):
+            code = path.suffix == ".cu"
+            for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():
+                text = words(line)
+                if len(text) >= (24 if code else 60) and text not in public:
                     lines[text] = path.relative_to(ROOT)
     return lines
 
 
 def check(folder):
-    known = secrets()
+    known = solution_lines()
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or not is_text(path.read_bytes()):
             continue
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-            if line.strip() in known:
-                raise Failure(f"{path.relative_to(folder)}:{number} holds a line of {known[line.strip()]}; take it out")
+        text = words(path.read_text(errors="replace"))
+        for line, origin in known.items():
+            if line in text:
+                raise Failure(f"{path.relative_to(folder)} holds a line of {origin}; take it out: {line}")
 
 
 def export(target):
@@ -107,7 +117,7 @@ def main():
     target = pathlib.Path(sys.argv[1]).absolute()
     try:
         export(target)
-    except Failure as error:
+    except (Failure, OSError) as error:
         print(f"./lab: handout: {error}", file=sys.stderr)
         return 2
     print(f"{target}: a student begins with ./lab grade 1")

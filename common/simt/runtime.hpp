@@ -89,6 +89,7 @@ const Measurement& measurement();
 /// What the host code of a kernel file may touch while it is watched. Device memory it may not, which on a GPU it
 /// cannot reach. It writes its own stack and one object, and reads these, what it was given, and the program.
 struct HostRules {
+  /// A piece of the host's memory.
   struct Range {
     const void* begin;
     std::size_t bytes;
@@ -111,6 +112,7 @@ void set_step_limit(std::uint64_t steps);
 /// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.
 std::size_t constant_bytes();
 
+/// A place in the source.
 struct SourceLine {
   std::string file;  ///< relative to the project where it lies in it
   int line = 0;

@@ -165,9 +165,9 @@ class Site:
     def text(self, page, text):
         """Running text: links, formulas, and what Doxygen would take for a command."""
         def span(match):
-            if match["code"]:  # in a table Doxygen would keep the backslash
-                code = html.escape(match["code"].strip("`")).replace("\\|", "&#124;")
-                return f"<code>{code}</code>" if r"\|" in match["code"] else match["code"]
+            if match["code"]:  # in a table Doxygen would keep the backslash; and a quote would end the code
+                code = html.escape(match["code"].strip("`"), quote=False).replace("\\|", "&#124;")
+                return f"<code>{code}</code>" if re.search(r"\\\||'", match["code"]) else match["code"]
             if match["quoted"] or match["math"]:
                 return rf"\f${match['quoted'] or match['math']}\f$"
             if match["command"]:

@@ -421,14 +421,15 @@ class Handout(unittest.TestCase):
                 self.assertTrue((target / name).exists(), name)
             for name in ("solutions", "tests/labs", "docs/instructors.md", "docs/classroom"):
                 self.assertFalse((target / name).exists(), name)
-            self.assertGreater(len(handout.secrets()), 30)
+            self.assertGreater(len(handout.solution_lines()), 30)
             everything = "\n".join(path.read_text(errors="replace") for path in target.rglob("*") if path.is_file())
             self.assertNotIn("<!-- instructors -->", everything.replace((target / "common/labs/handout.py").read_text(), ""))
             # The check sees a line of a solution, in whatever file.
-            line = next(iter(handout.secrets()))
-            (target / "README.md").write_text(f"text\n    {line}\n")
-            with self.assertRaisesRegex(handout.Failure, "README.md:2 holds a line of solutions/"):
-                handout.check(target)
+            line = next(iter(handout.solution_lines()))
+            for quoted in (f"text\n    {line}\n", f"> {line}  \n", line.replace(" ", "\n")):
+                (target / "README.md").write_text(quoted)
+                with self.assertRaisesRegex(handout.Failure, "README.md holds a line of solutions/"):
+                    handout.check(target)
             again = self.run_handout(str(target))
             self.assertEqual((again.returncode, again.stdout), (2, ""))
             self.assertIn("not an empty folder", again.stderr)
@@ -437,6 +438,11 @@ class Handout(unittest.TestCase):
     def test_unusable(self):
         self.assertEqual(self.run_handout().returncode, 2)
         self.assertIn("no folder", self.run_handout("/nowhere/at/all").stderr)
+        with tempfile.TemporaryDirectory() as parent:
+            link = pathlib.Path(parent) / "link"
+            link.symlink_to("nowhere")
+            done = self.run_handout(str(link))
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done)
 
 
 if __name__ == "__main__":

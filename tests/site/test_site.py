@@ -145,6 +145,9 @@ class Pages(InFolder):
     def test_a_bar_in_a_cell(self):
         self.assertEqual(self.converted(r"| `a \| <b>` |"), "| <code>a &#124; &lt;b&gt;</code> |")
 
+    def test_a_quote_in_code(self):
+        self.assertEqual(self.converted("`there is no '7'`"), "<code>there is no '7'</code>")
+
     def test_headings_have_the_anchors_of_github(self):
         body = self.converted("## What `a` is, *now*?\n\n### Twice\n\n### Twice\n")
         for name in ("what-a-is-now", "twice", "twice-1"):
