@@ -38,6 +38,15 @@ def project_files():
     return sorted(name for name in names if not MADE_BY_BUILDS.match(name))
 
 
+def unknown_to_git():
+    """Files that a checkout has and git neither knows nor ignores: they are not handed out."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        return []
+    command = ["git", "-C", ROOT, "ls-files", "-z", "--others", "--exclude-standard"]
+    names = subprocess.run(command, capture_output=True, text=True).stdout.split("\0")
+    return [name for name in names if name and not name.startswith(LEFT_OUT)]
+
+
 def is_text(data):
     return b"\0" not in data
 
@@ -120,6 +129,10 @@ def main():
     except (Failure, OSError) as error:
         print(f"./lab: handout: {error}", file=sys.stderr)
         return 2
+    unknown = unknown_to_git()
+    if unknown:
+        print(f"./lab: handout: left out, since git does not know them: {', '.join(unknown[:5])}"
+              f"{' and more' if len(unknown) > 5 else ''}", file=sys.stderr)
     print(f"{target}: a student begins with ./lab grade 1")
     return 0
 
