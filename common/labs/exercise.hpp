@@ -12,8 +12,8 @@ namespace convladder {
 /// Called when host code of the exercise does what a GPU's host code could not do, or what no exercise needs to.
 using EndAtFault = void (*)(const Fault&);
 
-/// Stage::check(). In the simulator `end` is called, and must not return, before the exercise's host code touches device
-/// memory, writes anything but its local variables and its members, or reads what it was not given.
+/// Stage::check(). In the simulator `end` is called, and must not return, before the exercise's host code touches
+/// device memory, writes anything but its local variables and its members, or reads what it was not given.
 Verdict check_watched(const Stage& exercise, const ConvProblem& problem, const DeviceLimits& limits, EndAtFault end);
 /// Stage::prepare() and then Stage::launch(), likewise.
 void run_watched(Stage& exercise, const ConvProblem& problem, const Tensors& tensors, Stream stream, EndAtFault end);

@@ -273,19 +273,17 @@ void check_host(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::u
   if (machine.running && in(address, machine.stacks, machine.stacks_end)) return;
   constexpr std::uintptr_t kRedZone = 4096;  // a leaf function may use what lies below its frame
   const bool load = kind == Kind::load;
+  const bool own =
+      in(address, frame - kRedZone, reinterpret_cast<std::uintptr_t>(rules.stack)) || in(address, bytes, rules.object);
+  const bool given = load && (in(address, bytes, rules.given[0]) || in(address, bytes, rules.given[1]) ||
+                              in(address, program().begin, program().end));
+  if (own || given) return;
   std::string what;
   if (is_device_address(address)) {
     what = (load ? "reads device memory: " : "writes device memory: ") + describe_global(address);
-  } else if (in(address, frame - kRedZone, reinterpret_cast<std::uintptr_t>(rules.stack)) ||
-             in(address, bytes, rules.object)) {
-    return;
-  } else if (!load) {
-    what = "writes memory that is neither a local variable nor a member of its class";
-  } else if (in(address, bytes, rules.given[0]) || in(address, bytes, rules.given[1]) ||
-             in(address, program().begin, program().end)) {
-    return;
   } else {
-    what = "reads memory that it was not given";
+    what = load ? "reads memory that it was not given"
+                : "writes memory that is neither a local variable nor a member of its class";
   }
   rules.violated(what.c_str(), pc);
 }
