@@ -60,9 +60,10 @@ def chapters():
 
 
 def find_chapter(designation):
+    is_number = designation.isascii() and designation.isdigit()
     for folder in chapters():
         number, name = folder.name.split("-", 1)
-        if designation in (folder.name, name) or (designation.isascii() and designation.isdigit() and int(designation) == int(number)):
+        if designation in (folder.name, name) or (is_number and int(designation) == int(number)):
             if (folder / "lab.json").exists():
                 return folder
             raise Unusable(f"chapter {folder.name} has no lab; these have: {', '.join(with_labs())}")
@@ -87,7 +88,7 @@ DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "el
 # since they would make this reading a guess.
 LEXEME = re.compile(r"""(?P<raw>\b(?:u8|[uUL])?R")|(?P<grouped>\b\d[\w.]*')|(?P<comment>//[^\n]*|/\*.*?\*/)|"""
                     r"""(?P<quoted>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
-CONTROL = re.compile("[^\\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 # What the preprocessor makes of the words that kernel.hpp offers.
 EXPANSIONS = re.compile(r"__attribute__\s*\(\(\s*(always_inline|aligned\s*\(\w+\)|(used\s*,\s*)?"
                         r'section\s*\("simt_constant"\)|used)\s*\)\)|::simt::(thread_index|block_index|block_size|'
