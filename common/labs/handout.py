@@ -67,10 +67,9 @@ def solution_lines():
     sys.dont_write_bytecode = True
     import generate  # solutions/generate.py
 
+    public = words(" ".join(path.read_text() for path in kernels()))  # what the lessons show anyway
     lines = {}
     for folder in sorted(ROOT.glob("solutions/*/")):
-        # What the lessons show anyway, in their kernels.
-        public = words(" ".join(path.read_text() for path in kernels()))
         for path in (folder / "exercise.cu", folder / "README.md"):
             code = path.suffix == ".cu"
             for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():

@@ -17,12 +17,13 @@
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/checker.hpp"
@@ -41,8 +42,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// ---- The lab's description (lab.json)
-// --------------------------------------------------------------------------------
+// ---- The lab's description, lab.json --------------------------------------------------------------------------------
 
 /// One launch of the exercise.
 struct Case {
