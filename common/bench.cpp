@@ -246,7 +246,7 @@ class Bench {
       fmt::print(stderr, "{}: about {} simulated accesses in the track's first stage\n", named.name,
                  short_number(static_cast<double>(named.simulated_accesses)));
     }
-    workload_ = make_workload(named.name, named.problem, InputKind::normal, kSeed);
+    workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
     loaded_ = rung;
     if (backend() != Backend::gpu || baselines_.contains(rung)) return;
     fmt::print(stderr, "{}  cuDNN ... ", named.name);

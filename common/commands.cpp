@@ -41,10 +41,11 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
     return results;
   }
   // Before the reference, which may take long.
-  const auto accepts = [&](const StageInfo* stage) { return refusal(*stage, user.problem).empty(); };
+  const float* const filter = user.tensors ? user.tensors->filter.data() : nullptr;
+  const auto accepts = [&](const StageInfo* stage) { return refusal(*stage, user.problem, filter).empty(); };
   if (std::none_of(stages.begin(), stages.end(), accepts)) {
     for (const StageInfo* stage : stages)
-      results.push_back(refused(*stage, user.problem, refusal(*stage, user.problem)));
+      results.push_back(refused(*stage, user.problem, refusal(*stage, user.problem, filter)));
     return results;
   }
   const Workload workload = make_workload(std::move(user), problem.seed);

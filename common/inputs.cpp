@@ -62,18 +62,27 @@ std::vector<float> fill(std::int64_t size, const Make& make) {
 
 }  // namespace
 
-HostTensors make_inputs(const ConvProblem& problem, InputKind kind, std::uint64_t seed) {
-  const Generator input(seed, 0), filter(seed, 1);
-  const std::int64_t inputs = problem.input_size(), filters = problem.filter_size();
+HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed) {
+  const Generator input(seed, 0), filter(seed, 1), filter_row(seed, 2);
+  const std::int64_t inputs = problem.input_size();
   const auto middle = static_cast<std::size_t>(
       ((problem.n / 2 * problem.c + problem.c / 2) * problem.h + problem.h / 2) * problem.w + problem.w / 2);
   const auto deviation = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.reduction_length())));
 
+  /// `draw` gives the number of a generator at an index; the filter is made of one, or of one for each row and column.
+  const auto make_filter = [&](float scale, const auto& draw) {
+    const auto rows = static_cast<std::uint64_t>(problem.r), columns = static_cast<std::uint64_t>(problem.s);
+    return fill(problem.filter_size(), [&](std::uint64_t i) {
+      if (form == FilterForm::dense) return scale * draw(filter, i);
+      const std::uint64_t slice = i / (rows * columns);
+      return scale * (draw(filter, i / columns) * draw(filter_row, slice * columns + i % columns));
+    });
+  };
   const auto normal_input = [&](float scale) {
     return fill(inputs, [&](std::uint64_t i) { return scale * input.normal(i); });
   };
   const auto normal_filter = [&](float scale) {
-    return fill(filters, [&](std::uint64_t i) { return scale * filter.normal(i); });
+    return make_filter(scale, [](const Generator& generator, std::uint64_t i) { return generator.normal(i); });
   };
 
   HostTensors tensors;
@@ -82,10 +91,10 @@ HostTensors make_inputs(const ConvProblem& problem, InputKind kind, std::uint64_
       return {normal_input(1), normal_filter(deviation)};
     case InputKind::uniform:
       return {fill(inputs, [&](std::uint64_t i) { return input.uniform(i); }),
-              fill(filters, [&](std::uint64_t i) { return filter.uniform(i); })};
+              make_filter(1, [](const Generator& generator, std::uint64_t i) { return generator.uniform(i); })};
     case InputKind::integers:
       return {fill(inputs, [&](std::uint64_t i) { return input.integer(i); }),
-              fill(filters, [&](std::uint64_t i) { return filter.integer(i); })};
+              make_filter(1, [](const Generator& generator, std::uint64_t i) { return generator.integer(i); })};
     case InputKind::impulse:
       tensors = {std::vector<float>(static_cast<std::size_t>(inputs), 0.0f), normal_filter(deviation)};
       tensors.input[middle] = 1;

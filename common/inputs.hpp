@@ -21,13 +21,19 @@ enum class InputKind {
   infinity,  ///< normal with one infinity in the middle of the input; the filter has no zeros
 };
 
+/// How the taps of a filter hang together.
+enum class FilterForm {
+  dense,     ///< each tap on its own
+  rank_one,  ///< each (r, s) slice the product of a column and a row, to fp32's rounding
+};
+
 /// Input and filter of a problem, on the host.
 struct HostTensors {
   std::vector<float> input;   ///< (n, c, h, w)
   std::vector<float> filter;  ///< (k, c/groups, r, s)
 };
 
-/// The tensors of a problem, by kind and seed.
-HostTensors make_inputs(const ConvProblem& problem, InputKind kind, std::uint64_t seed);
+/// The tensors of a problem, by kind, form and seed. A filter of rank one has the same variance as a dense one.
+HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed);
 
 }  // namespace convladder

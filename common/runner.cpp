@@ -65,7 +65,7 @@ class StageRun {
 
  private:
   bool accepted() {
-    std::string rule = refusal(*result_.stage, workload_.problem);
+    std::string rule = refusal(*result_.stage, workload_.problem, workload_.tensors.filter.data());
     if (rule.empty()) return true;
     result_.status = Status::refused;
     result_.reason = std::move(rule);
@@ -100,8 +100,8 @@ class StageRun {
     note_observation(seen);
     std::vector<float> output(static_cast<std::size_t>(workload_.problem.output_size()));
     tensors_->output.download(output.data());
-    ErrorModel model = direct_fp32_error(workload_.problem);
-    model.exact = workload_.inputs == InputKind::integers;
+    const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
+                           .exact = workload_.inputs == InputKind::integers};
     result_.check = check_output(workload_.problem, output, workload_.reference, model);
     if (options_.keep_output) result_.output = std::move(output);
 
@@ -205,8 +205,9 @@ RunResult blank(const StageInfo& stage, const ConvProblem& problem) {
 
 }  // namespace
 
-Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, std::uint64_t seed) {
-  Workload workload{std::move(name), problem, inputs, make_inputs(problem, inputs, seed), {}};
+Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, FilterForm filter,
+                       std::uint64_t seed) {
+  Workload workload{std::move(name), problem, inputs, make_inputs(problem, inputs, filter, seed), {}};
   workload.reference = convolve_reference(problem, workload.tensors.input, workload.tensors.filter);
   return workload;
 }
@@ -261,11 +262,13 @@ RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::strin
   return result;
 }
 
-std::string refusal(const StageInfo& stage, const ConvProblem& problem) {
+std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter) {
   std::string rule = device_refusal(stage);
   if (!rule.empty()) return rule;
   const std::unique_ptr<Stage> instance(stage.make());
-  return instance->check(problem, device_limits()).reason();
+  const Verdict verdict = instance->check(problem, device_limits());
+  if (!verdict.accepted() || !filter) return verdict.reason();
+  return instance->check_filter(problem, filter).reason();
 }
 
 std::string device_refusal(const StageInfo& stage) {

@@ -25,7 +25,8 @@ struct Workload {
 };
 
 /// Makes the tensors and the reference.
-Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, std::uint64_t seed);
+Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, FilterForm filter,
+                       std::uint64_t seed);
 
 /// How a run ended.
 enum class Status {
@@ -113,6 +114,7 @@ RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::strin
 std::string device_refusal(const StageInfo& stage);
 
 /// The rule by which the device or the stage refuses the problem, or "". Cheap: nothing is allocated or computed.
-std::string refusal(const StageInfo& stage, const ConvProblem& problem);
+/// @param filter (k, c/groups, r, s) on the host, or null where it is not known yet: then no rule about it is asked
+std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter);
 
 }  // namespace convladder

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/axis.hpp"
+
 namespace convladder {
 namespace {
 
@@ -11,13 +13,7 @@ constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a block pas
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Positions of [first, first + count) that read the input.
-std::int64_t reading(const Signal& signal, std::int64_t first, std::int64_t count) {
-  if (signal.padding != Padding::zero) return count;
-  const std::int64_t begin = std::max<std::int64_t>(first, 0);
-  const std::int64_t end = std::min<std::int64_t>(first + count, signal.length);
-  return std::max<std::int64_t>(end - begin, 0);
-}
+Axis axis_of(const Signal& s) { return {s.length, s.out_length, s.taps, s.pad, s.padding}; }
 
 }  // namespace
 
@@ -72,19 +68,10 @@ dim3 signal_grid(const Signal& signal, int outputs_per_block) {
               static_cast<unsigned>(ceil_div(signal.batch, y)));
 }
 
-std::int64_t reads_by_output(const Signal& signal) {
-  std::int64_t reads = 0;
-  for (std::int64_t tap = 0; tap < signal.taps; ++tap) reads += reading(signal, tap - signal.pad, signal.out_length);
-  return reads * signal.batch;
-}
+std::int64_t reads_by_output(const Signal& signal) { return reads_by_output(axis_of(signal)) * signal.batch; }
 
 std::int64_t reads_by_tile(const Signal& signal, int outputs) {
-  std::int64_t reads = 0;
-  for (std::int64_t start = 0; start < signal.out_length; start += outputs) {
-    const std::int64_t here = std::min<std::int64_t>(outputs, signal.out_length - start);
-    reads += reading(signal, start - signal.pad, here + signal.taps - 1);
-  }
-  return reads * signal.batch;
+  return reads_by_tile(axis_of(signal), outputs) * signal.batch;
 }
 
 std::int64_t warps_over_outputs(const Signal& signal) { return ceil_div(signal.out_length, 32) * signal.batch; }

@@ -18,10 +18,14 @@ Verdict Verdict::refuse(const char* format, ...) {
 
 Stage::~Stage() = default;
 
+Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
+
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
 Prediction Stage::predict(const ConvProblem&) const { return {}; }
 
 std::int64_t Stage::workspace_bytes() const { return 0; }
+
+std::int64_t Stage::roundings(const ConvProblem& problem) const { return problem.reduction_length() + 1; }
 
 }  // namespace convladder

@@ -58,6 +58,10 @@ class Stage {
   /// has validated the problem: sizes are positive, nothing overflows, reflect padding is smaller than the input.
   virtual Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
 
+  /// Whether this stage computes with this filter, or the rule that refuses it. Called after check().
+  /// @param filter (k, c/groups, r, s), on the host
+  virtual Verdict check_filter(const ConvProblem& problem, const float* filter) const;
+
   /// What an inference engine does once: filter transform, constant upload, workspace. Timed apart.
   virtual void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream);
 
@@ -69,6 +73,10 @@ class Stage {
 
   /// Device memory that prepare() took besides the three tensors.
   virtual std::int64_t workspace_bytes() const;
+
+  /// Roundings along the longest chain of operations that ends in one output: the bound within which a result is right
+  /// follows from it (checker.hpp). Unless overridden, those of a direct sum: reduction_length() + 1.
+  virtual std::int64_t roundings(const ConvProblem& problem) const;
 };
 
 }  // namespace convladder

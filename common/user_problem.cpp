@@ -65,6 +65,7 @@ ConvProblem problem_of_arrays(const std::vector<std::int64_t>& input, const std:
 
 UserProblem read_problem(const ProblemOptions& options, std::string_view track) {
   UserProblem user;
+  user.filter = filter_form(track);
   if (options.input && options.filter) {
     NpyArray input = read_npy(*options.input), filter = read_npy(*options.filter);
     user.problem = problem_of_arrays(input.shape, filter.shape, options.shape);
@@ -89,7 +90,7 @@ void require_valid(const ConvProblem& problem) {
 }
 
 Workload make_workload(UserProblem user, std::uint64_t seed) {
-  if (!user.tensors) return make_workload(std::move(user.name), user.problem, InputKind::normal, seed);
+  if (!user.tensors) return make_workload(std::move(user.name), user.problem, InputKind::normal, user.filter, seed);
   Workload workload{std::move(user.name), user.problem, InputKind::normal, std::move(*user.tensors), {}};
   workload.reference = convolve_reference(workload.problem, workload.tensors.input, workload.tensors.filter);
   return workload;

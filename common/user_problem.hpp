@@ -24,6 +24,7 @@ struct UserProblem {
   std::string name;  ///< of the workload, where it is a named one
   ConvProblem problem;
   std::optional<HostTensors> tensors;
+  FilterForm filter = FilterForm::dense;  ///< of the random filter, where no file gave one
 };
 
 /// Reads the options; without shape and files the first workload of `track`. Not yet validated.

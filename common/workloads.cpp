@@ -43,6 +43,47 @@ std::vector<NamedWorkload> signals_in_simulator() {
   return result;
 }
 
+ConvProblem image(std::int64_t width, std::int64_t height, std::int64_t side) {
+  ConvProblem problem;
+  problem.h = height;
+  problem.w = width;
+  problem.r = problem.s = side;
+  problem.pad_h = problem.pad_w = (side - 1) / 2;
+  return problem;
+}
+
+NamedWorkload named_image(std::string_view name, std::int64_t width, std::int64_t height, std::int64_t side) {
+  return {fmt::format("{} {}x{}", name, side, side), image(width, height, side), filter_form("images")};
+}
+
+/// One pixel, primes, and less than a tile.
+void add_small_images(std::vector<NamedWorkload>& workloads) {
+  for (const auto& [width, height] : {std::pair{1, 1}, {7, 5}, {61, 31}, {257, 127}})
+    workloads.push_back(named_image(fmt::format("{}x{}", width, height), width, height, 5));
+}
+
+std::vector<NamedWorkload> images_on_gpu() {
+  std::vector<NamedWorkload> result;
+  for (const int side : {3, 11, 31, 5, 7}) result.push_back(named_image("3840x2160", 3840, 2160, side));
+  result.push_back(named_image("3847x2161", 3847, 2161, 5));
+  add_small_images(result);
+  return result;
+}
+
+std::vector<NamedWorkload> images_in_simulator() {
+  std::vector<NamedWorkload> result;
+  for (const int side : {3, 11, 31}) {
+    const int size = side > 11 ? 128 : 256;
+    result.push_back(named_image(fmt::format("{}x{}", size, size), size, size, side));
+  }
+  result.push_back(named_image("256x256", 256, 256, 5));
+  result.push_back(named_image("263x257", 263, 257, 5));
+  add_small_images(result);
+  // The naive stage reads a pixel and a tap for each product.
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops();
+  return result;
+}
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -51,7 +92,10 @@ std::string without_spaces(std::string_view text) {
 
 }  // namespace
 
+FilterForm filter_form(std::string_view track) { return track == "images" ? FilterForm::rank_one : FilterForm::dense; }
+
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend) {
+  if (track == "images") return backend == Backend::gpu ? images_on_gpu() : images_in_simulator();
   if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
   return {};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/device.hpp"
+#include "common/inputs.hpp"
 #include "common/problem.hpp"
 
 namespace convladder {
@@ -15,9 +16,14 @@ namespace convladder {
 struct NamedWorkload {
   std::string name;  ///< "w=2^24 r=5"
   ConvProblem problem;
+  FilterForm filter = FilterForm::dense;
   /// What the track's first stage costs in the simulator: accesses of single threads. 0 for a GPU's workloads.
   std::int64_t simulated_accesses = 0;
 };
+
+/// The form of the filters that a track's problems have: those of images are of rank one, so that every stage of the
+/// track can run them.
+FilterForm filter_form(std::string_view track);
 
 /// Every workload of a track, the headline first. The simulator's are small: it handles some million accesses a second.
 /// Empty for a track that has none yet.

@@ -86,7 +86,7 @@ TEST_CASE("underflow costs an output a few subnormal steps, not all of it") {
   CHECK_FALSE(accepts(0, 1e-37));
 
   ConvProblem problem = parse_shape("w=50,s=31");
-  HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   tensors.input.assign(tensors.input.size(), 1e-39f);
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
   for (const bool backwards : {false, true}) {
@@ -166,7 +166,7 @@ TEST_CASE("where fp32 sums may overflow, what overflow makes passes, is counted,
 
 TEST_CASE("honest fp32 sums that overflow pass") {
   const ConvProblem problem = parse_shape("w=300,s=31");
-  HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   tensors.input.assign(tensors.input.size(), 3e38f);
   for (float& tap : tensors.filter) tap *= 4;
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
@@ -265,7 +265,7 @@ TEST_CASE("honest fp32 sums pass and a wrong tap does not") {
     problem.pad_w = problem.s / 2;
     const auto kind = *rc::gen::element(InputKind::normal, InputKind::uniform, InputKind::integers, InputKind::impulse,
                                         InputKind::constant, InputKind::large, InputKind::nan, InputKind::infinity);
-    const HostTensors tensors = make_inputs(problem, kind, *rc::gen::arbitrary<std::uint64_t>());
+    const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, *rc::gen::arbitrary<std::uint64_t>());
     const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
     ErrorModel model = direct_fp32_error(problem);
     model.exact = kind == InputKind::integers;

@@ -40,7 +40,7 @@ TEST_CASE("the best are the fastest among the trials that are ok") {
 
 TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
   ConvProblem problem = grouped_problem();
-  const HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
 
   const CudnnBaseline right = measure_cudnn(problem, tensors, reference);
@@ -68,7 +68,7 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
 TEST_CASE("padding that cuDNN does not know is unavailable, unless nothing is padded") {
   ConvProblem problem = grouped_problem();
   problem.padding = Padding::replicate;
-  const HostTensors tensors = make_inputs(problem, InputKind::normal, 1);
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   const CudnnBaseline padded = measure_cudnn(problem, tensors, Reference{});
   CHECK(padded.unavailable == "cuDNN pads with zeros only");
   problem.pad_h = problem.pad_w = 0;

@@ -37,7 +37,7 @@ constexpr InputKind kKinds[] = {InputKind::normal,   InputKind::uniform, InputKi
 TEST_CASE("the sizes are the problem's") {
   const ConvProblem problem = parse_shape("n=2,c=6,h=3,w=5,k=4,r=3,s=2,groups=2");
   for (const InputKind kind : kKinds) {
-    const HostTensors tensors = make_inputs(problem, kind, 1);
+    const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, 1);
     CHECK(tensors.input.size() == 2 * 6 * 3 * 5);
     CHECK(tensors.filter.size() == 4 * 3 * 3 * 2);
   }
@@ -46,13 +46,13 @@ TEST_CASE("the sizes are the problem's") {
 TEST_CASE("the numbers of a seed never change") {
   // Made by another implementation of the same definition; the filter's deviation is 1/sqrt(4).
   const ConvProblem problem = parse_shape("w=4,s=4");
-  CHECK(make_inputs(problem, InputKind::normal, 42).input ==
+  CHECK(make_inputs(problem, InputKind::normal, FilterForm::dense, 42).input ==
         std::vector<float>{-893312 * 0x1p-21f, 842139 * 0x1p-21f, 35223 * 0x1p-21f, 935669 * 0x1p-21f});
-  CHECK(make_inputs(problem, InputKind::normal, 42).filter ==
+  CHECK(make_inputs(problem, InputKind::normal, FilterForm::dense, 42).filter ==
         std::vector<float>{-1737222 * 0x1p-22f, 88926 * 0x1p-22f, -1259299 * 0x1p-22f, 2828248 * 0x1p-22f});
-  CHECK(make_inputs(problem, InputKind::uniform, 42).input ==
+  CHECK(make_inputs(problem, InputKind::uniform, FilterForm::dense, 42).input ==
         std::vector<float>{12952958 * 0x1p-24f, 6403045 * 0x1p-24f, 11842133 * 0x1p-24f, 10093721 * 0x1p-24f});
-  CHECK(make_inputs(problem, InputKind::integers, 42).input == std::vector<float>{1, -4, 1, 0});
+  CHECK(make_inputs(problem, InputKind::integers, FilterForm::dense, 42).input == std::vector<float>{1, -4, 1, 0});
 }
 
 TEST_CASE("seeds and tensors have numbers of their own") {
@@ -60,7 +60,7 @@ TEST_CASE("seeds and tensors have numbers of their own") {
   std::set<float> seen;
   std::size_t made = 0;
   for (const std::uint64_t seed : {0, 1, 2, 3}) {
-    const HostTensors tensors = make_inputs(problem, InputKind::uniform, seed);
+    const HostTensors tensors = make_inputs(problem, InputKind::uniform, FilterForm::dense, seed);
     seen.insert(tensors.input.begin(), tensors.input.end());
     seen.insert(tensors.filter.begin(), tensors.filter.end());
     made += tensors.input.size() + tensors.filter.size();
@@ -70,7 +70,7 @@ TEST_CASE("seeds and tensors have numbers of their own") {
 
 TEST_CASE("normal and uniform have their moments") {
   const ConvProblem problem = parse_shape("w=65536,s=16385,pad_w=8192");
-  const HostTensors normal = make_inputs(problem, InputKind::normal, 5);
+  const HostTensors normal = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
   // Five standard errors of 65536 draws.
   CHECK(mean(normal.input) == doctest::Approx(0).epsilon(0.02));
   CHECK(std::abs(mean(normal.input)) < 0.02);
@@ -82,7 +82,7 @@ TEST_CASE("normal and uniform have their moments") {
   for (std::size_t i = 1; i < normal.input.size(); ++i) neighbours += normal.input[i - 1] * normal.input[i];
   CHECK(std::abs(neighbours / 65536) < 0.02);
 
-  const HostTensors uniform = make_inputs(problem, InputKind::uniform, 5);
+  const HostTensors uniform = make_inputs(problem, InputKind::uniform, FilterForm::dense, 5);
   CHECK(std::abs(mean(uniform.input) - 0.5) < 0.006);
   CHECK(std::abs(moment(uniform.input, 2) - 1.0 / 3) < 0.006);
   CHECK(*std::min_element(uniform.input.begin(), uniform.input.end()) >= 0);
@@ -90,7 +90,7 @@ TEST_CASE("normal and uniform have their moments") {
 }
 
 TEST_CASE("integers are -4 to 4, all of them") {
-  const HostTensors tensors = make_inputs(parse_shape("w=1000,s=999"), InputKind::integers, 5);
+  const HostTensors tensors = make_inputs(parse_shape("w=1000,s=999"), InputKind::integers, FilterForm::dense, 5);
   const std::set<float> expected{-4, -3, -2, -1, 0, 1, 2, 3, 4};
   CHECK(std::set<float>(tensors.input.begin(), tensors.input.end()) == expected);
   CHECK(std::set<float>(tensors.filter.begin(), tensors.filter.end()) == expected);
@@ -100,34 +100,34 @@ TEST_CASE("special values are alone in the middle") {
   const ConvProblem problem = parse_shape("n=3,c=3,h=5,w=7,k=2,r=3,s=3");
   const std::size_t middle = ((1 * 3 + 1) * 5 + 2) * 7 + 3;
 
-  const HostTensors impulse = make_inputs(problem, InputKind::impulse, 5);
+  const HostTensors impulse = make_inputs(problem, InputKind::impulse, FilterForm::dense, 5);
   CHECK(impulse.input[middle] == 1);
   CHECK(std::count(impulse.input.begin(), impulse.input.end(), 0.0f) == 3 * 3 * 5 * 7 - 1);
 
-  const HostTensors constant = make_inputs(problem, InputKind::constant, 5);
+  const HostTensors constant = make_inputs(problem, InputKind::constant, FilterForm::dense, 5);
   CHECK(std::count(constant.input.begin(), constant.input.end(), 1.0f) == 3 * 3 * 5 * 7);
 
-  const HostTensors nan = make_inputs(problem, InputKind::nan, 5);
+  const HostTensors nan = make_inputs(problem, InputKind::nan, FilterForm::dense, 5);
   CHECK(not_finite(nan.input) == std::vector<std::size_t>{middle});
   CHECK(std::isnan(nan.input[middle]));
 
-  const HostTensors infinity = make_inputs(problem, InputKind::infinity, 5);
+  const HostTensors infinity = make_inputs(problem, InputKind::infinity, FilterForm::dense, 5);
   CHECK(not_finite(infinity.input) == std::vector<std::size_t>{middle});
   CHECK(infinity.input[middle] > 0);
   CHECK(std::count(infinity.filter.begin(), infinity.filter.end(), 0.0f) == 0);
 
-  const HostTensors normal = make_inputs(problem, InputKind::normal, 5);
+  const HostTensors normal = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
   for (const HostTensors* other : {&impulse, &constant, &nan, &infinity}) CHECK(other->filter == normal.filter);
   CHECK(not_finite(normal.input).empty());
 }
 
 TEST_CASE("one element is a middle too") {
-  CHECK(std::isnan(make_inputs({}, InputKind::nan, 5).input[0]));
-  CHECK(make_inputs({}, InputKind::impulse, 5).input[0] == 1);
+  CHECK(std::isnan(make_inputs({}, InputKind::nan, FilterForm::dense, 5).input[0]));
+  CHECK(make_inputs({}, InputKind::impulse, FilterForm::dense, 5).input[0] == 1);
 }
 
 TEST_CASE("large values keep their products in fp32's range") {
-  const HostTensors tensors = make_inputs(parse_shape("w=1000,s=9"), InputKind::large, 5);
+  const HostTensors tensors = make_inputs(parse_shape("w=1000,s=9"), InputKind::large, FilterForm::dense, 5);
   float input = 0, filter = 0;
   for (const float value : tensors.input) input = std::max(input, std::abs(value));
   for (const float value : tensors.filter) filter = std::max(filter, std::abs(value));

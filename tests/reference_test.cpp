@@ -141,7 +141,8 @@ TEST_CASE("the reference equals seven plain loops on every kind of problem") {
     RC_CLASSIFY(problem.padding == Padding::replicate, "replicate");
     RC_CLASSIFY(problem.padding == Padding::reflect, "reflect");
     // Integers: sums are exact in any order, so a wrong tap cannot hide in a tolerance.
-    const HostTensors tensors = make_inputs(problem, InputKind::integers, *rc::gen::arbitrary<std::uint64_t>());
+    const HostTensors tensors =
+        make_inputs(problem, InputKind::integers, FilterForm::dense, *rc::gen::arbitrary<std::uint64_t>());
     const Reference result = convolve_reference(problem, tensors.input, tensors.filter);
     const Reference expected = naive(problem, tensors);
     RC_ASSERT(result.output == expected.output);
@@ -157,7 +158,7 @@ TEST_CASE("rows of several blocks, with the borders of wide filters in them") {
         problem.dilation_w = 9;  // the reach, 1152, is more than a block
         problem.pad_w = 576;
         problem.stride_w = stride;
-        const HostTensors tensors = make_inputs(problem, InputKind::integers, 7);
+        const HostTensors tensors = make_inputs(problem, InputKind::integers, FilterForm::dense, 7);
         const Reference result = convolve_reference(problem, tensors.input, tensors.filter);
         const Reference expected = naive(problem, tensors);
         CHECK(result.output == expected.output);
@@ -170,8 +171,8 @@ TEST_CASE("rows of several blocks, with the borders of wide filters in them") {
 TEST_CASE("the reference is linear in the input") {
   CHECK(rc::check([] {
     const ConvProblem problem = random_problem();
-    HostTensors x = make_inputs(problem, InputKind::integers, 1);
-    const HostTensors y = make_inputs(problem, InputKind::integers, 2);
+    HostTensors x = make_inputs(problem, InputKind::integers, FilterForm::dense, 1);
+    const HostTensors y = make_inputs(problem, InputKind::integers, FilterForm::dense, 2);
     const auto factor = static_cast<float>(*rc::gen::inRange(-5, 6));
     const std::vector<double> of_x = outputs(problem, x.input, x.filter), of_y = outputs(problem, y.input, x.filter);
     for (std::size_t i = 0; i < x.input.size(); ++i) x.input[i] = factor * x.input[i] + y.input[i];
@@ -189,7 +190,8 @@ TEST_CASE("an impulse answers with the filter turned around, where the impulse i
     problem.s = 2 * *rc::gen::inRange<std::int64_t>(0, 4) + 1;
     problem.pad_h = problem.r / 2;
     problem.pad_w = problem.s / 2;
-    const HostTensors tensors = make_inputs(problem, InputKind::impulse, *rc::gen::arbitrary<std::uint64_t>());
+    const HostTensors tensors =
+        make_inputs(problem, InputKind::impulse, FilterForm::dense, *rc::gen::arbitrary<std::uint64_t>());
     const std::vector<double> result = outputs(problem, tensors.input, tensors.filter);
     for (std::int64_t p = 0; p < problem.h; ++p) {
       for (std::int64_t q = 0; q < problem.w; ++q) {
@@ -203,10 +205,10 @@ TEST_CASE("an impulse answers with the filter turned around, where the impulse i
 
 TEST_CASE("magnitudes bound the outputs and equal them where no term is negative") {
   const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=6,k=2,r=3,s=3");
-  const HostTensors positive = make_inputs(problem, InputKind::uniform, 3);
+  const HostTensors positive = make_inputs(problem, InputKind::uniform, FilterForm::dense, 3);
   const Reference equal = convolve_reference(problem, positive.input, positive.filter);
   CHECK(equal.output == equal.magnitudes);
-  const HostTensors normal = make_inputs(problem, InputKind::normal, 3);
+  const HostTensors normal = make_inputs(problem, InputKind::normal, FilterForm::dense, 3);
   const Reference mixed = convolve_reference(problem, normal.input, normal.filter);
   for (std::size_t i = 0; i < mixed.output.size(); ++i) CHECK(std::abs(mixed.output[i]) < mixed.magnitudes[i]);
 }

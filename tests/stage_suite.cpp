@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/problem_io.hpp"
+#include "common/workloads.hpp"
 
 namespace convladder {
 namespace {
@@ -16,56 +17,104 @@ ConvProblem shape(std::string_view text) {
   return problem;
 }
 
+/// Reflect padding must be smaller than the input.
+bool defined(const ConvProblem& problem) {
+  return problem.padding != Padding::reflect || (problem.pad_w < problem.w && problem.pad_h < problem.h);
+}
+
+/// Each shape with every padding mode, with normal and with integer inputs.
+std::vector<SuiteCase> with_every_padding(const std::vector<std::string_view>& shapes, FilterForm filter) {
+  std::vector<SuiteCase> suite;
+  for (const std::string_view text : shapes) {
+    ConvProblem problem = parse_shape(text);
+    for (const Padding padding : kPaddings) {
+      problem.padding = padding;
+      if (!defined(problem)) continue;
+      suite.push_back({problem, InputKind::normal, filter});
+      suite.push_back({problem, InputKind::integers, filter});
+    }
+  }
+  return suite;
+}
+
+/// The inputs that show other mistakes, with every padding mode.
+void add_other_inputs(std::string_view text, FilterForm filter, std::vector<SuiteCase>& suite) {
+  ConvProblem problem = parse_shape(text);
+  for (const Padding padding : kPaddings) {
+    problem.padding = padding;
+    for (const InputKind kind : {InputKind::uniform, InputKind::impulse, InputKind::constant, InputKind::large,
+                                 InputKind::nan, InputKind::infinity})
+      suite.push_back({problem, kind, filter});
+  }
+}
+
 }  // namespace
 
 std::string to_string(const SuiteCase& suite_case) {
   constexpr const char* kNames[] = {"normal", "uniform", "integers", "impulse", "constant", "large", "nan", "infinity"};
   return to_string(suite_case.problem) + " " + to_string(suite_case.problem.padding) + " " +
-         kNames[static_cast<int>(suite_case.inputs)];
+         kNames[static_cast<int>(suite_case.inputs)] +
+         (suite_case.filter == FilterForm::rank_one ? " rank-one filter" : "");
 }
 
 std::vector<SuiteCase> signal_suite() {
-  const char* const shapes[] = {
-      "w=1",       // radius 0: a plain product
-      "w=1,s=3",   // shorter than the filter
-      "w=3,s=11",  // shorter than the radius
-      "w=7,s=3",   // shorter than a warp
-      "w=255,s=11",
-      "w=256,s=11",
-      "w=257,s=11",          // around the tile
-      "w=521,s=1",           // prime, radius 0, several blocks
-      "w=1021,s=63",         // prime
-      "n=3,w=257,s=5",       // batch
-      "n=2,w=300,s=1025",    // radius 512: halos longer than the tile, and than the signal
-      "w=1300,s=1025",       // radius 512 inside the signal
-      "w=600,s=11,pad_w=0",  // "valid": the output is shorter than the input
-      "w=600,s=11,pad_w=9",  // more padding than the radius: the output is longer
-      "w=40,s=5,pad_w=8",    // more padding than the filter
-  };
-  std::vector<SuiteCase> suite;
-  for (const char* text : shapes) {
-    for (const Padding padding : kPaddings) {
-      ConvProblem problem = parse_shape(text);
-      problem.padding = padding;
-      if (padding == Padding::reflect && problem.pad_w >= problem.w) continue;
-      suite.push_back({problem, InputKind::normal});
-      suite.push_back({problem, InputKind::integers});
-    }
-  }
-  ConvProblem several_blocks = parse_shape("n=2,w=389,s=11");
-  for (const Padding padding : kPaddings) {
-    several_blocks.padding = padding;
-    for (const InputKind kind : {InputKind::uniform, InputKind::impulse, InputKind::constant, InputKind::large,
-                                 InputKind::nan, InputKind::infinity})
-      suite.push_back({several_blocks, kind});
-  }
+  std::vector<SuiteCase> suite = with_every_padding(
+      {
+          "w=1",       // radius 0: a plain product
+          "w=1,s=3",   // shorter than the filter
+          "w=3,s=11",  // shorter than the radius
+          "w=7,s=3",   // shorter than a warp
+          "w=255,s=11", "w=256,s=11",
+          "w=257,s=11",          // around the tile
+          "w=521,s=1",           // prime, radius 0, several blocks
+          "w=1021,s=63",         // prime
+          "n=3,w=257,s=5",       // batch
+          "n=2,w=300,s=1025",    // radius 512: halos longer than the tile, and than the signal
+          "w=1300,s=1025",       // radius 512 inside the signal
+          "w=600,s=11,pad_w=0",  // "valid": the output is shorter than the input
+          "w=600,s=11,pad_w=9",  // more padding than the radius: the output is longer
+          "w=40,s=5,pad_w=8",    // more padding than the filter
+      },
+      FilterForm::dense);
+  add_other_inputs("n=2,w=389,s=11", FilterForm::dense, suite);
+  return suite;
+}
+
+std::vector<SuiteCase> image_suite(FilterForm filter) {
+  std::vector<SuiteCase> suite = with_every_padding(
+      {
+          "h=1,w=1",                            // a plain product
+          "h=1,w=1,r=3,s=3",                    // smaller than the filter
+          "h=2,w=3,r=5,s=7",                    // smaller than the radius
+          "h=1,w=40,r=3,s=3",                   // a single row
+          "h=40,w=1,r=3,s=3",                   // a single column
+          "h=31,w=33,r=3,s=3",                  // around a tile of 32
+          "h=32,w=64,r=3,s=3",                  // whole tiles
+          "h=33,w=65,r=5,s=5",                  // one more
+          "h=67,w=131,r=5,s=3",                 // primes
+          "n=3,h=17,w=19,r=3,s=5",              // batch
+          "n=2,h=20,w=36,r=5,s=5",              // a batch with rows of whole vectors
+          "h=37,w=41,r=2,s=2",                  // even
+          "h=24,w=44,r=4,s=6",                  // even
+          "h=29,w=23,r=1,s=7",                  // a row
+          "h=23,w=29,r=7,s=1",                  // a column
+          "h=41,w=71,r=11,s=11",                // a common size
+          "h=9,w=70,r=31,s=31",                 // a halo larger than the image
+          "h=70,w=68,r=33,s=31",                // inside the image
+          "h=20,w=90,r=65,s=65",                // the largest
+          "h=48,w=50,r=7,s=5,pad_h=0,pad_w=0",  // "valid": the output is smaller than the input
+          "h=30,w=37,r=3,s=5,pad_h=4,pad_w=1",  // more padding than the radius, and less
+          "h=12,w=19,r=3,s=3,pad_h=6,pad_w=9",  // more padding than the filter
+      },
+      filter);
+  add_other_inputs("n=2,h=37,w=43,r=5,s=7", filter, suite);
   return suite;
 }
 
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case) {
   RunOptions options;
   options.time = false;
-  return run_stage(stage, make_workload("", suite_case.problem, suite_case.inputs, kSeed), options);
+  return run_stage(stage, make_workload("", suite_case.problem, suite_case.inputs, suite_case.filter, kSeed), options);
 }
 
 void check_suite(std::string_view designation, const std::vector<SuiteCase>& suite) {
@@ -81,20 +130,24 @@ void check_suite(std::string_view designation, const std::vector<SuiteCase>& sui
 
 void check_refusal(std::string_view stage, std::string_view text, std::string_view rule) {
   const RunResult result = run_case(find_stage(stage), {shape(text), InputKind::normal});
-  CAPTURE(std::string(text));
+  CAPTURE(text);
   CHECK(std::string(to_string(result.status)) == "refused");
   CHECK_MESSAGE(result.reason.find(rule) != std::string::npos, result.reason);
 }
 
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes) {
+  check_prediction(stage, shapes, FilterForm::dense);
+}
+
+void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter) {
   for (const std::string& text : shapes) {
     for (const Padding padding : kPaddings) {
       ConvProblem problem = parse_shape(text);
       problem.padding = padding;
-      if (padding == Padding::reflect && problem.pad_w >= problem.w) continue;
+      if (!defined(problem)) continue;
       CAPTURE(text);
       CAPTURE(std::string(to_string(padding)));
-      const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal});
+      const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal, filter});
       REQUIRE(result.counters);
       REQUIRE(result.prediction);
       int predicted = 0;
@@ -115,7 +168,8 @@ std::vector<LineCounters> lines_of(std::string_view designation, std::string_vie
   RunOptions options;
   options.time = false;
   options.lines = true;
-  const RunResult result = run_stage(stage, make_workload("", shape(text), InputKind::normal, kSeed), options);
+  const RunResult result =
+      run_stage(stage, make_workload("", shape(text), InputKind::normal, filter_form(stage.track), kSeed), options);
   std::vector<LineCounters> lines;
   for (const LineCounters& line : result.lines)
     if (line.file.find(stage.folder) != std::string::npos) lines.push_back(line);

@@ -13,12 +13,17 @@ namespace convladder {
 struct SuiteCase {
   ConvProblem problem;
   InputKind inputs;
+  FilterForm filter = FilterForm::dense;
 };
 std::string to_string(const SuiteCase& suite_case);
 
 /// 1-D signals: length 1, below the radius, below and around a multiple of the tile, primes; radius 0 to 512; batches;
 /// padding other than the radius. Reflect only where it is defined.
 std::vector<SuiteCase> signal_suite();
+
+/// Batches of one-channel images: 1x1, smaller than the filter, around tiles of 16, 32 and 64, primes; filters 1x1 to
+/// 65x65, even and odd, a single row or column; padding other than the radius. Reflect only where it is defined.
+std::vector<SuiteCase> image_suite(FilterForm filter);
 
 /// Runs the stage once on one case. The same seed gives the same tensors.
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case);
@@ -32,6 +37,8 @@ void check_refusal(std::string_view stage, std::string_view shape, std::string_v
 /// For cases named "... (simulator)": every counter that the stage predicts is what was measured, for each shape and
 /// padding mode.
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes);
+/// With filters of this form.
+void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter);
 
 /// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
 std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape);

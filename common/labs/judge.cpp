@@ -187,7 +187,7 @@ Lab read_lab(const fs::path& path) {
 // ---- Cases ----------------------------------------------------------------------------------------------------------
 
 HostTensors tensors_of(const Case& a_case, std::size_t number, std::uint64_t seed) {
-  return make_inputs(a_case.problem(), InputKind::normal, seed + number);
+  return make_inputs(a_case.problem(), InputKind::normal, FilterForm::dense, seed + number);
 }
 
 std::vector<std::int64_t> input_shape(const ConvProblem& p) { return {p.n, p.c, p.h, p.w}; }

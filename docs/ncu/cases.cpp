@@ -127,7 +127,8 @@ void run_stage_cases(Json& cases) {
     for (const char* shape : kShapes) {
       const convladder::StageInfo& info = convladder::find_stage(designation);
       const convladder::ConvProblem problem = convladder::parse_shape(shape);
-      const convladder::HostTensors host = convladder::make_inputs(problem, convladder::InputKind::normal, 1);
+      const convladder::HostTensors host =
+          convladder::make_inputs(problem, convladder::InputKind::normal, convladder::FilterForm::dense, 1);
       DeviceBuffer input(host.input.size() * sizeof(float), "input");
       DeviceBuffer filter(host.filter.size() * sizeof(float), "filter");
       DeviceBuffer output(static_cast<std::size_t>(problem.output_size()) * sizeof(float), "output");

@@ -1,0 +1,30 @@
+/// @file
+/// Device memory that a stage takes in prepare(), for what it keeps between its kernels.
+#pragma once
+#include <cstdint>
+
+namespace convladder {
+
+class DeviceBuffer;
+
+/// Floats in device memory, freed with the stage.
+class Workspace {
+ public:
+  /// Empty.
+  Workspace() = default;
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  /// Takes memory for `count` floats, in place of what it had. Their contents are undefined: reading them before they
+  /// are written is a fault in the simulator, and reads NaN on a GPU.
+  /// @param name for fault messages; must outlive the workspace  @throws MachineError if the memory is not there
+  void allocate(std::int64_t count, const char* name);
+
+  float* floats() const;       ///< the first; null if empty
+  std::int64_t bytes() const;  ///< of all
+ private:
+  DeviceBuffer* buffer_ = nullptr;  // not a smart pointer: kernel files include no standard containers
+};
+
+}  // namespace convladder
