@@ -22,7 +22,8 @@ bool defined(const ConvProblem& problem) {
   return problem.padding != Padding::reflect || (problem.pad_w < problem.w && problem.pad_h < problem.h);
 }
 
-/// Each shape with every padding mode, with normal and with integer inputs.
+/// Each shape with every padding mode, with normal inputs and with others: integers, whose sums are exact as long as
+/// nobody divides them, and uniform ones where a stage splits the filter.
 std::vector<SuiteCase> with_every_padding(const std::vector<std::string_view>& shapes, FilterForm filter) {
   std::vector<SuiteCase> suite;
   for (const std::string_view text : shapes) {
@@ -31,7 +32,7 @@ std::vector<SuiteCase> with_every_padding(const std::vector<std::string_view>& s
       problem.padding = padding;
       if (!defined(problem)) continue;
       suite.push_back({problem, InputKind::normal, filter});
-      suite.push_back({problem, InputKind::integers, filter});
+      suite.push_back({problem, filter == FilterForm::dense ? InputKind::integers : InputKind::uniform, filter});
     }
   }
   return suite;

@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+namespace {
+
+/// The stage on a 3x3 filter.
+RunResult run_with(const std::vector<float>& filter) {
+  ConvProblem problem;
+  problem.h = 40;
+  problem.w = 50;
+  problem.r = problem.s = 3;
+  problem.pad_h = problem.pad_w = 1;
+  Workload workload{"", problem, InputKind::normal, make_inputs(problem, InputKind::normal, FilterForm::dense, 3), {}};
+  workload.tensors.filter = filter;
+  workload.reference = convolve_reference(problem, workload.tensors.input, filter);
+  RunOptions options;
+  options.time = false;
+  return run_stage(find_stage("08"), workload, options);
+}
+
+/// The product of a column and a row, with one tap changed by a share of the largest.
+std::vector<float> product_but_for(double share) {
+  std::vector<float> filter;
+  for (const double column : {0.3, -2.0, 0.7})
+    for (const double row : {1.1, 0.4, -0.9}) filter.push_back(static_cast<float>(column * row));
+  filter[8] += static_cast<float>(share * 2.2);
+  return filter;
+}
+
+}  // namespace
+
+TEST_CASE("08 separable: every image is right") { check_suite("08", image_suite(FilterForm::rank_one)); }
+
+TEST_CASE("08 separable: counters are what the lesson predicts (simulator)") {
+  check_prediction("08",
+                   {"h=1,w=1", "h=64,w=300,r=5,s=5", "n=2,h=133,w=45,r=4,s=3", "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0",
+                    "h=80,w=70,r=65,s=33"},
+                   FilterForm::rank_one);
+}
+
+TEST_CASE("08 separable: refuses by rule") {
+  check_refusal("08", "h=8,w=8,c=3,r=3,s=3", "one channel");
+  check_refusal("08", "h=80,w=80,r=66,s=3", "at most 65x65");
+  check_refusal("08", "h=16,w=16,r=3,s=3", "not of rank one");
+}
+
+TEST_CASE("08 separable: the rank test draws the line at 1e-6 of the largest tap") {
+  CHECK(run_with(product_but_for(0)).status == Status::ok);
+  CHECK(run_with(product_but_for(5e-7)).status == Status::ok);
+  CHECK(run_with(product_but_for(2e-6)).status == Status::refused);
+  CHECK(run_with({1, 2, 1, 0, 0, 0, -1, -2, -1}).status == Status::ok);        // a zero row
+  CHECK(run_with({0, 0, 0, 0, 0, 0, 0, 0, 0}).status == Status::ok);           // nothing to divide by
+  CHECK(run_with({0, -1, 0, -1, 5, -1, 0, -1, 0}).status == Status::refused);  // sharpen
+  CHECK(run_with({1, 1, 1, 1, NAN, 1, 1, 1, 1}).status == Status::refused);
+}
+
+TEST_CASE("08 separable: a row or a column is a product, whatever it holds") {
+  check_suite("08", {{[] {
+                        ConvProblem row;
+                        row.h = 20;
+                        row.w = 300;
+                        row.s = 9;
+                        row.pad_w = 4;
+                        return row;
+                      }(),
+                      InputKind::normal}});
+}
