@@ -3,6 +3,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(benchmark REQUIRED)
+find_package(PNG REQUIRED)
 # Without it the simulator switches threads by ucontext, which is slower.
 find_package(Boost QUIET COMPONENTS context)
 if(NOT TARGET Boost::context)

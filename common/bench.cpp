@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/bench_table.hpp"
+#include "common/cufft_baseline.hpp"
 #include "common/output_file.hpp"
 #include "common/problem_io.hpp"
 #include "common/report.hpp"
@@ -27,7 +28,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// The stages of one track that run on one workload.
+/// The stages of one track that run on one workload, and after them the rows that are no stages.
 struct Rung {
   NamedWorkload workload;
   std::vector<const StageInfo*> stages;
@@ -96,6 +97,8 @@ std::vector<Rung> plan(const BenchCommand& command) {
       Rung& rung = rungs.emplace_back(Rung{std::move(workload), {}});
       for (const StageInfo* stage : chosen)
         if (stage->track == track) rung.stages.push_back(stage);
+      if (backend() == Backend::gpu && command.stages.empty() && track == cufft_row().track)
+        rung.stages.push_back(&cufft_row());
     }
   }
   for (const std::string& name : command.workloads)
@@ -191,11 +194,11 @@ class Bench {
  private:
   void register_all() {
     for (std::size_t r = 0; r < rungs_.size(); ++r) {
-      for (const StageInfo* stage : rungs_[r].stages) {
-        std::string name = fmt::format("{}/{}", rungs_[r].workload.name, stage->folder);
+      for (std::size_t place = 0; place < rungs_[r].stages.size(); ++place) {
+        std::string name = fmt::format("{}/{}", rungs_[r].workload.name, rungs_[r].stages[place]->folder);
         name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
         auto* const registered = benchmark::RegisterBenchmark(
-            name.c_str(), [this, r, stage](benchmark::State& state) { measure(state, r, *stage); });
+            name.c_str(), [this, r, place](benchmark::State& state) { measure(state, r, place); });
         registered->UseManualTime()->Unit(benchmark::kMicrosecond);
         if (backend() == Backend::sim) {
           registered->Iterations(1);
@@ -215,7 +218,8 @@ class Bench {
   }
 
   /// What Google Benchmark calls. No exception may pass through it: the first ends the bench when it returns.
-  void measure(benchmark::State& state, std::size_t rung, const StageInfo& stage) {
+  void measure(benchmark::State& state, std::size_t rung, std::size_t place) {
+    const StageInfo& stage = *rungs_[rung].stages[place];
     if (failure_) {
       state.SkipWithError("an earlier benchmark ended the run");
       return;
@@ -228,7 +232,7 @@ class Bench {
       add_roofline(result, limits_ ? &*limits_ : nullptr);
       fmt::print(stderr, "{}\n", progress_text(result));
       if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
-      results_[{rung, stage.number}] = std::move(result);
+      results_[{rung, place}] = std::move(result);
     } catch (...) {
       failure_ = std::current_exception();
       fmt::print(stderr, "failed\n");
@@ -306,7 +310,7 @@ class Bench {
   std::optional<Workload> workload_;
   std::size_t loaded_ = 0;
   std::map<std::size_t, CudnnBaseline> baselines_;
-  std::map<std::pair<std::size_t, int>, RunResult> results_;  ///< by rung and stage number
+  std::map<std::pair<std::size_t, std::size_t>, RunResult> results_;  ///< by rung and place in it
   std::exception_ptr failure_;
 };
 

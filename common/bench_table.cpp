@@ -49,7 +49,12 @@ std::string previous_cell(const RunResult& row, Footnotes& notes) {
 }
 
 std::string first_cell(const RunResult& row, Footnotes& notes) {
+  if (!on_ladder(*row.stage)) return "-";
   return ratio_or(row.speedup.first, "no time of the track's first stage to compare with", notes);
+}
+
+std::string stage_cell(const RunResult& row) {
+  return fmt::format("{}{}", row.stage->folder, on_ladder(*row.stage) ? "" : " (no stage)");
 }
 
 std::string gpu_table(Rows rows) {
@@ -57,7 +62,7 @@ std::string gpu_table(Rows rows) {
                    "of floor", "status"});
   Footnotes notes;
   for (const RunResult& row : rows) {
-    const std::string stage(row.stage->folder), status = status_cell(row, notes);
+    const std::string stage = stage_cell(row), status = status_cell(row, notes);
     if (!row.time_us) {
       table.add({stage, "-", "-", "-", "-", "-", "-", "-", "-", status});
       continue;
@@ -113,11 +118,12 @@ std::string references_text(const RunResult& row) {
   if (!row.cudnn) return text;
   const auto line = [&](const char* label, const CudnnTrial* trial) {
     if (!trial) return;
-    text += fmt::format("  cuDNN {} {}: {} ({}) in {}\n", row.cudnn->version, label, trial->algorithm, trial->layout,
+    text += fmt::format("  cuDNN {}{}{} ({}) in {}\n", row.cudnn->version, label, trial->algorithm, trial->layout,
                         time_text(*trial->time_us));
   };
-  line("Winograd", row.cudnn->best_winograd());
-  line("best", row.cudnn->best());
+  line(" Winograd: ", row.cudnn->best_winograd());
+  line(" best: ", row.cudnn->best());
+  line(", ", row.cudnn->best_two_pass());
   return text;
 }
 

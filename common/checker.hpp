@@ -16,6 +16,9 @@ struct ErrorModel {
   double unit_roundoff = 0x1p-24;  ///< of the accumulation: 2^-24 for fp32
   double steps = 0;    ///< roundings along one output's longest chain: reduction length + 1 for direct forms
   bool exact = false;  ///< the inputs make every sum exact: only the sign of zero may differ
+  /// Errors spread evenly over all outputs: what bounds each is the root mean square of all of them, not its own sum of
+  /// magnitudes.
+  bool spread = false;
 };
 
 /// The model of a direct fp32 sum over `problem`'s reduction.

@@ -14,6 +14,7 @@
 
 #include "common/bench.hpp"
 #include "common/commands.hpp"
+#include "common/image_command.hpp"
 #include "common/problem_io.hpp"
 #include "common/programs.hpp"
 #include "common/registry.hpp"
@@ -23,7 +24,7 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare"};
+constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -39,6 +40,7 @@ struct CommandLine {
   RunCommand run;
   CompareCommand compare;
   BenchCommand bench;
+  ImageCommand image;
 };
 
 using Body = std::function<int()>;
@@ -49,6 +51,13 @@ CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<
                           const std::string& help) {
   return app.add_option_function<std::string>(
       name, [&target](const std::string& text) { target = text; }, help);
+}
+
+/// An option that sets an optional number.
+template <class Value>
+void add_number(CLI::App& app, const std::string& name, std::optional<Value>& target, const std::string& help) {
+  app.add_option_function<Value>(
+      name, [&target](const Value& value) { target = value; }, help);
 }
 
 void add_backend(CLI::App& app, CommandLine& line) {
@@ -154,6 +163,32 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   });
 }
 
+void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  ImageCommand& image = line.image;
+  CLI::App* const command = app.add_subcommand("image", "a filter on a PNG picture, by a stage of the track images");
+  command->add_option("FILTER", image.filter.name, std::string(kPictureFilterNames))->required();
+  command->add_option("IN", image.input, "a PNG of 8 or 16 bits; alpha is left as it is")->required();
+  command->add_option("OUT", image.output, "the PNG to write")->required();
+  add_number(*command, "--sigma", image.filter.sigma, "of gaussian, in pixels; default 2");
+  add_number(*command, "--size", image.filter.size,
+             "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
+  add_optional(*command, "--filter", image.filter.file, "of custom: a float32 .npy, or text with a row on each line")
+      ->type_name("FILE");
+  add_optional(*command, "--stage", image.stage,
+               "a number, name or folder; default: the last of the track images that takes the filter");
+  add_optional(*command, "--padding", image.padding,
+               "what lies beyond the picture's edge: zero, replicate (default) or reflect")
+      ->type_name("MODE");
+  add_backend(*command, line);
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.image);
+      continue_on(parse_backend(line.backend), arguments);
+      return image_command(line.image);
+    };
+  });
+}
+
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
@@ -179,6 +214,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   add_run(app, line, body, arguments, one_stage);
   add_bench(app, line, body, arguments);
   if (!one_stage) add_compare(app, line, body, arguments);
+  if (!one_stage) add_image(app, line, body, arguments);
 
   if (!words.empty() && words.front() == "bench") {
     const auto separator = std::find(words.begin(), words.end(), "--");

@@ -2,16 +2,16 @@
 /// Checks and times what the module `convladder_cudnn` offers. No header of CUDA or cuDNN is needed here.
 #include "common/cudnn_baseline.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "common/cudnn_module.hpp"
 #include "common/device.hpp"
+#include "common/module.hpp"
 #include "common/timing.hpp"
 
 namespace convladder {
@@ -21,38 +21,18 @@ constexpr int kGroups = 7;
 constexpr double kGroupUs = 2000;   // what a group of launches should last
 constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
 constexpr int kSlowGroups = 3;
+constexpr double kOnceUs = 1e6;           // a launch longer than this is not run again after its check
 constexpr double kHopelessRatio = 20;     // times the best so far: timed once
 constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
 
-/// The module's function, or why there is none.
-struct Module {
-  CudnnModuleFunction* find_candidates = nullptr;
-  std::string unavailable;
-};
-
-Module load_module() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto file = program.parent_path() / kCudnnModuleFile;
-  if (error || !std::filesystem::exists(file, error)) {
-    return {nullptr,
-            "this program was built without cuDNN; pip install nvidia-cudnn-cu13, or cuDNN's package for your CUDA, "
-            "and build again"};
-  }
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never unloaded: neither may cuDNN be
-  if (!library) {
-    return {nullptr, fmt::format("cuDNN is not installed: {}; pip install nvidia-cudnn-cu13, or add the folder of "
-                                 "libcudnn.so.9 to LD_LIBRARY_PATH",
-                                 dlerror())};
-  }
-  void* const function = dlsym(library, kCudnnModuleFunction);
-  if (!function) return {nullptr, fmt::format("{} is not of this build: {}; build again", file.string(), dlerror())};
-  return {reinterpret_cast<CudnnModuleFunction*>(function), ""};
+const Module& module() {
+  static const Module loaded = load_module({kCudnnModuleFile, kCudnnModuleFunction, "cuDNN", "libcudnn.so.9",
+                                            "pip install nvidia-cudnn-cu13, or cuDNN's package for your CUDA"});
+  return loaded;
 }
 
-const Module& module() {
-  static const Module loaded = load_module();
-  return loaded;
+void find_candidates(const ConvProblem& problem, CudnnCandidates& found) {
+  reinterpret_cast<CudnnModuleFunction*>(module().function)(problem, found);
 }
 
 /// Transposes each of `count` matrices of `rows` x `columns`: (c, h*w) to (h*w, c), say.
@@ -72,6 +52,9 @@ std::vector<float> transposed(const std::vector<float>& source, std::int64_t cou
 /// ||output - reference|| / ||reference|| over the outputs whose reference is finite; NaN if one of them is NaN.
 double relative_l2_error(const std::vector<float>& output, const std::vector<double>& reference) {
   double error = 0, norm = 0;
+#ifdef _OPENMP
+#pragma omp parallel for reduction(+ : error, norm)
+#endif
   for (std::size_t i = 0; i < reference.size(); ++i) {
     if (!std::isfinite(reference[i])) continue;
     const double difference = output[i] - reference[i];
@@ -112,24 +95,32 @@ class Bench {
       if (!refusal.empty()) throw DeviceError(refusal);
     };
     output_.poison();
+    double checked_us = 0;
     try {
-      run_and_wait(launch);
+      checked_us = run_and_wait(launch);
     } catch (const DeviceError& error) {
       trial.status = error.what();
       run_and_wait([](Stream) {});  // throws if the GPU context is lost with it
       return;
     }
     trial.status = verdict(workspace);
-    if (trial.status == "ok") time(launch, best_us, trial);
+    if (trial.status != "ok") return;
+    if (checked_us > kOnceUs) {
+      trial.time_us = checked_us;
+    } else {
+      time(launch, best_us, trial);
+    }
   }
 
  private:
   std::string verdict(const DeviceBuffer& workspace) {
     if (!output_.guards_intact() || !workspace.guards_intact()) return "wrote outside its buffers";
-    std::vector<float> output(reference_.output.size());
-    output_.download(output.data());
-    if (nhwc_) output = transposed(output, problem_.n, problem_.p() * problem_.q(), problem_.k);
-    const double error = relative_l2_error(output, reference_.output);
+    result_.resize(reference_.output.size());
+    output_.download(result_.data());
+    const bool shuffled = nhwc_ && problem_.k > 1;
+    const double error =
+        relative_l2_error(shuffled ? transposed(result_, problem_.n, problem_.p() * problem_.q(), problem_.k) : result_,
+                          reference_.output);
     return error <= kCudnnErrorLimit ? "ok" : fmt::format("wrong result (rel. L2 error {:.2g})", error);
   }
 
@@ -159,6 +150,7 @@ class Bench {
   const Reference& reference_;
   bool nhwc_;
   DeviceBuffer input_, filter_, output_;
+  std::vector<float> result_;  ///< on the host
 };
 
 /// A signal along h in place of w.
@@ -171,12 +163,24 @@ ConvProblem turned(ConvProblem problem) {
   return problem;
 }
 
-/// Adds a trial for every candidate in both layouts. @param note follows each algorithm's name @param best_us of all
+/// The fastest of the candidates that were tried.
+struct Fastest {
+  double time_us = std::numeric_limits<double>::infinity();
+  CudnnCandidate candidate;  ///< without `run` as long as none was right
+};
+
+const char* layout_name(const CudnnCandidate& candidate) { return candidate.nhwc ? "NHWC" : "NCHW"; }
+
+CudnnTrial trial_of(const CudnnCandidate& candidate, std::string algorithm, std::string layout) {
+  return {std::move(algorithm), std::move(layout), candidate.status, std::nullopt, candidate.workspace_bytes};
+}
+
+/// Adds a trial for every candidate in both layouts. @param note follows each algorithm's name @param fastest of all
 /// trials so far
 void try_all(const ConvProblem& problem, const std::string& note, const HostTensors& tensors,
-             const Reference& reference, double& best_us, CudnnBaseline& baseline) {
+             const Reference& reference, Fastest& fastest, CudnnBaseline& baseline) {
   CudnnCandidates found;
-  module().find_candidates(problem, found);
+  find_candidates(problem, found);
   baseline.version = found.version;
   if (!found.error.empty()) {
     baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found.version, found.error);
@@ -186,19 +190,113 @@ void try_all(const ConvProblem& problem, const std::string& note, const HostTens
     Bench bench(problem, tensors, reference, nhwc);
     for (const CudnnCandidate& candidate : found.candidates) {
       if (candidate.nhwc != nhwc) continue;
-      CudnnTrial& trial = baseline.trials.emplace_back();
-      trial.algorithm = candidate.algorithm + note;
-      trial.layout = nhwc ? "NHWC" : "NCHW";
-      trial.status = candidate.status;
-      trial.workspace_bytes = candidate.workspace_bytes;
+      CudnnTrial& trial =
+          baseline.trials.emplace_back(trial_of(candidate, candidate.algorithm + note, layout_name(candidate)));
       try {
-        if (candidate.run) bench.measure(candidate, best_us, trial);
+        if (candidate.run) bench.measure(candidate, fastest.time_us, trial);
       } catch (const DeviceError& error) {
         throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
       }
-      if (trial.ok()) best_us = std::min(best_us, *trial.time_us);
+      if (trial.ok() && *trial.time_us < fastest.time_us) fastest = {*trial.time_us, candidate};
     }
   }
+}
+
+// ---- Two passes -----------------------------------------------------------------------------------------------------
+
+/// A filter of rank one: its tap (i, j) is column[i] * row[j].
+struct Factors {
+  std::vector<float> column, row;
+};
+
+/// Splits the filter at its largest tap; none where it is no such product.
+std::optional<Factors> factors_of(const ConvProblem& problem, const std::vector<float>& filter) {
+  constexpr double kTolerance = 1e-6;  // of the largest tap
+  const auto rows = static_cast<std::size_t>(problem.r), columns = static_cast<std::size_t>(problem.s);
+  const auto largest = static_cast<std::size_t>(
+      std::max_element(filter.begin(), filter.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }) -
+      filter.begin());
+  const double peak = filter[largest];
+  if (!(std::abs(peak) > 0)) return std::nullopt;
+  Factors factors;
+  for (std::size_t i = 0; i < rows; ++i)
+    factors.column.push_back(static_cast<float>(filter[i * columns + largest % columns] / peak));
+  for (std::size_t j = 0; j < columns; ++j) factors.row.push_back(filter[largest / columns * columns + j]);
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      const double product = static_cast<double>(factors.column[i]) * factors.row[j];
+      if (!(std::abs(filter[i * columns + j] - product) <= kTolerance * std::abs(peak))) return std::nullopt;
+    }
+  }
+  return factors;
+}
+
+/// Only the part of the problem that runs along w: a filter of one row.
+ConvProblem along_rows(ConvProblem problem) {
+  problem.r = problem.stride_h = problem.dilation_h = 1;
+  problem.pad_h = 0;
+  return problem;
+}
+/// The part that runs along h, on what the other part leaves.
+ConvProblem along_columns(ConvProblem problem) {
+  problem.w = problem.q();
+  problem.s = problem.stride_w = problem.dilation_w = 1;
+  problem.pad_w = 0;
+  return problem;
+}
+
+/// One pass: the fastest candidate, and its filter on the device.
+struct Pass {
+  Fastest fastest;
+  DeviceBuffer filter;
+};
+
+Pass best_pass(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
+  Pass pass;
+  CudnnBaseline trials;
+  try_all(problem, "", tensors, reference, pass.fastest, trials);
+  pass.filter = DeviceBuffer(tensors.filter.size() * sizeof(float), "cuDNN's filter of one pass");
+  pass.filter.upload(tensors.filter.data());
+  return pass;
+}
+
+/// The two passes as one candidate. One channel lies in memory alike in both layouts.
+CudnnCandidate join(const Pass& first, const Pass& second, const DeviceBuffer& between) {
+  const CudnnCandidate &a = first.fastest.candidate, &b = second.fastest.candidate;
+  CudnnCandidate both;
+  both.status = "ok";
+  both.workspace_bytes = std::max(a.workspace_bytes, b.workspace_bytes);
+  both.run = [&](const float* input, const float*, float* output, void* workspace, Stream stream) {
+    const std::string refusal = a.run(input, first.filter.floats(), between.floats(), workspace, stream);
+    if (!refusal.empty()) return refusal;
+    return b.run(between.floats(), second.filter.floats(), output, workspace, stream);
+  };
+  return both;
+}
+
+/// Adds a trial of the fastest 1 x s convolution and after it the fastest r x 1 convolution.
+/// @throws MachineError if the memory is not there
+void try_two_passes(const ConvProblem& problem, const Factors& factors, const HostTensors& tensors,
+                    const Reference& reference, CudnnBaseline& baseline) {
+  const ConvProblem rows = along_rows(problem), columns = along_columns(problem);
+  const HostTensors row_tensors{tensors.input, factors.row};
+  const Reference row_reference = convolve_reference(rows, row_tensors.input, row_tensors.filter);
+  const HostTensors column_tensors{{row_reference.output.begin(), row_reference.output.end()}, factors.column};
+
+  const Pass first = best_pass(rows, row_tensors, row_reference);
+  const Pass second = best_pass(columns, column_tensors, reference);
+  if (!first.fastest.candidate.run || !second.fastest.candidate.run) {
+    baseline.trials.push_back({kTwoPasses, "NCHW", "no algorithm computes both passes", std::nullopt, 0});
+    return;
+  }
+  const DeviceBuffer between(static_cast<std::size_t>(rows.output_size()) * sizeof(float), "between the passes");
+  const CudnnCandidate both = join(first, second, between);
+  const CudnnCandidate &a = first.fastest.candidate, &b = second.fastest.candidate;
+  CudnnTrial& trial = baseline.trials.emplace_back(
+      trial_of(both, fmt::format("{}: {} + {}", kTwoPasses, a.algorithm, b.algorithm),
+               a.nhwc == b.nhwc ? layout_name(a) : fmt::format("{} + {}", layout_name(a), layout_name(b))));
+  trial.workspace_bytes += static_cast<std::int64_t>(between.bytes());
+  Bench(problem, tensors, reference, false).measure(both, std::numeric_limits<double>::infinity(), trial);
 }
 
 }  // namespace
@@ -214,14 +312,23 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
   device_info();  // without a GPU it says so in words of its own, and cuDNN would not
 
   try {
-    double best_us = std::numeric_limits<double>::infinity();
-    try_all(problem, "", tensors, reference, best_us, baseline);
+    Fastest fastest;
+    try_all(problem, "", tensors, reference, fastest, baseline);
     // The same tensors in memory, but other engines may take them.
     if (problem.h == 1 && problem.r == 1 && problem.w > 1)
-      try_all(turned(problem), " as h x 1", tensors, reference, best_us, baseline);
+      try_all(turned(problem), " as h x 1", tensors, reference, fastest, baseline);
   } catch (const MachineError& error) {
     baseline.trials.clear();
     baseline.unavailable = error.what();
+  }
+  if (!baseline.unavailable.empty() || problem.c > 1 || problem.k > 1 || problem.r == 1 || problem.s == 1)
+    return baseline;
+  if (const std::optional<Factors> factors = factors_of(problem, tensors.filter)) {
+    try {
+      try_two_passes(problem, *factors, tensors, reference, baseline);
+    } catch (const MachineError& error) {
+      baseline.trials.push_back({kTwoPasses, "NCHW", error.what(), std::nullopt, 0});
+    }
   }
   return baseline;
 }

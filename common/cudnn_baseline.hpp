@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/inputs.hpp"
@@ -12,10 +13,14 @@
 
 namespace convladder {
 
+/// How the name of a trial of two passes begins.
+inline constexpr const char* kTwoPasses = "two passes";
+
 /// One algorithm or plan that was tried.
 struct CudnnTrial {
-  std::string algorithm;  ///< "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API
-  std::string layout;     ///< "NCHW" or "NHWC"
+  /// "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API; or "two passes: GEMM + plan 2 (eng0{})"
+  std::string algorithm;
+  std::string layout;  ///< "NCHW" or "NHWC"; of two passes "NCHW + NHWC" where they differ
   /// "ok"; "ok, timed without a CUDA graph"; cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"); or what is wrong ("wrong
   /// result (rel. L2 error 0.3)")
   std::string status;
@@ -32,16 +37,19 @@ struct CudnnBaseline {
   std::string unavailable;  ///< why nothing was tried: no cuDNN, or a problem that it does not express; else empty
   std::vector<CudnnTrial> trials;
 
-  /// The fastest of the trials that are ok, or null.
+  /// The fastest of the trials that are ok, or null. Two passes do not count: only some filters allow them.
   const CudnnTrial* best() const { return fastest(""); }
   /// The same among the algorithms named WINOGRAD*.
   const CudnnTrial* best_winograd() const { return fastest("WINOGRAD"); }
+  /// The 1 x s convolution with the r x 1 convolution after it, for a filter of rank one; or null.
+  const CudnnTrial* best_two_pass() const { return fastest(kTwoPasses); }
 
  private:
-  const CudnnTrial* fastest(const char* prefix) const {
+  const CudnnTrial* fastest(std::string_view prefix) const {
     const CudnnTrial* result = nullptr;
     for (const CudnnTrial& trial : trials) {
       if (!trial.ok() || !trial.algorithm.starts_with(prefix)) continue;
+      if (prefix != kTwoPasses && trial.algorithm.starts_with(kTwoPasses)) continue;
       if (!result || *trial.time_us < *result->time_us) result = &trial;
     }
     return result;
@@ -54,9 +62,10 @@ inline constexpr double kCudnnErrorLimit = 1e-4;
 
 /// Tries every forward algorithm of cudnnConvolutionForward in both layouts and every plan that the graph API proposes,
 /// in strict fp32 (no TF32), and checks each result against the reference, within kCudnnErrorLimit, before it may
-/// count. The module that holds the cuDNN calls is loaded at run time, so a program runs without cuDNN. Padding other
-/// than zero is `unavailable`. Timing is short: an algorithm more than 20 times slower than the best so far is timed
-/// once.
+/// count. A problem of one channel whose filter is a column times a row (to a relative 1e-6 of the largest tap) is also
+/// tried as two convolutions: the fastest of each are joined, checked and timed as one trial. The module that holds the
+/// cuDNN calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing
+/// is short: an algorithm more than 20 times slower than the best so far is timed once.
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 

@@ -22,6 +22,9 @@ struct StageInfo {
   Stage* (*make)();
 };
 
+/// Whether it is a stage: bench has rows that are none, and their number is 0.
+inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
+
 /// In the order of their numbers.
 std::span<const StageInfo> stages();
 

@@ -181,7 +181,7 @@ Json to_json(const RunResult& result) {
     return result.check ? number((*result.check).*member) : Json();
   };
   return {{"stage", result.stage->name},
-          {"number", result.stage->number},
+          {"number", on_ladder(*result.stage) ? Json(result.stage->number) : Json()},
           {"backend", result.backend},
           {"device", result.device},
           {"workload", problem_json(result.problem)},

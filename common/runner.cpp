@@ -101,7 +101,8 @@ class StageRun {
     std::vector<float> output(static_cast<std::size_t>(workload_.problem.output_size()));
     tensors_->output.download(output.data());
     const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
-                           .exact = workload_.inputs == InputKind::integers};
+                           .exact = workload_.inputs == InputKind::integers,
+                           .spread = stage_->errors_spread()};
     result_.check = check_output(workload_.problem, output, workload_.reference, model);
     if (options_.keep_output) result_.output = std::move(output);
 

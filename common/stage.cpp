@@ -28,4 +28,6 @@ std::int64_t Stage::workspace_bytes() const { return 0; }
 
 std::int64_t Stage::roundings(const ConvProblem& problem) const { return problem.reduction_length() + 1; }
 
+bool Stage::errors_spread() const { return false; }
+
 }  // namespace convladder

@@ -77,6 +77,10 @@ class Stage {
   /// Roundings along the longest chain of operations that ends in one output: the bound within which a result is right
   /// follows from it (checker.hpp). Unless overridden, those of a direct sum: reduction_length() + 1.
   virtual std::int64_t roundings(const ConvProblem& problem) const;
+
+  /// Whether errors spread evenly over all outputs, as those of an FFT do: then what bounds each of them is not its own
+  /// sum of magnitudes, but the root mean square of all outputs.
+  virtual bool errors_spread() const;
 };
 
 }  // namespace convladder

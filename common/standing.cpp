@@ -5,9 +5,11 @@
 namespace convladder {
 namespace {
 
+/// The stage's result, if it ran and was timed. @param number 0: there is none
 const RunResult* timed_result(const std::vector<RunResult>& results, int number) {
-  const auto found = std::find_if(results.begin(), results.end(),
-                                  [&](const RunResult& result) { return result.stage->number == number; });
+  const auto found = std::find_if(results.begin(), results.end(), [&](const RunResult& result) {
+    return on_ladder(*result.stage) && result.stage->number == number;
+  });
   return found != results.end() && found->status == Status::ok && found->time_us ? &*found : nullptr;
 }
 
@@ -43,8 +45,10 @@ void add_roofline(RunResult& result, const Limits* limits) {
 void add_speedups(std::vector<RunResult>& results) {
   for (RunResult& result : results) {
     if (result.status != Status::ok || !result.time_us) continue;
-    add_speedup(result.speedup.previous, result, timed_result(results, result.stage->previous));
-    add_speedup(result.speedup.first, result, timed_result(results, first_of_track(*result.stage)));
+    if (on_ladder(*result.stage)) {
+      add_speedup(result.speedup.previous, result, timed_result(results, result.stage->previous));
+      add_speedup(result.speedup.first, result, timed_result(results, first_of_track(*result.stage)));
+    }
     if (!result.cudnn) continue;
     add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_winograd());
     add_speedup(result.speedup.cudnn_best, result, result.cudnn->best());

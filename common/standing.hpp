@@ -21,7 +21,7 @@ Limits measure_limits();
 void add_roofline(RunResult& result, const Limits* limits);
 
 /// Fills in the speedups of stages that ran the same workload, over each other (the first of a track: 1 over itself)
-/// and over result.cudnn.
+/// and over result.cudnn. Rows that are no stages get the latter only.
 void add_speedups(std::vector<RunResult>& results);
 
 /// The number of the first stage of the stage's track.

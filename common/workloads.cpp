@@ -64,7 +64,8 @@ void add_small_images(std::vector<NamedWorkload>& workloads) {
 
 std::vector<NamedWorkload> images_on_gpu() {
   std::vector<NamedWorkload> result;
-  for (const int side : {3, 11, 31, 5, 7}) result.push_back(named_image("3840x2160", 3840, 2160, side));
+  for (const int side : {3, 11, 31, 5, 7, 9, 15, 21, 41, 51, 65})
+    result.push_back(named_image("3840x2160", 3840, 2160, side));
   result.push_back(named_image("3847x2161", 3847, 2161, 5));
   add_small_images(result);
   return result;

@@ -2,7 +2,8 @@
 """Draws what `./lab bench --json FILE` measured: python3 docs/plot.py FILE FOLDER writes SVG files into FOLDER.
 
 A GPU's results: speedup.svg (over the first stage of the track, one panel for each workload) and roofline.svg
-(share of the roofline). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
+(share of the roofline), and choosing.svg (the methods for images by the side of the filter, where three sides or more
+were measured). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 import pathlib
 import sys
 
-from tables import outputs, stage_cell
+from tables import CHOOSING_SIZE, RANK_ONE, choosing_rows, method_order, outputs, stage_cell
 
 try:
     import matplotlib
@@ -107,6 +108,12 @@ def bytes_text(row, value):
     return f"{value:.1f}"
 
 
+def save(figure, path):
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    path.write_text(path.read_text().replace("</style>", DARK, 1))
+
+
 def draw(rows, title, label, value_of, text_of, path):
     """One panel for each workload, one bar for each stage. Draws nothing where no row has the value.
 
@@ -143,9 +150,39 @@ def draw(rows, title, label, value_of, text_of, path):
         draw_panel(axes, name, values[name], texts, colours)
         scale_panel(axes, every_value if shared else values[name].values(), label)
     figure.suptitle(title)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-    path.write_text(path.read_text().replace("</style>", DARK, 1))
+    save(figure, path)
+    return True
+
+
+def draw_choosing(rows, device, path):
+    """A line for each method, the time over the side of the filter; dashed: for filters of rank one alone.
+
+    Draws nothing for less than three sides.
+    """
+    by_side = choosing_rows(rows)
+    if len(by_side) < 3:
+        return False
+    figure, axes = pyplot.subplots(figsize=(WIDTH * 0.7, WIDTH * 0.45), layout="constrained")
+    for i, method in enumerate(method_order(by_side)):
+        points = [(side, times[method]) for side, times in by_side.items() if times.get(method)]
+        style = "--" if method in RANK_ONE else "-"
+        if points:
+            axes.plot(*zip(*points), style, color=f"C{i}", marker="o", markersize=3, label=method)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(list(by_side), [str(side) for side in by_side], fontsize=8)
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.tick_params(axis="y", labelsize=8)
+    axes.set_xlabel("rows and columns of the filter", fontsize=8)
+    axes.set_ylabel("µs, log scale", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
+    width, height = CHOOSING_SIZE
+    figure.suptitle(f"One image of {width}×{height}, {device}")
+    save(figure, path)
     return True
 
 
@@ -174,6 +211,8 @@ def main():
             for name, title, axis, value_of, text_of in plots
             if draw(rows, f"{title}, {device}", axis, value_of, text_of, arguments.folder / name)
         ]
+        choosing = arguments.folder / "choosing.svg"
+        drawn += [choosing] if draw_choosing(rows, device, choosing) else []
     except OSError as error:
         print(f"plot.py: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)

@@ -8,6 +8,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:counters sim -->    what the simulator counted for every stage, per output
     <!-- table:counters sim 3 -->  the same of stage 3 alone
     <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran
+    <!-- table:choosing h200 -->   the methods for images by the side of the filter
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
     <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (docs/ncu): global memory;
@@ -58,12 +59,27 @@ def microseconds(value):
 
 
 def stage_cell(row):
-    return f"{row['number']:02d} {row['stage']}"
+    """The stage with its number; a row that is no stage has none."""
+    return row["stage"] if row["number"] is None else f"{row['number']:02d} {row['stage']}"
 
 
 def outcome(row):
     """"" for a verified row, else what happened in its place."""
     return "" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
+
+
+def cudnn_best(row, two_passes=False):
+    """cuDNN's fastest trial that counts, or None: a convolution by the filter as it is, or by its two factors."""
+    return min((trial for trial in row["cudnn"] or []
+                if trial["status"].startswith("ok") and trial["time_us"]
+                and trial["algorithm"].startswith("two passes") == two_passes),
+               key=lambda trial: trial["time_us"], default=None)
+
+
+def two_passes_cells(row):
+    """How many times faster than cuDNN's two passes."""
+    best = cudnn_best(row, two_passes=True)
+    return [ratio(best["time_us"] / row["time_us"]["median"] if best and row["time_us"] else None)]
 
 
 def times_cells(row):
@@ -72,14 +88,13 @@ def times_cells(row):
     time, speedup, roofline = row["time_us"], row["speedup"], row["roofline"] or {}
     if time is None:
         raise TableError("holds no times: it is no result of a GPU")
-    best = [trial for trial in row["cudnn"] or [] if trial["status"].startswith("ok") and trial["time_us"]]
-    winner = min(best, key=lambda trial: trial["time_us"])["algorithm"] if best else ""
+    best = cudnn_best(row)
     return [
         microseconds(time["median"]),
         percent(time["spread"]),
         ratio(speedup["previous"]),
         ratio(speedup["first"]),
-        ratio(speedup["cudnn_best"]) + (f" ({winner})" if winner else ""),
+        ratio(speedup["cudnn_best"]) + (f" ({best['algorithm']})" if best else ""),
         percent(roofline.get("share")),
         roofline.get("bound") or "–",
     ]
@@ -127,6 +142,9 @@ def stages_table(kind, rows, stage):
     headings, cells = KINDS[kind]
     if stage:
         rows = [row for row in rows if row["number"] == stage]
+    if kind == "times" and any(cudnn_best(row, two_passes=True) for row in rows):
+        headings, cells = headings + ["over cuDNN's two passes"], lambda row: times_cells(row) + two_passes_cells(row)
+    if stage:
         return markdown(["workload"] + headings, [[row["workload_name"] or ""] + cells(row) for row in rows], 1)
     return markdown(["stage", "workload"] + headings,
                     [[stage_cell(row), row["workload_name"] or ""] + cells(row) for row in rows], 2)
@@ -135,8 +153,8 @@ def stages_table(kind, rows, stage):
 def ladder_table(rows, page):
     lines = {}
     for row in rows:
-        folder = f"{row['number']:02d}-{row['stage']}"
-        if folder in lines:
+        folder = f"{row['number'] or 0:02d}-{row['stage']}"
+        if row["number"] is None or folder in lines:
             continue
         chapter = ROOT / "chapters" / folder
         manifest = json.loads((chapter / "stage.json").read_text())
@@ -146,6 +164,50 @@ def ladder_table(rows, page):
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
                      "share of the floor"], [lines[folder] for folder in sorted(lines)], 4)
+
+
+CHOOSING_SIZE = (3840, 2160)  # width and height of the images that the methods are compared on
+CHOOSING_STAGES = ("naive-2d", "tiled-2d", "separable", "register-2d", "cufft")
+CUDNN_TWO_PASSES = "cuDNN, two passes"
+RANK_ONE = ("08 separable", CUDNN_TWO_PASSES)  # the methods that take no other filter
+
+
+def choosing_rows(rows):
+    """By the side of the filter: the time of each method in µs, None where it did not run."""
+    by_side = {}
+    for row in rows:
+        problem = row["workload"]
+        if (problem["w"], problem["h"]) != CHOOSING_SIZE or problem["r"] != problem["s"]:
+            continue
+        times = by_side.setdefault(problem["r"], {})
+        if row["stage"] in CHOOSING_STAGES:
+            times[stage_cell(row)] = row["time_us"]["median"] if row["status"] == "ok" and row["time_us"] else None
+        for heading, two_passes in (("cuDNN", False), (CUDNN_TWO_PASSES, True)):
+            best = cudnn_best(row, two_passes)
+            times[heading] = best["time_us"] if best else None
+    return dict(sorted(by_side.items()))
+
+
+def method_order(by_side):
+    """The methods that were measured: those for any filter before those for filters of rank one, stages first."""
+    methods = {method for times in by_side.values() for method in times}
+    return sorted(methods, key=lambda method: (method in RANK_ONE, not method[0].isdigit(), -ord(method[2]), method))
+
+
+def choosing_table(rows):
+    """In each row the fastest of the methods for any filter is bold, and the fastest of those for rank one."""
+    by_side = choosing_rows(rows)
+    if not by_side:
+        raise TableError("holds no image of this size")
+    methods = method_order(by_side)
+
+    def cells(times):
+        for method in methods:
+            peers = [times[peer] for peer in methods if (peer in RANK_ONE) == (method in RANK_ONE) and times.get(peer)]
+            text = microseconds(times[method]) if times.get(method) else "–"
+            yield f"**{text}**" if peers and times.get(method) == min(peers) else text
+
+    return markdown(["filter", *methods], [[f"{side}×{side}", *cells(times)] for side, times in by_side.items()], 1)
 
 
 def machine_table(report):
@@ -222,7 +284,7 @@ def compared_table(report, part):
 def table(name, page):
     """The Markdown of one table, for a page."""
     words = name.split()
-    kinds = [*KINDS, "ladder", "machine", "grid", "compared"]
+    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
@@ -244,6 +306,8 @@ def table(name, page):
         raise TableError("has no rows")
     if words[0] == "ladder":
         return ladder_table(rows, page)
+    if words[0] == "choosing":
+        return choosing_table(rows)
     if words[0] == "machine":
         return machine_table(report)
     return stages_table(words[0], rows, stage)

@@ -78,6 +78,24 @@ TEST_CASE("the bound follows the magnitude, so cancellation is allowed for") {
   CHECK_FALSE(check_output(problem, {1e-3f}, {{0}, {1000}}, {.steps = 4}).ok);
 }
 
+TEST_CASE("where errors spread, the bound follows the root mean square of the outputs") {
+  const ConvProblem problem = parse_shape("w=5");
+  const double inf = std::numeric_limits<double>::infinity();
+  const Reference reference{{0, 0, 0, 1000, inf}, {1000, 0, 0, 1000, inf}};  // root mean square of the finite ones: 500
+  const double bound = 500 * relative_bound({.steps = 4});
+  const auto accepted = [&](std::size_t at, double error, bool spread) {
+    std::vector<float> output{0, 0, 0, 1000, std::numeric_limits<float>::infinity()};
+    output[at] += static_cast<float>(error);
+    return check_output(problem, output, reference, {.steps = 4, .spread = spread}).ok;
+  };
+  for (const std::size_t at : {0, 1}) {
+    CHECK(accepted(at, 0.99 * bound, true));
+    CHECK_FALSE(accepted(at, 1.01 * bound, true));
+  }
+  CHECK(accepted(0, 1.01 * bound, false));
+  CHECK_FALSE(accepted(1, 0.99 * bound, false));
+}
+
 TEST_CASE("underflow costs an output a few subnormal steps, not all of it") {
   CHECK(accepts(3 * 0x1p-149f, 0));
   CHECK(accepts(0, 3 * 0x1p-149));

@@ -65,6 +65,30 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
                     [](const CudnnTrial& one) { return one.status.starts_with("wrong result (rel. L2 error 0.001"); }));
 }
 
+TEST_CASE("two passes are never the best, and are found as such") {
+  CudnnBaseline baseline;
+  CHECK(baseline.best_two_pass() == nullptr);
+  baseline.trials = {trial("GEMM", "ok", 7.0), trial("two passes: GEMM + DIRECT", "ok", 5.0)};
+  CHECK(baseline.best() == &baseline.trials[0]);
+  CHECK(baseline.best_two_pass() == &baseline.trials[1]);
+}
+
+TEST_CASE("a filter of rank one is tried in two passes, others are not") {
+  ConvProblem problem;
+  problem.n = 2, problem.h = 21, problem.w = 34, problem.r = 5, problem.s = 3;
+  problem.pad_h = 2, problem.pad_w = 0, problem.stride_h = 2;
+  for (const FilterForm form : {FilterForm::rank_one, FilterForm::dense}) {
+    const HostTensors tensors = make_inputs(problem, InputKind::normal, form, 1);
+    const CudnnBaseline baseline =
+        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter));
+    if (!baseline.unavailable.empty()) {
+      MESSAGE(baseline.unavailable);
+      return;
+    }
+    CHECK((baseline.best_two_pass() != nullptr) == (form == FilterForm::rank_one));
+  }
+}
+
 TEST_CASE("padding that cuDNN does not know is unavailable, unless nothing is padded") {
   ConvProblem problem = grouped_problem();
   problem.padding = Padding::replicate;

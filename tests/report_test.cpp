@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/bench_table.hpp"
+#include "common/cufft_baseline.hpp"
 #include "common/problem_io.hpp"
+#include "common/standing.hpp"
 #include "common/text_report.hpp"
 #include "common/text_table.hpp"
 
@@ -255,6 +257,54 @@ TEST_CASE("the ladder's table names what is not available, once each") {
   REQUIRE(text.find(reason) != std::string::npos);
   CHECK(text.find(reason, text.find(reason) + 1) == std::string::npos);
   CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
+}
+
+/// A row of bench that is no stage.
+RunResult cufft_result() {
+  RunResult result = gpu_result();
+  result.stage = &cufft_row();
+  result.speedup = {};
+  return result;
+}
+
+TEST_CASE("cuFFT is no stage: its number is null, and it is compared with cuDNN alone") {
+  std::vector<RunResult> rows{gpu_result(), cufft_result()};
+  StageInfo first = kStage;
+  first.number = stages().front().number;  // of its track
+  first.track = stages().front().track;
+  first.previous = 0;
+  rows[0].stage = &first;
+  rows[0].speedup = {};
+  add_speedups(rows);
+  CHECK_FALSE(rows[0].speedup.previous);
+  CHECK(rows[0].speedup.first == 1.0);
+  const Json json = to_json(rows[1]);
+  CHECK(keys(json) == kResultKeys);
+  CHECK(json["stage"] == "cufft");
+  CHECK(json["number"].is_null());
+  CHECK(json["speedup"]["previous"].is_null());
+  CHECK(json["speedup"]["first"].is_null());
+  CHECK(json["speedup"]["cudnn_best"] == 0.5);
+}
+
+TEST_CASE("the ladder's table says that cuFFT is no stage") {
+  BenchReport report;
+  report.rows = {gpu_result(), cufft_result()};
+  const std::string text = bench_text(report);
+  CHECK(text.find("07-tiled-2d ") < text.find("cufft (no stage) "));
+}
+
+TEST_CASE("cuDNN's two passes stand apart from its best") {
+  RunResult result = gpu_result();
+  result.cudnn->trials.push_back({"two passes: GEMM + plan 2 (eng0{})", "NCHW", "ok", 0.25, 64});
+  std::vector<RunResult> rows{result};
+  add_speedups(rows);
+  CHECK(rows[0].speedup.cudnn_best == 0.5);
+  BenchReport report;
+  report.rows = rows;
+  const std::string text = bench_text(report);
+  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
+  CHECK(text.find("cuDNN 9.19.0, two passes: GEMM + plan 2 (eng0{}) (NCHW) in 0.250 us") != std::string::npos);
 }
 
 TEST_CASE("a broken prediction is flagged") {

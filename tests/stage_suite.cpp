@@ -84,22 +84,25 @@ std::vector<SuiteCase> signal_suite() {
 std::vector<SuiteCase> image_suite(FilterForm filter) {
   std::vector<SuiteCase> suite = with_every_padding(
       {
-          "h=1,w=1",                            // a plain product
-          "h=1,w=1,r=3,s=3",                    // smaller than the filter
-          "h=2,w=3,r=5,s=7",                    // smaller than the radius
-          "h=1,w=40,r=3,s=3",                   // a single row
-          "h=40,w=1,r=3,s=3",                   // a single column
-          "h=31,w=33,r=3,s=3",                  // around a tile of 32
-          "h=32,w=64,r=3,s=3",                  // whole tiles
-          "h=33,w=65,r=5,s=5",                  // one more
-          "h=67,w=131,r=5,s=3",                 // primes
-          "n=3,h=17,w=19,r=3,s=5",              // batch
-          "n=2,h=20,w=36,r=5,s=5",              // a batch with rows of whole vectors
-          "h=37,w=41,r=2,s=2",                  // even
-          "h=24,w=44,r=4,s=6",                  // even
-          "h=29,w=23,r=1,s=7",                  // a row
-          "h=23,w=29,r=7,s=1",                  // a column
-          "h=41,w=71,r=11,s=11",                // a common size
+          "h=1,w=1",                // a plain product
+          "h=1,w=1,r=3,s=3",        // smaller than the filter
+          "h=2,w=3,r=5,s=7",        // smaller than the radius
+          "h=1,w=40,r=3,s=3",       // a single row
+          "h=40,w=1,r=3,s=3",       // a single column
+          "h=31,w=33,r=3,s=3",      // around a tile of 32
+          "h=32,w=64,r=3,s=3",      // whole tiles
+          "h=33,w=65,r=5,s=5",      // one more
+          "h=67,w=131,r=5,s=3",     // primes
+          "n=3,h=17,w=19,r=3,s=5",  // batch
+          "n=2,h=20,w=36,r=5,s=5",  // a batch with rows of whole vectors
+          "h=37,w=41,r=2,s=2",      // even
+          "h=24,w=44,r=4,s=6",      // even
+          "h=29,w=23,r=1,s=7",      // a row
+          "h=23,w=29,r=7,s=1",      // a column
+          "h=41,w=71,r=11,s=11",    // a common size
+          "h=44,w=264,r=5,s=5",     // several warps of vectors across
+          "h=20,w=132,r=3,s=3",     // one vector more than a warp
+          "h=25,w=136,r=7,s=7",
           "h=9,w=70,r=31,s=31",                 // a halo larger than the image
           "h=70,w=68,r=33,s=31",                // inside the image
           "h=20,w=90,r=65,s=65",                // the largest

@@ -12,8 +12,8 @@
 //     bottom |corner|     edge     |corner |  rows - 1 - pad_y rows
 //            +------+--------------+-------+
 //
-//   1. The block loads the nine regions, one after the other. Each thread takes its own place in each region, and every
-//      32nd place from there where a region is larger than the block.
+//   1. The block loads the nine regions, three at a time. Each thread has its own place in each of them, and every 32nd
+//      place from there where an edge is wider than the block.
 //   2. A barrier.
 //   3. Each thread sums its window from shared memory.
 
@@ -33,40 +33,47 @@ struct Regions {
   int body, after_body, end;
 };
 __device__ __forceinline__ Regions regions(int pad, int taps, int outputs) {
-  const int left = min(pad, taps - 1), end = outputs + taps - 1;
-  return {min(left, end), min(left + kTile, end), end};
+  const int left = pad < taps ? pad : taps - 1, end = outputs + taps - 1;
+  return {left, left + kTile < end ? left + kTile : end, end};
 }
 
-__global__ void tiled_2d(const float* input,  // [batch][height][width]
-                         float* output,       // [batch][out_height][out_width]
-                         Image image) {
+__global__ void __launch_bounds__(kTile* kTile, 2) tiled_2d(const float* input,  // [batch][height][width]
+                                                            float* output,       // [batch][out_height][out_width]
+                                                            Image image) {
   float* pixels = dynamic_shared<float>();  // [kTile + rows - 1][pitch]
   const int pitch = kTile + image.columns - 1;
   const BlockTile tile = block_tile(image, kTile, kTile);
   if (tile.image >= image.batch) return;
   const float* in = input + tile.image * input_pixels(image);
 
-  // 1. Only as far as the tile's last output needs.
+  // 1. Only as far as the tile's last output needs. A thread has one place in each region, and asks for three regions
+  // before it stores the first. Where an edge is wider than the block, there is another round.
   const Regions down = regions(image.pad_y, image.rows, min(kTile, image.out_height - tile.y));
   const Regions across = regions(image.pad_x, image.columns, min(kTile, image.out_width - tile.x));
-  const auto load_region = [&](int y_begin, int y_end, int x_begin, int x_end) {
-    for (int y = y_begin + threadIdx.y; y < y_end; y += kTile) {
+  const int tops[4] = {0, down.body, down.after_body, down.end};
+  const int lefts[4] = {0, across.body, across.after_body, across.end};
+  const int ty = threadIdx.y, tx = threadIdx.x;
+  UNROLL
+  for (int m = 0; m < 3; ++m) {
+    for (int y = tops[m] + ty; y < tops[m + 1]; y += kTile) {
       const int i = border_index(tile.y - image.pad_y + y, image.height, image.padding);
-      for (int x = x_begin + threadIdx.x; x < x_end; x += kTile) {
-        const int j = border_index(tile.x - image.pad_x + x, image.width, image.padding);
-        pixels[y * pitch + x] = i < 0 || j < 0 ? 0.0f : in[static_cast<std::int64_t>(i) * image.width + j];
+      const float* row = in + static_cast<std::int64_t>(i) * image.width;
+      for (int round = 0; round < max(kTile, image.columns - 1); round += kTile) {
+        float held[3];
+        UNROLL
+        for (int n = 0; n < 3; ++n) {
+          const int x = lefts[n] + round + tx;
+          const int j = x < lefts[n + 1] ? border_index(tile.x - image.pad_x + x, image.width, image.padding) : -1;
+          held[n] = i < 0 || j < 0 ? 0.0f : row[j];
+        }
+        UNROLL
+        for (int n = 0; n < 3; ++n) {
+          const int x = lefts[n] + round + tx;
+          if (x < lefts[n + 1]) pixels[y * pitch + x] = held[n];
+        }
       }
     }
-  };
-  load_region(0, down.body, 0, across.body);                                // top left
-  load_region(0, down.body, across.body, across.after_body);                // top
-  load_region(0, down.body, across.after_body, across.end);                 // top right
-  load_region(down.body, down.after_body, 0, across.body);                  // left
-  load_region(down.body, down.after_body, across.body, across.after_body);  // body
-  load_region(down.body, down.after_body, across.after_body, across.end);   // right
-  load_region(down.after_body, down.end, 0, across.body);                   // bottom left
-  load_region(down.after_body, down.end, across.body, across.after_body);   // bottom
-  load_region(down.after_body, down.end, across.after_body, across.end);    // bottom right
+  }
 
   // 2.
   __syncthreads();

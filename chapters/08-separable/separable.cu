@@ -8,7 +8,7 @@
 // pixel in place of rows * columns. Between the two lies an intermediate image, which is written and read once more.
 //
 //   prepare: the filter is split at its largest tap; a filter that is no such product is refused.
-//   1. Rows: a block stages 4 rows of 256 outputs each with their halos; a thread sums 4 neighbours (as in 04).
+//   1. Rows: a block stages 2 rows of 256 outputs each with their halos; a thread sums 4 neighbours of each (as in 04).
 //   2. Columns: a block stages 32 columns of 128 outputs with their halos; a thread sums 16 outputs of one column, and
 //      reads each pixel once for all that need it.
 
@@ -24,10 +24,10 @@ namespace {
 constexpr double kRankTolerance = 1e-6;  // of the largest tap
 
 // Pass 1.
-constexpr int kRowThreads = 64;  // across
-constexpr int kRowEach = 4;      // outputs of a thread: a float4
+constexpr int kRowThreads = 64;
+constexpr int kRowEach = 4;  // neighbouring outputs of a thread: a float4
 constexpr int kRowTile = kRowThreads * kRowEach;
-constexpr int kRowTiles = 4;  // rows of a block
+constexpr int kRowTiles = 2;  // rows of a block, and of a thread
 // Pass 2.
 constexpr int kColumnWidth = 32;
 constexpr int kColumnThreads = 8;  // down
@@ -38,8 +38,7 @@ constexpr int kChunk = 8;  // taps for which a window is held in registers
 __constant__ float c_row[kMaxFilterSide];
 __constant__ float c_column[kMaxFilterSide];
 
-// ---- prepare: the split
-// -----------------------------------------------------------------------------------------------
+// ---- prepare: the split ---------------------------------------------------------------------------------------------
 
 // One block; thread i looks through row i. With the largest tap at (a, b): column[i] = w[i][b] / w[a][b], row[j] =
 // w[a][j].
@@ -96,78 +95,102 @@ Verdict check_rank_one(const float* filter, int rows, int columns) {
   return Verdict::accept();
 }
 
-// ---- 1. Rows
-// ----------------------------------------------------------------------------------------------------------
+// ---- 1. Rows --------------------------------------------------------------------------------------------------------
 
 // Floats from one staged row to the next: to the end of the last thread's last 16-byte read.
-__host__ __device__ __forceinline__ int row_pitch(int columns) { return (kRowTile + columns + 3) / 4 * 4; }
+__host__ __device__ constexpr int row_pitch(int columns) { return (kRowTile + columns + 3) / 4 * 4; }
 
-__device__ __forceinline__ void add_tap(float4& sum, float c, float a0, float a1, float a2, float a3) {
-  sum.x += a0 * c;
-  sum.y += a1 * c;
-  sum.z += a2 * c;
-  sum.w += a3 * c;
+// Adds taps [first, first + kTaps) to a thread's outputs; `first` is a multiple of 4.
+template <int kTaps>
+__device__ __forceinline__ void add_row_taps(float (&sum)[kRowTiles][kRowEach], const float* staged, int pitch,
+                                             int first) {
+  constexpr int kVectors = (kRowEach + kTaps - 1 + 3) / 4;
+  UNROLL
+  for (int m = 0; m < kRowTiles; ++m) {
+    float window[4 * kVectors];
+    UNROLL
+    for (int u = 0; u < kVectors; ++u) {
+      const float4 four = reinterpret_cast<const float4*>(staged + m * pitch + first)[u];
+      window[4 * u] = four.x;
+      window[4 * u + 1] = four.y;
+      window[4 * u + 2] = four.z;
+      window[4 * u + 3] = four.w;
+    }
+    UNROLL
+    for (int t = 0; t < kTaps; ++t) {
+      UNROLL
+      for (int v = 0; v < kRowEach; ++v) sum[m][v] += window[t + v] * c_row[first + t];
+    }
+  }
 }
 
 // Every row of the input makes a row of the intermediate image.
-__global__ void __launch_bounds__(kRowThreads* kRowTiles) convolve_rows(const float* input,  // [batch][height][width]
-                                                                        float* between,  // [batch][height][out_width]
-                                                                        Image image) {
-  float* tiles = dynamic_shared<float>();  // [kRowTiles][pitch]
+__global__ void __launch_bounds__(kRowThreads) convolve_rows(const float* input,  // [batch][height][width]
+                                                             float* between,      // [batch][height][out_width]
+                                                             Image image) {
+  constexpr int kLoads = (row_pitch(kMaxFilterSide) + kRowThreads - 1) / kRowThreads;  // of a thread, a row
+  float* staged = dynamic_shared<float>();                                             // [kRowTiles][pitch]
   image.out_height = image.height;
   const BlockTile tile = block_tile(image, kRowTiles, kRowTile);
   if (tile.image >= image.batch) return;
-  const int y = tile.y + threadIdx.y, pitch = row_pitch(image.columns);
-  const bool inside = y < image.height;
-  const std::int64_t row = static_cast<std::int64_t>(tile.image) * image.height + y;
-  float* staged = tiles + threadIdx.y * pitch;
-  if (inside) {
-    const float* x = input + row * image.width;
-    const int needed = min(kRowTile, image.out_width - tile.x) + image.columns - 1;
-    UNROLL_BY(4)
-    for (int t = threadIdx.x; t < pitch; t += kRowThreads) {
-      const int j = t < needed ? border_index(tile.x - image.pad_x + t, image.width, image.padding) : -1;
-      staged[t] = j < 0 ? 0.0f : x[j];
+  const int pitch = row_pitch(image.columns), thread = threadIdx.x;
+  const float* in = input + tile.image * input_pixels(image) + static_cast<std::int64_t>(tile.y) * image.width;
+  const int first = tile.x - image.pad_x;
+  const int needed = min(kRowTile, image.out_width - tile.x) + image.columns - 1;
+  const bool inside = first >= 0 && first + needed <= image.width && tile.y + kRowTiles <= image.height;
+  float held[kRowTiles][kLoads];  // all on their way before one is waited for
+  UNROLL
+  for (int u = 0; u < kLoads; ++u) {
+    const int t = thread + u * kRowThreads;
+    const int j = inside ? first + t : t < needed ? border_index(first + t, image.width, image.padding) : -1;
+    UNROLL
+    for (int m = 0; m < kRowTiles; ++m) {
+      const bool reads = inside ? t < needed : j >= 0 && tile.y + m < image.height;
+      held[m][u] = reads ? in[static_cast<std::int64_t>(m) * image.width + j] : 0.0f;
     }
   }
+  UNROLL
+  for (int u = 0; u < kLoads; ++u) {
+    UNROLL
+    for (int m = 0; m < kRowTiles; ++m)
+      if (thread + u * kRowThreads < pitch) staged[m * pitch + thread + u * kRowThreads] = held[m][u];
+  }
   __syncthreads();
-  const int x = tile.x + kRowEach * threadIdx.x;
-  if (!inside || x >= image.out_width) return;
+  const int x = tile.x + kRowEach * thread;
+  if (x >= image.out_width) return;
 
-  const float4* window = reinterpret_cast<const float4*>(staged) + threadIdx.x;
-  float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), a = window[0];
+  const float* own = staged + kRowEach * thread;
+  float sum[kRowTiles][kRowEach] = {};
   int t = 0;
-  for (; t + 4 <= image.columns; t += 4) {
-    const float4 b = window[t / 4 + 1];
-    add_tap(sum, c_row[t], a.x, a.y, a.z, a.w);
-    add_tap(sum, c_row[t + 1], a.y, a.z, a.w, b.x);
-    add_tap(sum, c_row[t + 2], a.z, a.w, b.x, b.y);
-    add_tap(sum, c_row[t + 3], a.w, b.x, b.y, b.z);
-    a = b;
+  for (; t + kChunk <= image.columns; t += kChunk) add_row_taps<kChunk>(sum, own, pitch, t);
+  if (t + 4 <= image.columns) {
+    add_row_taps<4>(sum, own, pitch, t);
+    t += 4;
   }
-  if (t < image.columns) {  // one to three taps are left
-    const float4 b = window[t / 4 + 1];
-    add_tap(sum, c_row[t], a.x, a.y, a.z, a.w);
-    if (t + 1 < image.columns) add_tap(sum, c_row[t + 1], a.y, a.z, a.w, b.x);
-    if (t + 2 < image.columns) add_tap(sum, c_row[t + 2], a.z, a.w, b.x, b.y);
-  }
-  float* out = between + row * image.out_width + x;
-  if (image.out_width % 4 == 0) {  // every row begins at a multiple of 16 bytes
-    *reinterpret_cast<float4*>(out) = sum;
-  } else {
-    out[0] = sum.x;
-    if (x + 1 < image.out_width) out[1] = sum.y;
-    if (x + 2 < image.out_width) out[2] = sum.z;
-    if (x + 3 < image.out_width) out[3] = sum.w;
+  if (t + 3 == image.columns) add_row_taps<3>(sum, own, pitch, t);
+  if (t + 2 == image.columns) add_row_taps<2>(sum, own, pitch, t);
+  if (t + 1 == image.columns) add_row_taps<1>(sum, own, pitch, t);
+
+  UNROLL
+  for (int m = 0; m < kRowTiles; ++m) {
+    if (tile.y + m >= image.height) break;
+    float* out = between + (static_cast<std::int64_t>(tile.image) * image.height + tile.y + m) * image.out_width + x;
+    if (image.out_width % 4 == 0) {  // every row begins at a multiple of 16 bytes
+      *reinterpret_cast<float4*>(out) = make_float4(sum[m][0], sum[m][1], sum[m][2], sum[m][3]);
+    } else {
+      UNROLL
+      for (int v = 0; v < kRowEach; ++v) {
+        if (x + v < image.out_width) out[v] = sum[m][v];
+      }
+    }
   }
 }
 
-// ---- 2. Columns
-// -------------------------------------------------------------------------------------------------------
+// ---- 2. Columns -----------------------------------------------------------------------------------------------------
 
 // Adds taps [first, first + kTaps) to the thread's outputs.
 template <int kTaps>
-__device__ __forceinline__ void add_taps(float (&sum)[kColumnEach], const float* staged, int first) {
+__device__ __forceinline__ void add_column_taps(float (&sum)[kColumnEach], const float* staged, int first) {
   float window[kColumnEach + kTaps - 1];
   UNROLL
   for (int v = 0; v < kColumnEach + kTaps - 1; ++v) window[v] = staged[(first + v) * kColumnWidth];
@@ -190,14 +213,18 @@ __global__ void __launch_bounds__(kColumnWidth* kColumnThreads)
   const bool inside = x < image.out_width;
   if (inside) {
     const float* column = between + static_cast<std::int64_t>(tile.image) * image.height * image.out_width + x;
-    // Zeros where the last thread sums outputs that are not there.
-    const int outputs = min(kColumnTile, image.out_height - tile.y);
-    const int summed = (outputs + kColumnEach - 1) / kColumnEach * kColumnEach;
-    UNROLL_BY(8)
-    for (int t = threadIdx.y; t < summed + image.rows - 1; t += kColumnThreads) {
-      const int i =
-          t < outputs + image.rows - 1 ? border_index(tile.y - image.pad_y + t, image.height, image.padding) : -1;
-      staged[t * kColumnWidth + threadIdx.x] = i < 0 ? 0.0f : column[static_cast<std::int64_t>(i) * image.out_width];
+    const int above = tile.y - image.pad_y, staged_rows = kColumnTile + image.rows - 1;
+    if (above >= 0 && above + staged_rows <= image.height) {
+      column += static_cast<std::int64_t>(above) * image.out_width;
+      UNROLL_BY(8)
+      for (int t = threadIdx.y; t < staged_rows; t += kColumnThreads)
+        staged[t * kColumnWidth + threadIdx.x] = column[static_cast<std::int64_t>(t) * image.out_width];
+    } else {  // zeros where a thread sums outputs that are not there
+      const int needed = min(kColumnTile, image.out_height - tile.y) + image.rows - 1;
+      for (int t = threadIdx.y; t < staged_rows; t += kColumnThreads) {
+        const int i = t < needed ? border_index(above + t, image.height, image.padding) : -1;
+        staged[t * kColumnWidth + threadIdx.x] = i < 0 ? 0.0f : column[static_cast<std::int64_t>(i) * image.out_width];
+      }
     }
   }
   __syncthreads();
@@ -207,8 +234,14 @@ __global__ void __launch_bounds__(kColumnWidth* kColumnThreads)
   const float* own = staged + first * kColumnWidth + threadIdx.x;
   float sum[kColumnEach] = {};
   int t = 0;
-  for (; t + kChunk <= image.rows; t += kChunk) add_taps<kChunk>(sum, own, t);
-  for (; t < image.rows; ++t) add_taps<1>(sum, own, t);
+  for (; t + kChunk <= image.rows; t += kChunk) add_column_taps<kChunk>(sum, own, t);
+  if (t + 4 <= image.rows) {
+    add_column_taps<4>(sum, own, t);
+    t += 4;
+  }
+  if (t + 3 == image.rows) add_column_taps<3>(sum, own, t);
+  if (t + 2 == image.rows) add_column_taps<2>(sum, own, t);
+  if (t + 1 == image.rows) add_column_taps<1>(sum, own, t);
 
   float* out =
       output + tile.image * output_pixels(image) + static_cast<std::int64_t>(tile.y + first) * image.out_width + x;
@@ -218,8 +251,7 @@ __global__ void __launch_bounds__(kColumnWidth* kColumnThreads)
   }
 }
 
-// ---- The stage
-// --------------------------------------------------------------------------------------------------------
+// ---- The stage ------------------------------------------------------------------------------------------------------
 
 void launch_separable(const Tensors& tensors, float* between, const Image& image, Stream stream) {
   Image intermediate = image;
@@ -227,8 +259,8 @@ void launch_separable(const Tensors& tensors, float* between, const Image& image
   const std::size_t row_bytes = kRowTiles * sizeof(float) * row_pitch(image.columns);
   const std::size_t column_bytes =
       static_cast<std::size_t>(kColumnTile + image.rows - 1) * kColumnWidth * sizeof(float);
-  launch(convolve_rows, image_grid(intermediate, kRowTiles, kRowTile), dim3(kRowThreads, kRowTiles), row_bytes, stream)(
-      tensors.input, between, image);
+  launch(convolve_rows, image_grid(intermediate, kRowTiles, kRowTile), kRowThreads, row_bytes, stream)(tensors.input,
+                                                                                                       between, image);
   launch(convolve_columns, image_grid(image, kColumnTile, kColumnWidth), dim3(kColumnWidth, kColumnThreads),
          column_bytes, stream)(static_cast<const float*>(between), tensors.output, image);
 }

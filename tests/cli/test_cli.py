@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 PROGRAM = os.path.abspath(sys.argv[1])
 # Without a GPU to be seen, the outcome is the same on every machine.
@@ -72,6 +73,33 @@ def read_npy(path):
     header = eval(data[10:10 + length])  # our own program wrote it
     body = data[10 + length:]
     return header["shape"], struct.unpack(f"<{len(body) // 4}f", body)
+
+
+# ---- .png without libpng --------------------------------------------------------------------------------------------
+
+def png_chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def write_png(path, width, height, color, depth, samples):
+    """color: of PNG, as 0 for grey, 2 for RGB, 6 for RGB and alpha."""
+    data = struct.pack(f">{len(samples)}{'H' if depth == 16 else 'B'}", *samples)
+    row = len(data) // height
+    data = b"".join(b"\0" + data[y * row:(y + 1) * row] for y in range(height))
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n"
+                   + png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
+                   + png_chunk(b"IDAT", zlib.compress(data)) + png_chunk(b"IEND", b""))
+    return path
+
+
+def grey_png(path="in.png", width=40, height=30):
+    return write_png(path, width, height, 0, 8, [(7 * i + i * i // 50) % 256 for i in range(width * height)])
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def correlate(x, f):
@@ -186,7 +214,7 @@ def google_benchmark_flags_pass(folder):
 
 @case
 def help_is_no_error(folder):
-    for command in ([], ["run"], ["bench"], ["compare"], ["list"]):
+    for command in ([], ["run"], ["bench"], ["compare"], ["list"], ["image"]):
         expect("./lab" in succeeds(*command, "--help").stdout, command)
     expect("benchmark_filter" in succeeds("bench", "--", "--help").stdout, "Google Benchmark's help")
 
@@ -421,6 +449,119 @@ def a_full_disk_is_told(folder):
     with open("/dev/full", "w") as full:
         result = subprocess.run([PROGRAM, "list"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     expect(result.returncode == 2 and "standard output" in result.stderr, result)
+
+
+@case
+def image_says_what_it_did(folder):
+    result = succeeds("image", "sharpen", grey_png(), "out.png", "--backend", "sim", "--stage", "5")
+    expect(result.stdout == "in.png: 40x30, grey, 8 bits; sharpen, 3x3; padding replicate\n"
+           "05-naive-2d on SIMT simulator, as floats: no time is measured; wrote out.png\n", result.stdout)
+    expect(result.stderr == "", result.stderr)
+    expect(sorted(os.listdir(".")) == ["in.png", "out.png"], os.listdir("."))
+
+
+@case
+def image_filters_and_leaves_alpha(folder):
+    # One white pixel on black, and alpha that differs: a box of 3 spreads 255 / 9 = 28.33 over nine pixels.
+    samples = [v for i in range(25) for v in ([255, 255, 255] if i == 12 else [0, 0, 0]) + [10 * i]]
+    write_png("in.png", 5, 5, 6, 8, samples)
+    around = (6, 7, 8, 11, 12, 13, 16, 17, 18)
+    write_png("wanted.png", 5, 5, 6, 8, [v for i in range(25) for v in [28 if i in around else 0] * 3 + [10 * i]])
+    succeeds("image", "box", "in.png", "out.png", "--size", "3", "--backend", "sim")
+    succeeds("image", "box", "wanted.png", "same.png", "--size", "1", "--backend", "sim")
+    expect(contents("out.png") == contents("same.png"), "not what a box does")
+
+
+@case
+def image_is_the_same_from_every_stage(folder):
+    stages = [stage for stage in json.loads(succeeds("list", "--json").stdout) if stage["track"] == "images"]
+    write_png("in.png", 37, 23, 2, 16, [(977 * i * i + i) % 65536 for i in range(37 * 23 * 3)])
+    for name in ("gaussian", "sobel", "emboss", "box"):
+        files = set()
+        for stage in stages:
+            result = lab("image", name, "in.png", "out.png", "--stage", stage["name"], "--backend", "sim")
+            if result.returncode == 3:
+                expect("refuses" in result.stderr and not os.path.exists("out.png"), result.stderr)
+                continue
+            expect(result.returncode == 0, result.stderr)
+            files.add(contents("out.png"))
+            os.remove("out.png")
+        expect(len(files) == 1, f"{name}: {len(files)} different files")
+
+
+@case
+def image_takes_filters_from_files(folder):
+    grey_png()
+    with open("filter.txt", "w") as file:
+        file.write("# sharpen\n 0, -1, 0\n-1 5 -1\n0 -1 0\n")
+    write_npy("filter.npy", (3, 3), [0, -1, 0, -1, 5, -1, 0, -1, 0])
+    image = ["image", "custom", "in.png"]
+    succeeds(*image, "text.png", "--filter", "filter.txt", "--backend", "sim")
+    succeeds(*image, "array.png", "--filter", "filter.npy", "--backend", "sim")
+    succeeds("image", "sharpen", "in.png", "named.png", "--backend", "sim")
+    expect(contents("text.png") == contents("array.png") == contents("named.png"), "the pictures differ")
+    refuses([*image, "out.png"], "--filter FILE")
+    refuses([*image, "out.png", "--filter", "none.txt"], "'none.txt': there is no such file")
+    refuses([*image, "filter.txt", "--filter", "filter.txt"], "OUT and --filter are the same file")
+
+
+@case
+def image_padding_shows_at_the_edge(folder):
+    write_png("in.png", 3, 3, 0, 8, [200, 100, 0] * 3)
+    files = {}
+    for padding in ("zero", "replicate", "reflect"):
+        succeeds("image", "box", "in.png", "out.png", "--size", "3", "--padding", padding, "--backend", "sim")
+        files[padding] = contents("out.png")
+    succeeds("image", "box", "in.png", "out.png", "--size", "3", "--backend", "sim")
+    expect(len(set(files.values())) == 3 and contents("out.png") == files["replicate"], "padding")
+    refuses(["image", "box", "in.png", "new.png", "--size", "7", "--padding", "reflect", "--backend", "sim"],
+            "pad_h < h", status=3)
+
+
+@case
+def image_with_wrong_arguments(folder):
+    image = ["image", "sharpen", grey_png(), "out.png"]
+    refuses(["image"], "FILTER")
+    refuses(["image", "sharpen", "in.png"], "OUT")
+    refuses(["image", "sharpn", "in.png", "out.png"], "unknown filter 'sharpn'", "did you mean sharpen?")
+    refuses([*image, "--stage", "3"], "03-tiled-1d is of the track signals", "05-naive-2d")
+    refuses([*image, "--stage", "77"], "unknown stage '77'")
+    refuses([*image, "--padding", "wrap"], "wrap", "replicate")
+    refuses([*image, "--sigma", "1"], "--sigma does not belong to sharpen")
+    refuses(["image", "box", "in.png", "out.png", "--size", "66"], "--size must be from 1 to 65")
+    refuses(["image", "gaussian", "in.png", "out.png", "--sigma", "11"], "65x65")
+    refuses(["image", "gaussian", "in.png", "out.png", "--sigma", "x"], "--sigma")
+    refuses([*image, "--backend", "gpu"], "no usable NVIDIA GPU")
+    refuses(["image", "sharpen", "in.png", "./in.png"], "OUT and IN are the same file")
+    refuses(["image", "sharpen", "in.png", "no/folder/out.png"], "cannot write 'no/folder/out.png'")
+    refuses(["image", "sharpen", "in.png", "/dev/null"], "no ordinary file")
+    expect(os.listdir(".") == ["in.png"], os.listdir("."))
+
+
+@case
+def image_with_wrong_pictures(folder):
+    good = contents(grey_png("good.png"))
+    os.mkdir("folder")
+    files = {"empty.png": b"", "cut.png": good[:-30], "text.png": b"hello", "photo.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",
+             "crc.png": good[:29] + bytes([good[29] ^ 1]) + good[30:]}
+    huge = struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 16, 6, 0, 0, 0)
+    files["huge.png"] = good[:8] + png_chunk(b"IHDR", huge) + good[33:]
+    for name, data in files.items():
+        with open(name, "wb") as file:
+            file.write(data)
+    before = sorted(os.listdir("."))
+    for name, part in (("empty.png", "is empty"), ("cut.png", "is cut off"), ("text.png", "not a PNG"),
+                       ("photo.jpg", "JPEG"), ("crc.png", "damaged"), ("huge.png", "make the picture smaller"),
+                       ("none.png", "no such file"), ("folder", "not a regular file"), ("", "empty")):
+        refuses(["image", "sharpen", name, "out.png", "--backend", "sim"], f"'{name}': ", part)
+    expect(sorted(os.listdir(".")) == before, "a file appeared")
+
+
+@case
+def image_warns_of_a_long_wait(folder):
+    grey_png("large.png", 600, 400)
+    result = succeeds("image", "box", "large.png", "out.png", "--size", "17", "--stage", "9", "--backend", "sim")
+    expect(result.stderr.startswith("note: the simulator does 139 million operations"), result.stderr)
 
 
 def main():

@@ -309,6 +309,29 @@ class Grader(unittest.TestCase):
         self.assertIn("at least 88.5", marks["checks"][3]["messages"][0])
         self.assertEqual(marks["checks"][3]["measured"], "barriers is 0; at most 0")
 
+    def test_filters_of_rank_one(self):
+        separable = (ROOT / "chapters/08-separable/separable.cu").read_text()
+        direct = (ROOT / "chapters/05-naive-2d/naive_2d.cu").read_text()
+        checks = [{"name": "right", "points": 80, "right": ["h=40,w=50,r=3,s=3", "n=2,h=33,w=37,r=4,s=9", "h=1,w=40,r=3,s=3"],
+                   "padding": ["zero", "reflect"], "hint": "look at the filter"},  # reflect is not defined for one row
+                  {"name": "faults", "points": 20, "no_faults": True, "hint": "look everywhere"}]
+        marks = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for form, keys in {"dense": {}, "rank one": {"filter": "rank-one"}}.items():
+                path = pathlib.Path(folder) / f"{form}.json"
+                path.write_text(json.dumps({"title": "Test", "minutes": 1, **keys, "checks": checks}))
+                marks[form] = [grade_text(text, path) for text in (separable, direct)]
+        self.assertEqual([lost(one) for one in marks["rank one"]], [[], []], marks)
+        self.assertEqual([lost(one) for one in marks["dense"]], [["right", "faults"], []], marks)
+        self.assertIn("and 3 more of 5 shapes", marks["dense"][0]["checks"][0]["messages"])
+
+    def assert_malformed(self, lab, why):
+        with self.subTest(why), tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+            path.write_text(json.dumps(lab))
+            with self.assertRaisesRegex(grade.Unusable, why):
+                grade_text(KERNEL, path)
+
     def test_malformed_labs(self):
         for why, change in {"no shape": {"right": []}, "positive": {"points": -1}, "no key": {"point": 3},
                             "there is no counter": {"counter": "flops"},
@@ -318,11 +341,8 @@ class Grader(unittest.TestCase):
             check.update(change)
             if change.get("at_most", 0) is None:
                 del check["at_most"]
-            with self.subTest(why), tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder) / "lab.json"
-                path.write_text(json.dumps(lab))
-                with self.assertRaisesRegex(grade.Unusable, why):
-                    grade_text(KERNEL, path)
+            self.assert_malformed(lab, why)
+        self.assert_malformed({**LAB, "filter": "dense"}, "must be \"rank-one\", or absent")
 
     def test_a_store_that_no_hook_sees_does_not_count(self):
         # g++ has no hook for a struct that a function returns into memory.

@@ -1,6 +1,7 @@
 // Checks the checks: each mutant must fail the suite that the stages pass, and for its own reason.
 #include <doctest/doctest.h>
 
+#include "tests/mutants/image_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
 #include "tests/stage_suite.hpp"
 
@@ -8,87 +9,151 @@ using namespace convladder;
 
 namespace {
 
+/// A mutated kernel as a stage of a track.
+struct Mutant {
+  std::string_view track;
+  Stage* (*make)();
+};
+
 template <SignalMutation M>
-StageInfo mutant() {
+constexpr Mutant signals{"signals", &make_signal_mutant<M>};
+template <ImageMutation M>
+constexpr Mutant images{"images", &make_image_mutant<M>};
+
+StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
   info.name = info.folder = info.title = "mutant";
-  info.track = "signals";
+  info.track = mutant.track;
   info.dtype = "fp32";
   info.layout = "NCHW";
   info.requires_capability = "sm_70";
-  info.make = &make_signal_mutant<M>;
+  info.make = mutant.make;
   return info;
 }
 
-/// Runs the suite until `evidence` is found in a rejection; the cases before must not fail for another reason first
-/// unless they, too, are rejections.
-/// @param in_simulator what a result's reason must contain there  @param on_gpu and on a GPU, where no access is
-/// checked
-template <SignalMutation M>
-void check_rejected(std::string_view in_simulator, std::string_view on_gpu, Padding only_with, InputKind only_for) {
+/// The suite of the mutant's track; of images without the cases that keep the simulator busy for seconds.
+std::vector<SuiteCase> suite_of(const Mutant& mutant) {
+  if (mutant.track == "signals") return signal_suite();
+  constexpr std::int64_t kMostFlops = 1'000'000;
+  std::vector<SuiteCase> suite = image_suite(FilterForm::dense);
+  std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.flops() > kMostFlops; });
+  return suite;
+}
+
+/// Requires that the suite rejects the mutant, and at least once for the reason given.
+/// @param in_simulator what a result's reason must contain there
+/// @param on_gpu and on a GPU, where no access is checked
+/// @param may_fail the cases that the mistake can show in; the others must pass
+template <class MayFail>
+void check_rejected(const Mutant& mutant, std::string_view in_simulator, std::string_view on_gpu,
+                    const MayFail& may_fail) {
   const std::string_view evidence = backend() == Backend::sim ? in_simulator : on_gpu;
   int rejected = 0, with_evidence = 0, elsewhere = 0;
   std::string reason;
-  for (const SuiteCase& suite_case : signal_suite()) {
-    const RunResult result = run_case(mutant<M>(), suite_case);
+  for (const SuiteCase& suite_case : suite_of(mutant)) {
+    const RunResult result = run_case(stage_of(mutant), suite_case);
     if (result.status == Status::ok) continue;
     ++rejected;
     reason = result.reason;
     with_evidence += result.reason.find(evidence) != std::string::npos;
-    elsewhere += (only_with != Padding::zero && suite_case.problem.padding != only_with) ||
-                 (only_for != InputKind::normal && suite_case.inputs != only_for);
+    elsewhere += !may_fail(suite_case);
   }
   CHECK(rejected > 0);
   CHECK_MESSAGE(with_evidence > 0, reason);
   CHECK(elsewhere == 0);
 }
 
-template <SignalMutation M>
-void check_rejected(std::string_view in_simulator, std::string_view on_gpu) {
-  check_rejected<M>(in_simulator, on_gpu, Padding::zero, InputKind::normal);
+void check_rejected(const Mutant& mutant, std::string_view in_simulator, std::string_view on_gpu) {
+  check_rejected(mutant, in_simulator, on_gpu, [](const SuiteCase&) { return true; });
 }
 
-}  // namespace
+void check_wrong(const Mutant& mutant) { check_rejected(mutant, "outputs are wrong", "outputs are wrong"); }
+template <class MayFail>
+void check_wrong(const Mutant& mutant, const MayFail& may_fail) {
+  check_rejected(mutant, "outputs are wrong", "outputs are wrong", may_fail);
+}
 
-TEST_CASE("mutants: the kernel they are made from passes") {
-  for (const SuiteCase& suite_case : signal_suite()) {
+void check_passes(const Mutant& mutant) {
+  for (const SuiteCase& suite_case : suite_of(mutant)) {
     CAPTURE(to_string(suite_case));
-    const RunResult result = run_case(mutant<SignalMutation::none>(), suite_case);
+    const RunResult result = run_case(stage_of(mutant), suite_case);
     CHECK_MESSAGE(result.status == Status::ok, result.reason);
   }
 }
 
+bool replicates(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::replicate; }
+bool reflects(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::reflect; }
+bool has_nan(const SuiteCase& suite_case) { return suite_case.inputs == InputKind::nan; }
+bool is_batch(const SuiteCase& suite_case) { return suite_case.problem.n > 1; }
+/// A halo on two sides of a corner.
+bool has_corner(const SuiteCase& suite_case) { return suite_case.problem.r > 1 && suite_case.problem.s > 1; }
+bool has_halo_rows(const SuiteCase& suite_case) { return suite_case.problem.r > 1; }
+bool pads_differ(const SuiteCase& suite_case) { return suite_case.problem.pad_h != suite_case.problem.pad_w; }
+
+}  // namespace
+
+TEST_CASE("mutants: the 1-D kernel they are made from passes") { check_passes(signals<SignalMutation::none>); }
 TEST_CASE("mutants: a halo one element short is caught") {
-  check_rejected<SignalMutation::short_halo>("uninitialized", "outputs are wrong");
+  check_rejected(signals<SignalMutation::short_halo>, "uninitialized", "outputs are wrong");
 }
-TEST_CASE("mutants: a halo off by one is caught") {
-  check_rejected<SignalMutation::shifted_halo>("outputs are wrong", "outputs are wrong");
-}
-TEST_CASE("mutants: a flipped filter is caught") {
-  check_rejected<SignalMutation::flipped_filter>("outputs are wrong", "outputs are wrong");
-}
+TEST_CASE("mutants: a halo off by one is caught") { check_wrong(signals<SignalMutation::shifted_halo>); }
+TEST_CASE("mutants: a flipped filter is caught") { check_wrong(signals<SignalMutation::flipped_filter>); }
 TEST_CASE("mutants: an unwritten tail is caught") {
-  check_rejected<SignalMutation::unwritten_tail>("never written", "never written");
+  check_rejected(signals<SignalMutation::unwritten_tail>, "never written", "never written");
 }
 TEST_CASE("mutants: a write past the end is caught") {
-  check_rejected<SignalMutation::write_past_end>("out_of_bounds", "just outside");
+  check_rejected(signals<SignalMutation::write_past_end>, "out_of_bounds", "just outside");
 }
 TEST_CASE("mutants: a wrong padding value is caught, with replicate padding only") {
-  check_rejected<SignalMutation::replicate_reads_zero>("outputs are wrong", "outputs are wrong", Padding::replicate,
-                                                       InputKind::normal);
+  check_wrong(signals<SignalMutation::replicate_reads_zero>, replicates);
 }
 TEST_CASE("mutants: reflect off by one is caught, with reflect padding only") {
-  check_rejected<SignalMutation::reflect_repeats_edge>("outputs are wrong", "outputs are wrong", Padding::reflect,
-                                                       InputKind::normal);
+  check_wrong(signals<SignalMutation::reflect_repeats_edge>, reflects);
 }
 TEST_CASE("mutants: a swallowed NaN is caught, by the NaN input only") {
-  check_rejected<SignalMutation::nan_swallowed>("outputs are wrong", "outputs are wrong", Padding::zero,
-                                                InputKind::nan);
+  check_wrong(signals<SignalMutation::nan_swallowed>, has_nan);
 }
-TEST_CASE("mutants: an ignored batch is caught") {
-  check_rejected<SignalMutation::batch_ignored>("outputs are wrong", "outputs are wrong");
+TEST_CASE("mutants: an ignored batch is caught, by batches only") {
+  check_wrong(signals<SignalMutation::batch_ignored>, is_batch);
 }
 // A GPU may well give the right result: that is why the simulator looks.
 TEST_CASE("mutants: a missing barrier is caught, as a race (simulator)") {
-  check_rejected<SignalMutation::missing_barrier>("race", "");
+  check_rejected(signals<SignalMutation::missing_barrier>, "race", "");
+}
+
+TEST_CASE("mutants: the 2-D kernel they are made from passes") { check_passes(images<ImageMutation::none>); }
+TEST_CASE("mutants: a corner missing in a tile's halo is caught, where there are corners") {
+  check_rejected(images<ImageMutation::missing_corner>, "uninitialized", "outputs are wrong", has_corner);
+}
+TEST_CASE("mutants: a tile one halo row short is caught") {
+  check_rejected(images<ImageMutation::short_rows>, "uninitialized", "outputs are wrong", has_halo_rows);
+}
+TEST_CASE("mutants: a tile one column late is caught") { check_wrong(images<ImageMutation::shifted_columns>); }
+TEST_CASE("mutants: a transposed filter is caught, where it has corners") {
+  check_wrong(images<ImageMutation::transposed_filter>, has_corner);
+}
+TEST_CASE("mutants: the paddings of rows and columns swapped are caught, where they differ") {
+  check_wrong(images<ImageMutation::swapped_padding>, pads_differ);
+}
+TEST_CASE("mutants: a flipped 2-D filter is caught") { check_wrong(images<ImageMutation::flipped_filter>); }
+TEST_CASE("mutants: an unwritten column is caught") {
+  check_rejected(images<ImageMutation::unwritten_column>, "never written", "never written");
+}
+TEST_CASE("mutants: a write past the end of a row is caught") {
+  check_rejected(images<ImageMutation::write_past_row>, "out_of_bounds", "just outside");
+}
+TEST_CASE("mutants: a wrong 2-D padding value is caught, with replicate padding only") {
+  check_wrong(images<ImageMutation::replicate_reads_zero>, replicates);
+}
+TEST_CASE("mutants: 2-D reflect off by one is caught, with reflect padding only") {
+  check_wrong(images<ImageMutation::reflect_repeats_edge>, reflects);
+}
+TEST_CASE("mutants: a NaN swallowed in an image is caught, by the NaN input only") {
+  check_wrong(images<ImageMutation::nan_swallowed>, has_nan);
+}
+TEST_CASE("mutants: an ignored batch of images is caught, by batches only") {
+  check_wrong(images<ImageMutation::batch_ignored>, is_batch);
+}
+TEST_CASE("mutants: a missing barrier of a 2-D tile is caught, as a race (simulator)") {
+  check_rejected(images<ImageMutation::missing_barrier>, "race", "");
 }
