@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kTrack = "images";
 /// Operations that the simulator does in a second, about; by stage 09 twice as many.
-constexpr double kSimulatedPerSecond = 25e6;
+constexpr double kSimulatedPerSecond = 20e6;
 /// A wait worth a warning.
 constexpr double kLongSeconds = 3;
 
@@ -42,8 +42,8 @@ const StageInfo* chosen_stage(const ImageCommand& command) {
   if (stage.track == kTrack) return &stage;
   std::vector<std::string_view> folders;
   for (const StageInfo* other : image_stages()) folders.push_back(other->folder);
-  throw UsageError(fmt::format("{} is of the track {}; image takes {}", stage.folder, stage.track,
-                               fmt::join(folders, ", ")));
+  throw UsageError(
+      fmt::format("{} is of the track {}; image takes {}", stage.folder, stage.track, fmt::join(folders, ", ")));
 }
 
 Padding padding_of(const ImageCommand& command) {

@@ -1,5 +1,5 @@
 /// @file
-/// `./lab image`: a filter on a PNG picture, computed by a stage of the track images.
+/// The command image: a filter on a PNG picture, computed by a stage of the track images.
 #pragma once
 #include <filesystem>
 #include <optional>

@@ -1,5 +1,5 @@
 /// @file
-/// Pictures in PNG files: every colour type and depth is read, grey and RGB with or without alpha is written. By libpng.
+/// Pictures in PNG files, by libpng: every colour type and depth is read; grey and RGB, with alpha or not, is written.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -144,8 +144,8 @@ class PictureRun {
   int rounded(double level) const { return static_cast<int>(std::clamp(std::floor(level + 0.5), 0.0, white())); }
 
   /// The value that is rounded, from the sum or the two sums. Of integers it rounds as the exact value does: a quotient
-  /// is a half, which a double holds, or at least 1 / (2 * 65 * 65) away from one; the root of an integer is no half, and
-  /// comes as near as 2^-22, where the largest is 2^19 and a double's roundings take 2^-33.
+  /// is a half, which a double holds, or at least 1 / (2 * 65 * 65) away from one; the root of an integer is no half,
+  /// and comes as near as 2^-22, where the largest is 2^19 and a double's roundings take 2^-33.
   double level(double first, double second) const {
     return filter_.taps.size() == 1 ? first / filter_.divisor : std::sqrt(first * first + second * second);
   }

@@ -27,15 +27,15 @@ std::int64_t most_picture_samples();
 
 /// A filtered picture, and how it was made.
 struct FilteredPicture {
-  Picture picture;          ///< alpha as it was
-  bool as_bytes = false;    ///< the stage read and wrote bytes (ByteImageStage)
+  Picture picture;           ///< alpha as it was
+  bool as_bytes = false;     ///< the stage read and wrote bytes (ByteImageStage)
   std::int64_t on_host = 0;  ///< samples that the host computed
   /// GPU only: the kernels alone, and with them the copies to and from the GPU and prepare(), microseconds.
   std::optional<double> kernels_us, whole_us;
 };
 
-/// Filters the colour channels. Outputs are poisoned before; every sample must have been written, and a few thousand are
-/// compared with the host's.
+/// Filters the colour channels. Outputs are poisoned before; every sample must have been written, and a few thousand
+/// are compared with the host's.
 /// @param problem of picture_problem(), accepted by picture_refusal()
 /// @throws DeviceError for a fault, a failed launch, or a wrong or missing result
 FilteredPicture filter_picture(const StageInfo& stage, const ConvProblem& problem, const Picture& picture,

@@ -45,8 +45,9 @@ PictureFilter gaussian(const PictureFilterOptions& options) {
 
   std::vector<double> line(static_cast<std::size_t>(size));
   double sum = 0;
+  const std::int64_t middle = size / 2;
   for (std::int64_t i = 0; i < size; ++i) {
-    const double distance = static_cast<double>(i - size / 2) / sigma;
+    const double distance = static_cast<double>(i - middle) / sigma;
     sum += line[i] = std::exp(-distance * distance / 2);
   }
   PictureFilter filter{fmt::format("gaussian, sigma {}", sigma), size, size, {{}}};

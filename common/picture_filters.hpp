@@ -1,5 +1,5 @@
 /// @file
-/// The filters of `./lab image`.
+/// The filters of pictures: those that have a name, and a user's own.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -29,8 +29,9 @@ struct PictureFilterOptions {
 
 /// The names, for messages.
 inline constexpr std::string_view kPictureFilterNames = "sharpen, gaussian, box, sobel, emboss, custom";
-/// Where no option says otherwise.
+/// Of a Gaussian, where no option says otherwise.
 inline constexpr double kDefaultSigma = 2;
+/// Of a box, likewise.
 inline constexpr std::int64_t kDefaultBoxSize = 5;
 /// The most rows and columns: those of the 2-D stages.
 inline constexpr std::int64_t kLargestPictureFilter = 65;

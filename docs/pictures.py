@@ -2,8 +2,8 @@
 """Makes the pictures of the lessons of the track images: chapters/NN-name/before.png, drawn here, and after.png, what a
 filter makes of it by that stage.
 
-    python3 docs/pictures.py [--program build/bin/convladder]            writes them
-    python3 docs/pictures.py [--program build/bin/convladder] --check    compares them with what is there, by their pixels
+    python3 docs/pictures.py [--program FILE]            writes them
+    python3 docs/pictures.py [--program FILE] --check    compares them with what is there, by their pixels
 
 Needs nothing beside Python and the program, which runs the filter in the simulator.
 """
@@ -47,7 +47,7 @@ def encode(rows, channels):
     data, above = bytearray(), bytes(len(rows[0]))
     for row in rows:
         left = bytes(channels) + row[:-channels]
-        candidates = [row, bytes(a - b & 255 for a, b in zip(row, left)), bytes(a - b & 255 for a, b in zip(row, above))]
+        candidates = [row, *(bytes(a - b & 255 for a, b in zip(row, other)) for other in (left, above))]
         cost = [sum(min(value, 256 - value) for value in candidate) for candidate in candidates]
         best = cost.index(min(cost))
         data += bytes([best]) + candidates[best]
@@ -85,7 +85,7 @@ def decode(png):
     return header, bytes(pixels)
 
 
-# ---- Drawing: a picture is a function of x and y that gives grey or a colour, 0 to 1 ----------------------------------
+# ---- Drawing: a picture is a function of x and y that gives grey or a colour, 0 to 1 --------------------------------
 
 def text_at(x, y, text, left, top, scale):
     """Whether the point lies on a letter."""

@@ -149,8 +149,8 @@ TEST_CASE("PNG: a palette becomes RGB, a transparent colour alpha") {
   }
   check_picture(png(header(2, 1, 8, palette), text({0, 1, 0}), colours + chunk("tRNS", text({7}))),
                 "2x1, RGB and alpha, 8 bits", {40, 50, 60, 255, 10, 20, 30, 7});
-  check_picture(png(header(2, 1, 8, grey), text({0, 5, 6}), chunk("tRNS", text({0, 5}))),
-                "2x1, grey and alpha, 8 bits", {5, 0, 6, 255});
+  check_picture(png(header(2, 1, 8, grey), text({0, 5, 6}), chunk("tRNS", text({0, 5}))), "2x1, grey and alpha, 8 bits",
+                {5, 0, 6, 255});
   check_picture(png(header(2, 1, 16, grey), text({0, 1, 5, 2, 6}), chunk("tRNS", text({1, 5}))),
                 "2x1, grey and alpha, 16 bits", {261, 0, 518, 65535});
 }
@@ -216,7 +216,8 @@ TEST_CASE("PNG: chunks of colour, resolution and orientation are kept, others ar
   std::string before;
   for (const char* name : {"gAMA", "cHRM", "sRGB", "iCCP", "cICP", "mDCV", "cLLI", "pHYs", "tEXt", "sBIT", "prVt"})
     before += chunk(name, "data");
-  const Picture picture = read(png(header(1, 1, 8, grey), text({0, 5}), before, chunk("eXIf", "E") + chunk("zTXt", "t")));
+  const Picture picture =
+      read(png(header(1, 1, 8, grey), text({0, 5}), before, chunk("eXIf", "E") + chunk("zTXt", "t")));
   std::string names;
   for (const PictureChunk& kept : picture.chunks) names += kept.name + " ";
   CHECK(names == "gAMA cHRM sRGB iCCP cICP mDCV cLLI pHYs eXIf ");
@@ -265,11 +266,11 @@ TEST_CASE("PNG: wrong sizes, checksums and amounts of data are told") {
   CHECK(damaged(read_error(png(header(1, 0, 8, grey), row))));
   CHECK(damaged(read_error(png(header(1, 1, 3, grey), row))));
   CHECK(damaged(read_error(png(header(1, 1, 8, static_cast<Color>(5)), row))));
-  CHECK(damaged(read_error(png(header(1, 1, 8, palette), row))));                                     // none
-  CHECK(damaged(read_error(png(header(1, 1, 8, grey), ""))));                                         // no row
-  CHECK(damaged(read_error(png(header(1, 2, 8, grey), row))));                                        // one row
-  CHECK(damaged(read_error(png(header(1, 1, 8, grey), row + row))));                                  // too many
-  CHECK(damaged(read_error(png(header(1, 1, 8, grey), row + std::string(1 << 20, '\0')))));           // far too many
+  CHECK(damaged(read_error(png(header(1, 1, 8, palette), row))));                            // none
+  CHECK(damaged(read_error(png(header(1, 1, 8, grey), ""))));                                // no row
+  CHECK(damaged(read_error(png(header(1, 2, 8, grey), row))));                               // one row
+  CHECK(damaged(read_error(png(header(1, 1, 8, grey), row + row))));                         // too many
+  CHECK(damaged(read_error(png(header(1, 1, 8, grey), row + std::string(1 << 20, '\0')))));  // far too many
   CHECK(damaged(read_error(png(header(1, 1, 8, grey), row, "", chunk("tEXt", "") + chunk("IDAT", "more")))));
   CHECK(damaged(read_error(kSignature + header(1, 1, 8, grey) + chunk("IDAT", deflated(row) + "more") + kEnd)));
   CHECK(damaged(read_error(kSignature + header(1, 1, 8, grey) + kEnd)));
@@ -411,24 +412,31 @@ int source(std::int64_t i, std::int64_t size, Padding padding) {
 
 /// What the filter should give, with sums in long double, and the alpha as it was.
 std::vector<int> expected(const Picture& picture, const PictureFilter& filter, Padding padding) {
+  std::vector<int> rows, columns;  // that the windows meet
+  for (std::int64_t i = 0; i < picture.height + filter.rows - 1; ++i)
+    rows.push_back(source(i - filter.rows / 2, picture.height, padding));
+  for (std::int64_t i = 0; i < picture.width + filter.columns - 1; ++i)
+    columns.push_back(source(i - filter.columns / 2, picture.width, padding));
+  const auto sum_at = [&](const std::vector<float>& taps, std::int64_t y, std::int64_t x, int c) {
+    long double sum = 0;
+    for (std::int64_t s = filter.columns - 1; s >= 0; --s) {
+      for (std::int64_t r = filter.rows - 1; r >= 0; --r) {
+        const int i = rows[static_cast<std::size_t>(y + r)], j = columns[static_cast<std::size_t>(x + s)];
+        if (i < 0 || j < 0) continue;
+        sum += static_cast<long double>(taps[static_cast<std::size_t>(r * filter.columns + s)]) *
+               picture.sample((i * picture.width + j) * picture.channels + c);
+      }
+    }
+    return sum;
+  };
   std::vector<int> result = samples(picture);
   for (std::int64_t y = 0; y < picture.height; ++y) {
     for (std::int64_t x = 0; x < picture.width; ++x) {
       for (int c = 0; c < picture.colours(); ++c) {
-        long double sums[2] = {};
-        for (std::size_t set = 0; set < filter.taps.size(); ++set) {
-          for (std::int64_t s = filter.columns - 1; s >= 0; --s) {
-            for (std::int64_t r = filter.rows - 1; r >= 0; --r) {
-              const int i = source(y - filter.rows / 2 + r, picture.height, padding);
-              const int j = source(x - filter.columns / 2 + s, picture.width, padding);
-              if (i < 0 || j < 0) continue;
-              sums[set] += static_cast<long double>(filter.taps[set][static_cast<std::size_t>(r * filter.columns + s)]) *
-                           picture.sample((i * picture.width + j) * picture.channels + c);
-            }
-          }
-        }
-        const long double level = filter.taps.size() == 2 ? std::sqrt(sums[0] * sums[0] + sums[1] * sums[1])
-                                                          : sums[0] / static_cast<long double>(filter.divisor);
+        const long double first = sum_at(filter.taps[0], y, x, c);
+        const long double second = filter.taps.size() == 2 ? sum_at(filter.taps[1], y, x, c) : 0;
+        const long double level = filter.taps.size() == 2 ? std::sqrt(first * first + second * second)
+                                                          : first / static_cast<long double>(filter.divisor);
         result[static_cast<std::size_t>((y * picture.width + x) * picture.channels + c)] =
             static_cast<int>(std::clamp<long double>(std::floor(level + 0.5L), 0, picture.white()));
       }
@@ -438,13 +446,17 @@ std::vector<int> expected(const Picture& picture, const PictureFilter& filter, P
 }
 
 std::vector<PictureFilter> filters() {
-  std::vector<PictureFilter> all{named("sharpen"), named("emboss"), named("sobel"), named("gaussian"), named("box")};
+  std::vector<PictureFilter> all{named("sharpen"), named("emboss"), named("sobel"), named("box")};
+  all.push_back(picture_filter({"gaussian", 1.3, {}, {}}));
   all.push_back(picture_filter({"box", {}, 4, {}}));
   all.push_back(picture_filter({"box", {}, 1, {}}));
-  all.push_back(picture_filter({"gaussian", 3.0, {}, {}}));
-  all.push_back({"halves", 1, 2, {{0.5f, 0.5f}}});          // many sums are halves
+  all.push_back({"halves", 1, 2, {{0.5f, 0.5f}}});  // many sums are halves
   all.push_back({"thirds", 3, 1, {{1 / 3.f, -0.7f, 2.1f}}});
-  all.push_back({"product", 2, 2, {{3, 9, 5, 15}}});        // of rank one, but 5/3 is no float
+  all.push_back({"product", 2, 2, {{3, 9, 5, 15}}});  // of rank one, but 5/3 is no float
+  // Stage 08 takes it for the product of two unit vectors, and leaves 64 taps out.
+  PictureFilter nearly{"nearly a product", 9, 9, {std::vector<float>(81, 9e-7f)}};
+  for (std::size_t i = 0; i < 9; ++i) nearly.taps[0][9 * 4 + i] = nearly.taps[0][9 * i + 4] = i == 4 ? 1.0f : 0.0f;
+  all.push_back(nearly);
   return all;
 }
 
@@ -458,9 +470,9 @@ TEST_CASE("filtered pictures: every stage gives the exact picture") {
     for (const Size size : {Size{1, 1}, Size{1, 7}, Size{37, 3}, Size{132, 21}}) {
       for (const int depth : {8, 16}) {
         for (const int channels : {1, 2, 3, 4}) {
-          if (size.width != 37 && channels != (depth == 8 ? 4 : 1)) continue;  // it takes time
           const Picture picture = random_picture(size.width, size.height, channels, depth, 3);
           for (const PictureFilter& filter : filters()) {
+            if (filter.name != "sharpen" && channels != (depth == 8 ? 4 : 1)) continue;  // it takes time
             for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
               const ConvProblem problem = picture_problem(picture, filter, padding);
               if (size.width > 100 && padding != Padding::replicate) continue;
@@ -491,7 +503,8 @@ TEST_CASE("filtered pictures: sharpen and box of 8 bits need no help of the host
   }
 }
 
-// ---- Stages that are wrong, or nearly --------------------------------------------------------------------------------
+// ---- Stages that are wrong, or nearly
+// --------------------------------------------------------------------------------
 
 /// A direct sum on the host, off by a part of its magnitude; and what a derived stage does to single outputs.
 class FakeStage : public ByteImageStage {
@@ -507,7 +520,7 @@ class FakeStage : public ByteImageStage {
   void launch_bytes(const ConvProblem& p, const std::uint8_t* input, std::uint8_t* output, float divisor,
                     Stream) override {
     for (std::int64_t i = 0; i < p.output_size(); ++i) {
-      const double level = sum_at(p, input, filter_, i).value / divisor + error(i) * 1e6;
+      const double level = sum_at(p, input, filter_, i).value / divisor + byte_error(i);
       if (writes(i)) output[i] = static_cast<std::uint8_t>(std::clamp(std::floor(level + 0.5), 0.0, 255.0));
     }
   }
@@ -515,6 +528,7 @@ class FakeStage : public ByteImageStage {
  protected:
   virtual bool writes(std::int64_t) const { return true; }
   virtual double error(std::int64_t) const { return 0; }
+  virtual double byte_error(std::int64_t) const { return 0; }
 
  private:
   struct Sum {
@@ -544,6 +558,7 @@ class InexactStage final : public FakeStage {
 };
 class WrongStage final : public FakeStage {
   double error(std::int64_t i) const override { return i % 64 == 0 ? 1e-4 : 0; }
+  double byte_error(std::int64_t i) const override { return i % 64 == 0 ? 100 : 0; }
 };
 class ForgetfulStage final : public FakeStage {
   bool writes(std::int64_t i) const override { return i != 4321; }
@@ -556,7 +571,7 @@ template <class Type>
 StageInfo fake() {
   StageInfo info = find_stage("5");
   info.folder = "99-fake";
-  info.make = [] () -> Stage* { return new Type; };
+  info.make = []() -> Stage* { return new Type; };
   return info;
 }
 
@@ -570,16 +585,18 @@ std::string filtering_error(const StageInfo& stage, const Picture& picture, cons
 }
 
 TEST_CASE("filtered pictures: roundings do not show") {
-  const PictureFilter smooth{"eighths", 2, 4, {std::vector<float>(8, 0.125f)}};  // one sum in eight is a half
+  const PictureFilter eighths{"eighths", 2, 4, {std::vector<float>(8, 0.125f)}};  // one sum in eight is a half
+  const PictureFilter box = picture_filter({"box", {}, 8, {}});                   // with 16 bits, integers in vain
   for (const int depth : {8, 16}) {
     const Picture picture = random_picture(90, 61, 3, depth, 5);
-    const ConvProblem problem = picture_problem(picture, smooth, Padding::reflect);
-    const FilteredPicture right = filter_picture(fake<FakeStage>(), problem, picture, smooth);
-    const FilteredPicture inexact = filter_picture(fake<InexactStage>(), problem, picture, smooth);
-    CHECK(samples(right.picture) == expected(picture, smooth, Padding::reflect));
-    CHECK(samples(inexact.picture) == samples(right.picture));
-    CHECK(inexact.on_host > 0);
-    CHECK(inexact.on_host < 90 * 61 * 3 / 2);
+    for (const PictureFilter& filter : {eighths, box}) {
+      const ConvProblem problem = picture_problem(picture, filter, Padding::reflect);
+      const FilteredPicture inexact = filter_picture(fake<InexactStage>(), problem, picture, filter);
+      CHECK(samples(inexact.picture) == expected(picture, filter, Padding::reflect));
+      if (inexact.as_bytes) continue;
+      CHECK(inexact.on_host > 0);
+      CHECK(inexact.on_host < 90 * 61 * 3 * 2 / 3);
+    }
   }
 }
 
@@ -600,8 +617,9 @@ TEST_CASE("filtered pictures: a stage that reads bytes is used where sums are ex
 }
 
 TEST_CASE("filtered pictures: a wrong or missing result is told") {
-  const Picture bytes = random_picture(90, 61, 1, 8, 5), words = random_picture(90, 61, 1, 16, 5);
-  const std::string place = "channel 0, row 48, column 1";  // 4321
+  // So many that not all are compared; 4321 is not.
+  const Picture bytes = random_picture(190, 61, 1, 8, 5), words = random_picture(190, 61, 1, 16, 5);
+  const std::string place = "channel 0, row 22, column 141";  // 4321
   for (const PictureFilter& filter : {named("sharpen"), named("gaussian")}) {
     CHECK(filtering_error(fake<FakeStage>(), words, filter) == "accepted");
     CHECK(contains(filtering_error(fake<WrongStage>(), words, filter), "99-fake gave a wrong picture, which was not"));

@@ -77,7 +77,7 @@ __global__ void both_passes(const float* input,  // [batch][height][width]
   if (tile.image >= image.batch) return;
   const float* in = input + tile.image * input_pixels(image);
   float* out = output + tile.image * output_pixels(image);
-  const int ty = threadIdx.y, tx = threadIdx.x;
+  const int ty = threadIdx.y, tx = threadIdx.x, out_x = tile.x + tx;
 
   // 1.
   for (int y = ty; y < window_height; y += kThreadsDown)
@@ -85,10 +85,9 @@ __global__ void both_passes(const float* input,  // [batch][height][width]
       pixels[y * pitch + x] = padded_pixel(in, tile.y - image.pad_y + y, tile.x - image.pad_x + x, image);
 
   // No sums yet: pixels pass through, each thread's own, so that no barrier is needed.
-  const int x = tile.x + tx;
   for (int y = ty; y < kHeight; y += kThreadsDown) between[y * kWidth + tx] = pixels[y * pitch + tx];
-  for (int y = ty; y < min(kHeight, image.out_height - tile.y) && x < image.out_width; y += kThreadsDown)
-    out[static_cast<std::int64_t>(tile.y + y) * image.out_width + x] = between[y * kWidth + tx];
+  for (int y = ty; y < min(kHeight, image.out_height - tile.y) && out_x < image.out_width; y += kThreadsDown)
+    out[static_cast<std::int64_t>(tile.y + y) * image.out_width + out_x] = between[y * kWidth + tx];
 }
 
 // Both arrays. With the largest filter, 65x65: 128 x (96 + 32) floats, 64 KB.

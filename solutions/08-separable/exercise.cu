@@ -77,7 +77,7 @@ __global__ void both_passes(const float* input,  // [batch][height][width]
   if (tile.image >= image.batch) return;
   const float* in = input + tile.image * input_pixels(image);
   float* out = output + tile.image * output_pixels(image);
-  const int ty = threadIdx.y, tx = threadIdx.x;
+  const int ty = threadIdx.y, tx = threadIdx.x, out_x = tile.x + tx;
 
   // 1.
   for (int y = ty; y < window_height; y += kThreadsDown)
@@ -96,18 +96,16 @@ __global__ void both_passes(const float* input,  // [batch][height][width]
   __syncthreads();  // all rows are summed
 
   // 3.
-  const int x = tile.x + tx;
-  for (int y = ty; y < min(kHeight, image.out_height - tile.y) && x < image.out_width; y += kThreadsDown) {
+  for (int y = ty; y < min(kHeight, image.out_height - tile.y) && out_x < image.out_width; y += kThreadsDown) {
     float sum = 0.0f;
     for (int r = 0; r < image.rows; ++r) sum += between[(y + r) * kWidth + tx] * c_column[r];
-    out[static_cast<std::int64_t>(tile.y + y) * image.out_width + x] = sum;
+    out[static_cast<std::int64_t>(tile.y + y) * image.out_width + out_x] = sum;
   }
   // STARTER
   // | // No sums yet: pixels pass through, each thread's own, so that no barrier is needed.
-  // | const int x = tile.x + tx;
   // | for (int y = ty; y < kHeight; y += kThreadsDown) between[y * kWidth + tx] = pixels[y * pitch + tx];
-  // | for (int y = ty; y < min(kHeight, image.out_height - tile.y) && x < image.out_width; y += kThreadsDown)
-  // |   out[static_cast<std::int64_t>(tile.y + y) * image.out_width + x] = between[y * kWidth + tx];
+  // | for (int y = ty; y < min(kHeight, image.out_height - tile.y) && out_x < image.out_width; y += kThreadsDown)
+  // |   out[static_cast<std::int64_t>(tile.y + y) * image.out_width + out_x] = between[y * kWidth + tx];
   // END
 }
 
