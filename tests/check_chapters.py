@@ -26,6 +26,8 @@ def missing(root):
                     yield f"{(folder / name).relative_to(root)}"
         if not list(chapter.glob("*.svg")):
             yield f"a drawing (.svg) in {chapter.relative_to(root)}"
+        if '"track": "images"' in text_of(chapter / "stage.json") and not (chapter / "after.png").exists():
+            yield f"{(chapter / 'before.png').relative_to(root)} and after.png (docs/pictures.py)"
         lesson, tests = text_of(chapter / "README.md"), text_of(chapter / "test.cpp")
         for section in SECTIONS:
             if section not in lesson:
