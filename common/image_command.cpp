@@ -96,10 +96,18 @@ void require_usable(const ImageCommand& command) {
 
 int image_command(const ImageCommand& command) {
   const PictureFilter filter = picture_filter(command.filter);
-  const Picture picture = read_png(command.input, most_picture_samples());
-  const ConvProblem problem = picture_problem(picture, filter, padding_of(command));
-  validate(problem, std::numeric_limits<std::int64_t>::max());  // read_png() has seen to the memory
-  const StageInfo& stage = stage_for(command, problem, filter);
+  ConvProblem problem;
+  const StageInfo* chosen = nullptr;
+  const auto most_samples = [&](const Picture& header) {
+    const std::int64_t most = most_picture_samples(true);
+    if (header.width > most / header.channels / header.height) return most;  // whatever the stage
+    problem = picture_problem(header, filter, padding_of(command));
+    validate(problem, std::numeric_limits<std::int64_t>::max());  // the memory is read_png()'s affair
+    chosen = &stage_for(command, problem, filter);
+    return most_picture_samples(filters_bytes(*chosen, header, filter));
+  };
+  const Picture picture = read_png(command.input, most_samples);
+  const StageInfo& stage = *chosen;
   if (backend() == Backend::sim) warn_of_the_wait(stage, problem, filter);
 
   const FilteredPicture filtered = filter_picture(stage, problem, picture, filter);

@@ -234,16 +234,17 @@ std::string to_string(const Picture& picture) {
                      picture.colours() < picture.channels ? " and alpha" : "", picture.depth);
 }
 
-Picture read_png(const fs::path& path, std::int64_t most_samples) {
+Picture read_png(const fs::path& path, const std::function<std::int64_t(const Picture&)>& most_samples) {
   const File file = open_png(path);
   Reader reader(file.get());
   run(read_header, reader, path);
 
   Picture picture{reader.width(), reader.height(), reader.channels(), reader.depth(), {}, {}};
-  if (picture.width > most_samples / picture.channels / picture.height) {
+  const std::int64_t most = most_samples(picture);
+  if (picture.width > most / picture.channels / picture.height) {
     fail(path, fmt::format("{}: this machine's memory allows {} samples (pixels times channels); make the picture "
                            "smaller",
-                           to_string(picture), most_samples));
+                           to_string(picture), most));
   }
   run(expand, reader, path);
   picture.bytes.resize(static_cast<std::size_t>(picture.height * picture.width * picture.channels * picture.depth / 8));

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,11 @@ std::string to_string(const Picture& picture);
 /// Reads a PNG. Grey of 1, 2 and 4 bits becomes grey of 8, a palette RGB, a transparent colour alpha; interlaced files
 /// are read. Of the other chunks those are kept that tell colours, resolution and orientation (gAMA, cHRM, sRGB, iCCP,
 /// cICP, mDCV, cLLI, pHYs, eXIf).
-/// @param most_samples refuses a picture with more, before memory is taken for it
+/// @param most_samples of a picture of this size and kind (its bytes are empty yet): one with more is refused before
+/// memory is taken for it. What it throws passes through.
 /// @throws UsageError, naming the file: missing, no PNG (JPEG and others are named), damaged, cut off, with more data
 /// than its size says, too large
-Picture read_png(const std::filesystem::path& path, std::int64_t most_samples);
+Picture read_png(const std::filesystem::path& path, const std::function<std::int64_t(const Picture&)>& most_samples);
 
 /// Writes a PNG of the picture's own channels and depth, not interlaced, with its chunks. By write_file(): it appears
 /// only whole. @throws UsageError if it cannot be written

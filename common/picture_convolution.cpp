@@ -31,8 +31,8 @@ constexpr std::int64_t kCompared = 4096;
 /// How long one replay of a timed graph should last.
 constexpr double kGroupUs = 2000;
 
-/// Device memory of a sample: as fp32 in, out and, in stage 08, between.
-constexpr std::int64_t kDeviceBytes = 12;
+/// Device memory of a sample: in and out; as fp32 in, out and, in stage 08, between.
+constexpr std::int64_t kDeviceBytes = 2, kDeviceFloatBytes = 12;
 /// Host memory of a sample: in the file's form twice, as fp32 in and, for a magnitude, twice out.
 constexpr std::int64_t kHostBytes = 16;
 
@@ -120,7 +120,7 @@ class PictureRun {
       : info_(info), problem_(problem), filter_(filter), result_{picture, false, 0, {}, {}}, stage_(info.make()) {}
 
   FilteredPicture execute() {
-    result_.as_bytes = dynamic_cast<ByteImageStage*>(stage_.get()) != nullptr && bytes_will_do();
+    result_.as_bytes = filters_bytes(info_, picture(), filter_);
     if (result_.as_bytes) {
       filter_bytes();
     } else {
@@ -132,13 +132,6 @@ class PictureRun {
  private:
   Picture& picture() { return result_.picture; }
   double white() const { return result_.picture.white(); }
-
-  /// What ByteImageStage asks for.
-  bool bytes_will_do() const {
-    const std::vector<float>& taps = filter_.taps.front();
-    return result_.picture.depth == 8 && filter_.taps.size() == 1 && all_integers(taps) &&
-           white() * magnitude_sum(taps) < kExactIntegers;
-  }
 
   /// floor(level + 1/2), saturated.
   int rounded(double level) const { return static_cast<int>(std::clamp(std::floor(level + 0.5), 0.0, white())); }
@@ -326,8 +319,16 @@ std::string picture_refusal(const StageInfo& stage, const ConvProblem& problem, 
   return "";
 }
 
-std::int64_t most_picture_samples() {
-  return std::min(device_info().memory_bytes / kDeviceBytes, host_memory_bytes() / kHostBytes);
+bool filters_bytes(const StageInfo& stage, const Picture& picture, const PictureFilter& filter) {
+  const std::unique_ptr<Stage> instance(stage.make());
+  const std::vector<float>& taps = filter.taps.front();
+  return dynamic_cast<ByteImageStage*>(instance.get()) != nullptr && picture.depth == 8 && filter.taps.size() == 1 &&
+         all_integers(taps) && picture.white() * magnitude_sum(taps) < kExactIntegers;
+}
+
+std::int64_t most_picture_samples(bool as_bytes) {
+  return std::min(device_info().memory_bytes / (as_bytes ? kDeviceBytes : kDeviceFloatBytes),
+                  host_memory_bytes() / kHostBytes);
 }
 
 FilteredPicture filter_picture(const StageInfo& stage, const ConvProblem& problem, const Picture& picture,

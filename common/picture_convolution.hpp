@@ -22,8 +22,11 @@ ConvProblem picture_problem(const Picture& picture, const PictureFilter& filter,
 /// The rule by which the stage refuses the filter or the problem, or "".
 std::string picture_refusal(const StageInfo& stage, const ConvProblem& problem, const PictureFilter& filter);
 
-/// The most samples of a picture that fit host and device, whatever the stage.
-std::int64_t most_picture_samples();
+/// Whether the stage reads and writes this picture as bytes. @param picture only its depth is looked at
+bool filters_bytes(const StageInfo& stage, const Picture& picture, const PictureFilter& filter);
+
+/// The most samples of a picture that fit host and device.
+std::int64_t most_picture_samples(bool as_bytes);
 
 /// A filtered picture, and how it was made.
 struct FilteredPicture {
