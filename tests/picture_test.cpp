@@ -19,6 +19,7 @@
 #include "common/picture_convolution.hpp"
 #include "common/picture_filters.hpp"
 #include "common/problem_io.hpp"
+#include "tests/folder.hpp"
 
 namespace convladder {
 namespace {
@@ -26,24 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const auto kRoom = [](const Picture&) { return std::int64_t{1} << 20; };  // samples
-
-/// A folder of the test's own that disappears with it.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "picture_test.XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 // ---- PNG files, made without libpng ---------------------------------------------------------------------------------
 
