@@ -15,6 +15,7 @@
 #include "common/standing.hpp"
 #include "common/user_problem.hpp"
 #include "common/workloads.hpp"
+#include "tests/folder.hpp"
 
 namespace convladder {
 namespace {
@@ -203,33 +204,25 @@ TEST_CASE("a comparison names what changed most, what is new and what is gone") 
   CHECK(has(text, "0.100x"));
 }
 
-/// An empty folder, gone with its owner.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("convladder-cli-test-" + std::to_string(getpid()));
-  Folder() { fs::create_directory(path); }
-  ~Folder() { fs::remove_all(path); }
-};
-
 TEST_CASE("files appear whole, replace what was there, and leave nothing beside them") {
   const Folder folder;
-  const fs::path file = folder.path / "out.json";
+  const fs::path file = folder / "out.json";
   require_writable(file);
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
   write_file(file, "one");
   write_file(file, "two");
   std::ifstream stream(file);
   CHECK(std::string(std::istreambuf_iterator<char>(stream), {}) == "two");
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("paths that cannot be written are told before the work") {
   const Folder folder;
-  for (const fs::path& path :
-       {folder.path, folder.path / "missing" / "out.json", fs::path("/dev/null"), fs::path("")}) {
+  for (const fs::path& path : {folder.path(), folder / "missing" / "out.json", fs::path("/dev/null"), fs::path("")}) {
     CAPTURE(path.string());
     CHECK(has(usage_error([&] { require_writable(path); }), "cannot write"));
   }
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("without a shape the track's first workload is run") {
