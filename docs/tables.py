@@ -84,13 +84,14 @@ def two_passes_cells(row):
 
 def times_cells(row):
     if outcome(row):
-        return [outcome(row)] + [""] * 6
+        return [outcome(row)] + [""] * 7
     time, speedup, roofline = row["time_us"], row["speedup"], row["roofline"] or {}
     if time is None:
         raise TableError("holds no times: it is no result of a GPU")
-    best = cudnn_best(row)
+    best, cold = cudnn_best(row), row["time_cold_us"]
     return [
         microseconds(time["median"]),
+        microseconds(cold["median"]) if cold else "–",
         percent(time["spread"]),
         ratio(speedup["previous"]),
         ratio(speedup["first"]),
@@ -125,8 +126,8 @@ def counters_cells(row):
 
 
 KINDS = {
-    "times": (["time (µs)", "spread", "over previous", "over first", "over cuDNN's best", "share of the floor",
-               "floor from"], times_cells),
+    "times": (["time (µs)", "cold (µs)", "spread", "over previous", "over first", "over cuDNN's best",
+               "share of the floor", "floor from"], times_cells),
     "counters": (["bytes loaded per output", "sectors loaded per output", "sectors per load", "sectors per store",
                   "shared requests", "bank conflicts", "constant requests", "barriers"], counters_cells),
 }
@@ -159,7 +160,7 @@ def ladder_table(rows, page):
         chapter = ROOT / "chapters" / folder
         manifest = json.loads((chapter / "stage.json").read_text())
         link = os.path.relpath(chapter / "README.md", page.parent)
-        time, _, previous, _, best, share, _ = times_cells(row)
+        time, _, _, previous, _, best, share, _ = times_cells(row)
         lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
