@@ -16,7 +16,7 @@ class ByteImageStage : public Stage {
   ///
   /// prepare() has been called with the filter; its taps are integers, and 255 times the sum of their magnitudes is
   /// below 2^24, so that every fp32 sum is exact in whatever order.
-  /// @param input (n, 1, h, w)  @param output (n, 1, p, q)  @param divisor at least 1
+  /// @param input (n, 1, h, w)  @param output (n, 1, p, q)  @param divisor an integer, 1 to 65 * 65
   virtual void launch_bytes(const ConvProblem& problem, const std::uint8_t* input, std::uint8_t* output, float divisor,
                             Stream stream) = 0;
 };

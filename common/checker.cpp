@@ -49,7 +49,7 @@ Expected expected(double exact, double magnitude, double relative, const ErrorMo
   } else {
     // The sum's roundings, half an ulp for the result's own, and what underflow takes: 2^-150, half the spacing of the
     // subnormal numbers, at each rounding. The factor of 2 is for the growth of that in later roundings.
-    result.bound = relative * magnitude + std::abs(exact) * 0x1p-24 + model.steps * 0x1p-149;
+    result.bound = relative * magnitude + std::abs(exact) * 0x1p-24 + model.steps * 0x1p-149 + model.absolute;
   }
   return result;
 }

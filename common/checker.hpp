@@ -19,6 +19,7 @@ struct ErrorModel {
   /// Errors spread evenly over all outputs: what bounds each is the root mean square of all of them, not its own sum of
   /// magnitudes.
   bool spread = false;
+  double absolute = 0;  ///< what every output may be off by besides
 };
 
 /// The model of a direct fp32 sum over `problem`'s reduction.

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kMaxGridX = INT32_MAX;
 constexpr std::int64_t kMaxGridY = 65535;
+constexpr std::int64_t kMaxImages = kMaxGridY * 32768;   // their numbers, to the end of the last z, fit 32 bits
 constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a tile past the end
 constexpr std::int64_t kSmallestTile = 32 * 8;           // outputs of a block, at least
 
@@ -35,8 +36,8 @@ Verdict check_image(const ConvProblem& p) {
   if (ceil_div(p.p(), 8) * ceil_div(p.q(), 32) > kMaxGridX)
     return Verdict::refuse("a grid covers at most %lld outputs of an image; got %lld",
                            number(kMaxGridX * kSmallestTile), number(p.p() * p.q()));
-  if (p.n > kMaxGridY * kMaxGridY)
-    return Verdict::refuse("a grid covers at most %lld images; got n=%lld", number(kMaxGridY * kMaxGridY), number(p.n));
+  if (p.n > kMaxImages)
+    return Verdict::refuse("a grid covers at most %lld images; got n=%lld", number(kMaxImages), number(p.n));
   return Verdict::accept();
 }
 

@@ -24,8 +24,6 @@ namespace {
 
 /// fp32 holds every integer below.
 constexpr double kExactIntegers = 0x1p24;
-/// What stage 08 may leave out of a tap, of the largest tap: its test of the rank.
-constexpr double kRankTolerance = 1e-6;
 /// Samples that are compared with the host's, about.
 constexpr std::int64_t kCompared = 4096;
 /// How long one replay of a timed graph should last.
@@ -146,15 +144,10 @@ class PictureRun {
   /// What the stage may be off by in one output. In the worst case, unlike the checker: in an even area of a picture
   /// roundings are all alike, and do not cancel.
   double error_bound(const std::vector<float>& taps) const {
-    const auto direct = static_cast<double>(problem_.reduction_length()) + 1;
     const auto steps = static_cast<double>(stage_->roundings(problem_));
     const double nu = steps * 0x1p-24;
-    double bound = nu / (1 - nu) * magnitude_sum(taps);
-    if (steps != direct) {  // the stage may have split the filter, and each tap be off
-      const float largest = std::abs(
-          *std::max_element(taps.begin(), taps.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
-      bound += kRankTolerance * largest * static_cast<double>(taps.size());
-    }
+    const double bound = nu / (1 - nu) * magnitude_sum(taps) +
+                         stage_->filter_error(problem_, taps.data()) * static_cast<double>(taps.size());
     return bound * white() * (1 + 0x1p-20);  // the last for the host's own roundings, in double
   }
 
@@ -207,7 +200,7 @@ class PictureRun {
       filter_once();
       const std::chrono::duration<double, std::micro> whole = std::chrono::steady_clock::now() - start;
       result_.whole_us = result_.whole_us.value_or(0) + whole.count();
-      if (!input.guards_intact() || !filter.guards_intact() || !output.guards_intact())
+      if (!input.guards_intact() || !filter.guards_intact() || !output.guards_intact() || !stage_->workspace_intact())
         fail("something wrote outside its memory; --backend sim or compute-sanitizer names the line");
     }
     return sums;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -102,7 +103,8 @@ class StageRun {
     tensors_->output.download(output.data());
     const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
                            .exact = workload_.inputs == InputKind::integers,
-                           .spread = stage_->errors_spread()};
+                           .spread = stage_->errors_spread(),
+                           .absolute = filter_error()};
     result_.check = check_output(workload_.problem, output, workload_.reference, model);
     if (options_.keep_output) result_.output = std::move(output);
 
@@ -112,6 +114,17 @@ class StageRun {
     result_.status = Status::wrong;
     result_.reason = result_.check->message;
     return false;
+  }
+
+  /// What an output may be off by if the stage applies other taps than it was given.
+  double filter_error() const {
+    const double tap = stage_->filter_error(workload_.problem, workload_.tensors.filter.data());
+    if (tap == 0) return 0;
+    double largest = 0;
+    for (const float value : workload_.tensors.input) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
+    }
+    return tap * largest * static_cast<double>(workload_.problem.reduction_length());
   }
 
   void note_observation(const Observation& seen) {
@@ -124,17 +137,18 @@ class StageRun {
   }
 
   void add_guard_faults(std::vector<Fault>& faults) const {
-    const std::pair<const DeviceBuffer*, const char*> buffers[] = {
-        {&tensors_->input, "input"}, {&tensors_->filter, "filter"}, {&tensors_->output, "output"}};
-    for (const auto& [buffer, name] : buffers) {
-      if (buffer->guards_intact()) continue;
+    const auto add = [&](const char* name) {
       Fault fault;
       fault.kind = "out_of_bounds";
       if (!result_.kernels.empty()) fault.kernel = result_.kernels.front().name;
       fault.other =
           fmt::format("something wrote just outside '{}'; --backend sim or compute-sanitizer names the line", name);
       faults.push_back(std::move(fault));
-    }
+    };
+    if (!tensors_->input.guards_intact()) add("input");
+    if (!tensors_->filter.guards_intact()) add("filter");
+    if (!tensors_->output.guards_intact()) add("output");
+    if (!stage_->workspace_intact()) add("workspace");
   }
 
   bool note_faults(const std::vector<Fault>& faults) {

@@ -9,6 +9,7 @@ namespace convladder {
 namespace {
 
 constexpr std::int64_t kMaxGridY = 65535;
+constexpr std::int64_t kMaxSignals = kMaxGridY * 32768;  // their numbers, to the end of the last z, fit 32 bits
 constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a block past the end
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -35,9 +36,9 @@ Verdict check_signal(const ConvProblem& p) {
   if (p.w + 2 * p.pad_w > kMaxPosition)
     return Verdict::refuse("the 1-D stages index a signal with 32 bits: w + 2 pad_w at most %lld; got %lld",
                            static_cast<long long>(kMaxPosition), static_cast<long long>(p.w + 2 * p.pad_w));
-  if (p.n > kMaxGridY * kMaxGridY)
-    return Verdict::refuse("a grid covers at most %lld signals; got n=%lld",
-                           static_cast<long long>(kMaxGridY * kMaxGridY), static_cast<long long>(p.n));
+  if (p.n > kMaxSignals)
+    return Verdict::refuse("a grid covers at most %lld signals; got n=%lld", static_cast<long long>(kMaxSignals),
+                           static_cast<long long>(p.n));
   return Verdict::accept();
 }
 

@@ -26,6 +26,10 @@ Prediction Stage::predict(const ConvProblem&) const { return {}; }
 
 std::int64_t Stage::workspace_bytes() const { return 0; }
 
+double Stage::filter_error(const ConvProblem&, const float*) const { return 0; }
+
+bool Stage::workspace_intact() const { return true; }
+
 std::int64_t Stage::roundings(const ConvProblem& problem) const { return problem.reduction_length() + 1; }
 
 bool Stage::errors_spread() const { return false; }

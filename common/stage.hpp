@@ -74,6 +74,14 @@ class Stage {
   /// Device memory that prepare() took besides the three tensors.
   virtual std::int64_t workspace_bytes() const;
 
+  /// By how much a tap that the stage really applies may differ from the one given, beyond a few roundings: 0 unless
+  /// prepare() makes another filter of it. Called for a filter that check_filter() accepted.
+  /// @param filter (k, c/groups, r, s), on the host
+  virtual double filter_error(const ConvProblem& problem, const float* filter) const;
+
+  /// Whether nothing has written just outside the memory of workspace_bytes(). Always so in the simulator.
+  virtual bool workspace_intact() const;
+
   /// Roundings along the longest chain of operations that ends in one output: the bound within which a result is right
   /// follows from it (checker.hpp). Unless overridden, those of a direct sum: reduction_length() + 1.
   virtual std::int64_t roundings(const ConvProblem& problem) const;

@@ -17,4 +17,6 @@ float* Workspace::floats() const { return buffer_ ? buffer_->floats() : nullptr;
 
 std::int64_t Workspace::bytes() const { return buffer_ ? static_cast<std::int64_t>(buffer_->bytes()) : 0; }
 
+bool Workspace::intact() const { return !buffer_ || buffer_->guards_intact(); }
+
 }  // namespace convladder

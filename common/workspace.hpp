@@ -23,6 +23,7 @@ class Workspace {
 
   float* floats() const;       ///< the first; null if empty
   std::int64_t bytes() const;  ///< of all
+  bool intact() const;         ///< whether nothing has written just outside; always true in the simulator
  private:
   DeviceBuffer* buffer_ = nullptr;  // not a smart pointer: kernel files include no standard containers
 };

@@ -192,7 +192,7 @@ def choosing_rows(rows):
 def method_order(by_side):
     """The methods that were measured: those for any filter before those for filters of rank one, stages first."""
     methods = {method for times in by_side.values() for method in times}
-    return sorted(methods, key=lambda method: (method in RANK_ONE, not method[0].isdigit(), -ord(method[2]), method))
+    return sorted(methods, key=lambda method: (method in RANK_ONE, not method[0].isdigit(), method != "cufft", method))
 
 
 def choosing_table(rows):

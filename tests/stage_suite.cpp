@@ -103,6 +103,13 @@ std::vector<SuiteCase> image_suite(FilterForm filter) {
           "h=44,w=264,r=5,s=5",     // several warps of vectors across
           "h=20,w=132,r=3,s=3",     // one vector more than a warp
           "h=25,w=136,r=7,s=7",
+          "h=270,w=40,r=5,s=3",  // higher than the tallest tile
+          "h=70,w=600,r=3,s=6",  // wider than the widest
+          "h=20,w=70,r=3,s=19",  // lengths that leave every rest of 16, 8 and 4
+          "h=20,w=70,r=3,s=14",
+          "h=25,w=70,r=3,s=9",
+          "h=20,w=70,r=3,s=15",
+          "h=20,w=70,r=3,s=13",
           "h=9,w=70,r=31,s=31",                 // a halo larger than the image
           "h=70,w=68,r=33,s=31",                // inside the image
           "h=20,w=90,r=65,s=65",                // the largest
@@ -152,6 +159,7 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
       CAPTURE(text);
       CAPTURE(std::string(to_string(padding)));
       const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal, filter});
+      CHECK_MESSAGE(result.status == Status::ok, result.reason);
       REQUIRE(result.counters);
       REQUIRE(result.prediction);
       int predicted = 0;

@@ -9,8 +9,9 @@
 //
 //   prepare: the filter is split at its largest tap; a filter that is no such product is refused.
 //   1. Rows: a block stages 2 rows of 256 outputs each with their halos; a thread sums 4 neighbours of each (as in 04).
-//   2. Columns: a block stages 32 columns of 128 outputs with their halos; a thread sums 16 outputs of one column, and
-//      reads each pixel once for all that need it.
+//   2. Columns: a block stages 32 columns of 128 outputs with their halos; a thread sums 16 outputs of one column, 8
+//   taps
+//      at a time, and reads each pixel once for all outputs that need it with these taps.
 
 #include <cmath>
 
@@ -65,34 +66,55 @@ __global__ void split_filter(const float* filter,  // [rows][columns]
   if (i < columns) parts[kMaxFilterSide + i] = filter[a * columns + i];
 }
 
-// The same on the host, in double: whether what it gives is the filter.
+// The largest tap, and how far the tap that fits worst is from the product.
+struct Deviation {
+  double pivot = 0, size = 0;
+  double beyond = 0;  // how far, of all taps, beyond fp32's roundings of a product
+  int a = 0, b = 0;   // the largest tap
+  int i = 0, j = 0;   // the tap that fits worst
+  double product = 0;
+};
+
+// The same split on the host, in double.
+Deviation largest_deviation(const float* filter, int rows, int columns) {
+  Deviation d;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      if (std::fabs(filter[i * columns + j]) <= std::fabs(d.pivot)) continue;
+      d.pivot = filter[i * columns + j];
+      d.a = i;
+      d.b = j;
+    }
+  }
+  if (d.pivot == 0) return d;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      const double tap = filter[i * columns + j];
+      const double product = static_cast<double>(filter[i * columns + d.b]) * filter[d.a * columns + j] / d.pivot;
+      const double size = std::fabs(tap - product);
+      d.beyond = std::fmax(d.beyond, size - 4 * 0x1p-24 * std::fabs(tap));
+      if (size <= d.size) continue;
+      d.size = size;
+      d.i = i;
+      d.j = j;
+      d.product = product;
+    }
+  }
+  return d;
+}
+
 Verdict check_rank_one(const float* filter, int rows, int columns) {
-  double pivot = 0;
-  int a = 0, b = 0;
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      const double tap = filter[i * columns + j];
-      if (!std::isfinite(tap)) return Verdict::refuse("08 splits finite filters only; tap (%d,%d) is %g", i, j, tap);
-      if (std::fabs(tap) <= std::fabs(pivot)) continue;
-      pivot = tap;
-      a = i;
-      b = j;
-    }
+  for (int i = 0; i < rows * columns; ++i) {
+    if (!std::isfinite(filter[i]))
+      return Verdict::refuse("only finite filters can be split; tap (%d,%d) is %g", i / columns, i % columns,
+                             static_cast<double>(filter[i]));
   }
-  if (pivot == 0) return Verdict::accept();
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      const double tap = filter[i * columns + j];
-      const double product = static_cast<double>(filter[i * columns + b]) * filter[a * columns + j] / pivot;
-      if (std::fabs(tap - product) > kRankTolerance * std::fabs(pivot))
-        return Verdict::refuse(
-            "the filter is not of rank one: no column times row gives it. Tap (%d,%d) is %.6g, where the row and "
-            "column "
-            "of the largest tap, (%d,%d), would give %.6g",
-            i, j, tap, a, b, product);
-    }
-  }
-  return Verdict::accept();
+  const Deviation d = largest_deviation(filter, rows, columns);
+  if (d.size <= kRankTolerance * std::fabs(d.pivot)) return Verdict::accept();
+  return Verdict::refuse(
+      "the filter is not of rank one: no column times row gives it; tap (%d,%d) is %.6g, but the row and column of the "
+      "largest tap, (%d,%d), give %.6g",
+      d.i, d.j, static_cast<double>(filter[d.i * columns + d.j]), d.a, d.b, d.product);
 }
 
 // ---- 1. Rows --------------------------------------------------------------------------------------------------------
@@ -302,8 +324,15 @@ class Separable final : public Stage {
 
   std::int64_t workspace_bytes() const override { return between_.bytes() + parts_.bytes(); }
 
-  // Two shorter sums. The split costs a few roundings more, and what the rank test lets pass 2 * 1e-6 / 2^-24.
-  std::int64_t roundings(const ConvProblem& problem) const override { return problem.r + problem.s + 8 + 34; }
+  bool workspace_intact() const override { return between_.intact() && parts_.intact(); }
+
+  // Two shorter sums, and a few roundings more for the split.
+  std::int64_t roundings(const ConvProblem& problem) const override { return problem.r + problem.s + 8; }
+
+  // What the rank test lets pass.
+  double filter_error(const ConvProblem& problem, const float* filter) const override {
+    return largest_deviation(filter, static_cast<int>(problem.r), static_cast<int>(problem.s)).beyond;
+  }
 
   Workspace between_, parts_;
 };

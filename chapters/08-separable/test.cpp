@@ -59,6 +59,29 @@ TEST_CASE("08 separable: the rank test draws the line at 1e-6 of the largest tap
   CHECK(run_with({1, 1, 1, 1, NAN, 1, 1, 1, 1}).status == Status::refused);
 }
 
+TEST_CASE("08 separable: what the rank test lets pass is no error") {
+  // A cross in the middle, and next to nothing everywhere else.
+  for (const auto& [rows, columns] : {std::pair{7, 7}, {7, 8}, {31, 31}}) {
+    ConvProblem problem;
+    problem.h = problem.w = 70;
+    problem.r = rows;
+    problem.s = columns;
+    problem.pad_h = rows / 2;
+    problem.pad_w = columns / 2;
+    Workload workload{
+        "", problem, InputKind::uniform, make_inputs(problem, InputKind::uniform, FilterForm::dense, 3), {}};
+    for (int i = 0; i < rows * columns; ++i) {
+      const bool row = i / columns == rows / 2, column = i % columns == columns / 2;
+      workload.tensors.filter[static_cast<std::size_t>(i)] = row && column ? 1.0f : row || column ? 0.0f : 9e-7f;
+    }
+    workload.reference = convolve_reference(problem, workload.tensors.input, workload.tensors.filter);
+    RunOptions options;
+    options.time = false;
+    const RunResult result = run_stage(find_stage("08"), workload, options);
+    CHECK_MESSAGE(result.status == Status::ok, result.reason);
+  }
+}
+
 TEST_CASE("08 separable: a row or a column is a product, whatever it holds") {
   check_suite("08", {{[] {
                         ConvProblem row;
