@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Of the magnitudes of all taps: so that no sum over samples of 16 bits overflows.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr double kLargestSum = 1e30;
 /// Of a filter's text: more than 65 x 65 numbers of any spelling need.
 constexpr std::uintmax_t kLongestText = 1 << 20;
@@ -32,7 +34,8 @@ constexpr std::size_t kQuoted = 30;
 
 PictureFilter gaussian(const PictureFilterOptions& options) {
   const double sigma = options.sigma.value_or(kDefaultSigma);
-  if (!(sigma > 0) || !std::isfinite(sigma)) throw UsageError(fmt::format("--sigma must be above 0; got {}", sigma));
+  if (!(sigma > 0) || !std::isfinite(sigma))
+    throw UsageError(fmt::format("--sigma must be a finite number above 0; got {}", sigma));
   const double reach = std::ceil(3 * sigma);
   constexpr int kMostReach = kLargestPictureFilter / 2;
   if (!options.size && reach > kMostReach) {
@@ -65,22 +68,29 @@ PictureFilter box(const PictureFilterOptions& options) {
 
 /// Numbers of one line. @param number of the line, for the message
 std::vector<float> parse_row(const fs::path& path, std::int64_t number, std::string_view line) {
-  const auto separates = [](char c) { return c == ' ' || c == ',' || c == '\t' || c == '\r'; };
+  const auto separates = [](char c) { return c == ' ' || c == ',' || c == '\t'; };
   std::vector<float> row;
+  if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  char before = ' ';  // the comma that a number follows, or none
   for (auto at = line.begin(); at != line.end();) {
     if (separates(*at)) {
+      if (*at == ',' && before == ',')
+        fail(path, fmt::format("line {}: there is no number between two commas; give one", number));
+      if (*at == ',') before = ',';
       ++at;
       continue;
     }
+    before = ' ';
     const auto end = std::find_if(at, line.end(), separates);
     const std::string word(at, end);
-    const char* const first = word.data() + (word[0] == '+' ? 1 : 0);
-    float tap = 0;
+    const char* const first = word.data() + (word[0] == '+' && word[1] != '-' ? 1 : 0);
+    double tap = 0;  // what is too small for fp32 becomes 0
     const auto [rest, error] = std::from_chars(first, word.data() + word.size(), tap);
-    if (error != std::errc() || rest != word.data() + word.size())
+    if (error != std::errc() || rest != word.data() + word.size() || std::abs(tap) > std::numeric_limits<float>::max())
       fail(path, fmt::format("line {}: {} is no number of fp32; give numbers, separated by spaces or commas", number,
                              in_quotes(word.substr(0, kQuoted))));
-    row.push_back(tap);
+    row.push_back(static_cast<float>(tap));
     at = end;
   }
   return row;

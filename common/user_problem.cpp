@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "common/npy.hpp"
@@ -68,6 +69,11 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
   user.filter = filter_form(track);
   if (options.input && options.filter) {
     NpyArray input = read_npy(*options.input), filter = read_npy(*options.filter);
+    const auto unusable =
+        std::find_if(filter.values.begin(), filter.values.end(), [](float tap) { return !std::isfinite(tap); });
+    if (unusable != filter.values.end())
+      throw UsageError(
+          fmt::format("--filter: value {} is {}; give finite numbers", unusable - filter.values.begin(), *unusable));
     user.problem = problem_of_arrays(input.shape, filter.shape, options.shape);
     user.tensors = HostTensors{std::move(input.values), std::move(filter.values)};
   } else if (options.shape) {

@@ -360,6 +360,12 @@ TEST_CASE("picture filters: text and arrays") {
   CHECK(contains(error("1 x\n"), "line 1: 'x' is no number"));
   CHECK(contains(error("1 1e99\n"), "no number of fp32"));
   CHECK(contains(error("# nothing\n"), "there are no numbers"));
+  CHECK(contains(error("1,,3\n"), "line 1: there is no number between two commas"));
+  CHECK(contains(error("1 2\r3 4\r"), "no number"));  // the lines of an old Mac
+  CHECK(contains(error("+-1\n"), "'+-1' is no number"));
+  std::ofstream(folder / "f.txt") << "\xEF\xBB\xBF"
+                                     "1e-99, 2\r\n3 4\r\n";
+  CHECK(read_filter(folder / "f.txt").taps[0] == std::vector<float>{0, 2, 3, 4});
   CHECK(contains(error("1 nan\n"), "infinite, NaN or too large"));
   CHECK(contains(error("1e31\n"), "infinite, NaN or too large"));
   std::string wide;

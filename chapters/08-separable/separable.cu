@@ -22,7 +22,8 @@
 namespace convladder {
 namespace {
 
-constexpr double kRankTolerance = 1e-6;  // of the largest tap
+constexpr double kRankTolerance = 1e-6;  // of the largest tap, for each tap
+constexpr double kNormTolerance = 1e-5;  // of the root of all taps' squares, for all of them together
 
 // Pass 1.
 constexpr int kRowThreads = 64;
@@ -70,6 +71,7 @@ __global__ void split_filter(const float* filter,  // [rows][columns]
 struct Deviation {
   double pivot = 0, size = 0;
   double beyond = 0;  // how far, of all taps, beyond fp32's roundings of a product
+  double share = 0;   // all deviations together over all taps: root of the sums of squares
   int a = 0, b = 0;   // the largest tap
   int i = 0, j = 0;   // the tap that fits worst
   double product = 0;
@@ -87,11 +89,14 @@ Deviation largest_deviation(const float* filter, int rows, int columns) {
     }
   }
   if (d.pivot == 0) return d;
+  double deviations = 0, taps = 0;
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j) {
       const double tap = filter[i * columns + j];
       const double product = static_cast<double>(filter[i * columns + d.b]) * filter[d.a * columns + j] / d.pivot;
       const double size = std::fabs(tap - product);
+      deviations += size * size;
+      taps += tap * tap;
       d.beyond = std::fmax(d.beyond, size - 4 * 0x1p-24 * std::fabs(tap));
       if (size <= d.size) continue;
       d.size = size;
@@ -100,6 +105,7 @@ Deviation largest_deviation(const float* filter, int rows, int columns) {
       d.product = product;
     }
   }
+  d.share = std::sqrt(deviations / taps);
   return d;
 }
 
@@ -110,7 +116,7 @@ Verdict check_rank_one(const float* filter, int rows, int columns) {
                              static_cast<double>(filter[i]));
   }
   const Deviation d = largest_deviation(filter, rows, columns);
-  if (d.size <= kRankTolerance * std::fabs(d.pivot)) return Verdict::accept();
+  if (d.size <= kRankTolerance * std::fabs(d.pivot) && d.share <= kNormTolerance) return Verdict::accept();
   return Verdict::refuse(
       "the filter is not of rank one: no column times row gives it; tap (%d,%d) is %.6g, but the row and column of the "
       "largest tap, (%d,%d), give %.6g",

@@ -320,6 +320,7 @@ def bad_arrays(folder):
     taps = write_npy("taps.npy", (3,), [1, 2, 3])
     write_npy("double.npy", (20,), range(20), descr="<f8", code="d")
     write_npy("int.npy", (20,), range(20), descr="<i4", code="i")
+    write_npy("nan.npy", (3,), [1, float("nan"), 3])
     write_npy("short.npy", (20,), range(19))
     write_npy("long.npy", (20,), range(21))
     write_npy("empty.npy", (0,), [])
@@ -334,6 +335,7 @@ def bad_arrays(folder):
         arguments = ["--output", "y.npy", "--backend", "sim"]
         refuses(["run", "1", "--input", f"{name}.npy", "--filter", taps, *arguments], f"{name}.npy")
         refuses(["run", "1", "--input", good, "--filter", f"{name}.npy", *arguments], f"{name}.npy")
+    refuses(["run", "1", "--input", good, "--filter", "nan.npy"], "value 1 is nan")
     refuses(["run", "1", "--input", "three.npy", "--filter", taps], "3 dimensions")
     refuses(["run", "1", "--input", "channels.npy", "--filter", taps], "groups")
     refuses(["run", "1", "--input", ".", "--filter", taps], ".")
