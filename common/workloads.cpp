@@ -85,6 +85,41 @@ std::vector<NamedWorkload> images_in_simulator() {
   return result;
 }
 
+ConvProblem depthwise(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t side,
+                      std::int64_t stride) {
+  ConvProblem problem = image(w, h, side);
+  problem.n = n;
+  problem.c = problem.k = problem.groups = c;
+  problem.stride_h = problem.stride_w = stride;
+  return problem;
+}
+
+/// @param network where the layer is from  @param stride named where it is not 1
+NamedWorkload named_depthwise(std::string_view network, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w,
+                              std::int64_t side, std::int64_t stride = 1) {
+  std::string name = fmt::format("{} ({},{},{},{}) {}x{}", network, n, c, h, w, side, side);
+  if (stride != 1) name += fmt::format(" stride {}", stride);
+  return {name, depthwise(n, c, h, w, side, stride)};
+}
+
+std::vector<NamedWorkload> depthwise_on_gpu() {
+  return {named_depthwise("small", 3, 4, 16, 32, 7),           named_depthwise("ConvNeXt", 32, 96, 56, 56, 7),
+          named_depthwise("MobileNet", 32, 144, 56, 56, 3),    named_depthwise("MobileNet", 32, 144, 56, 56, 3, 2),
+          named_depthwise("EfficientNet", 32, 240, 28, 28, 5), named_depthwise("ConvNeXt", 32, 384, 14, 14, 7),
+          named_depthwise("ConvNeXt", 32, 768, 7, 7, 7),       named_depthwise("primes", 3, 5, 61, 67, 5)};
+}
+
+std::vector<NamedWorkload> depthwise_in_simulator() {
+  std::vector<NamedWorkload> result{
+      named_depthwise("small", 3, 4, 16, 32, 7),         named_depthwise("ConvNeXt", 1, 6, 56, 56, 7),
+      named_depthwise("MobileNet", 1, 18, 56, 56, 3),    named_depthwise("MobileNet", 1, 18, 56, 56, 3, 2),
+      named_depthwise("EfficientNet", 1, 15, 28, 28, 5), named_depthwise("ConvNeXt", 1, 24, 14, 14, 7),
+      named_depthwise("ConvNeXt", 1, 48, 7, 7, 7),       named_depthwise("primes", 3, 5, 61, 67, 5)};
+  // The naive stage reads a pixel and a tap for each product.
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops();
+  return result;
+}
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -97,6 +132,7 @@ FilterForm filter_form(std::string_view track) { return track == "images" ? Filt
 
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend) {
   if (track == "images") return backend == Backend::gpu ? images_on_gpu() : images_in_simulator();
+  if (track == "depthwise") return backend == Backend::gpu ? depthwise_on_gpu() : depthwise_in_simulator();
   if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
   return {};
 }

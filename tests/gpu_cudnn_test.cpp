@@ -65,6 +65,37 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
                     [](const CudnnTrial& one) { return one.status.starts_with("wrong result (rel. L2 error 0.001"); }));
 }
 
+TEST_CASE("cuDNN computes depthwise problems in both layouts, by an algorithm and by a plan") {
+  for (const int stride : {1, 2}) {
+    ConvProblem problem;
+    problem.n = 3, problem.c = problem.k = problem.groups = 20, problem.h = 13, problem.w = 18;
+    problem.r = 3, problem.s = 5, problem.pad_h = 1, problem.pad_w = 2;
+    problem.stride_h = problem.stride_w = stride;
+    const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+    const CudnnBaseline baseline =
+        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter));
+    if (!baseline.unavailable.empty()) {
+      MESSAGE(baseline.unavailable);
+      return;
+    }
+    CAPTURE(stride);
+    for (const char* layout : {"NCHW", "NHWC"}) {
+      for (const bool plan : {false, true}) {
+        CAPTURE(layout);
+        CAPTURE(plan);
+        CHECK(std::any_of(baseline.trials.begin(), baseline.trials.end(), [&](const CudnnTrial& one) {
+          return one.layout == layout && (one.algorithm.find("plan") != std::string::npos) == plan && one.ok();
+        }));
+      }
+    }
+    for (const CudnnTrial& one : baseline.trials) {
+      CAPTURE(one.algorithm);
+      CAPTURE(one.layout);
+      CHECK_MESSAGE(!one.status.starts_with("wrong"), one.status);
+    }
+  }
+}
+
 TEST_CASE("two passes are never the best, and are found as such") {
   CudnnBaseline baseline;
   CHECK(baseline.best_two_pass() == nullptr);

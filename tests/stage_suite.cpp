@@ -24,9 +24,9 @@ bool defined(const ConvProblem& problem) {
 
 /// Each shape with every padding mode, with normal inputs and with others: integers, whose sums are exact as long as
 /// nobody divides them, and uniform ones where a stage splits the filter.
-std::vector<SuiteCase> with_every_padding(const std::vector<std::string_view>& shapes, FilterForm filter) {
+std::vector<SuiteCase> with_every_padding(const std::vector<std::string>& shapes, FilterForm filter) {
   std::vector<SuiteCase> suite;
-  for (const std::string_view text : shapes) {
+  for (const std::string& text : shapes) {
     ConvProblem problem = parse_shape(text);
     for (const Padding padding : kPaddings) {
       problem.padding = padding;
@@ -119,6 +119,62 @@ std::vector<SuiteCase> image_suite(FilterForm filter) {
       },
       filter);
   add_other_inputs("n=2,h=37,w=43,r=5,s=7", filter, suite);
+  return suite;
+}
+
+std::string depthwise_shape(int channels, const std::string& sizes) {
+  const std::string count = std::to_string(channels);
+  return "c=" + count + ",k=" + count + ",groups=" + count + "," + sizes;
+}
+
+std::vector<SuiteCase> depthwise_suite() {
+  std::vector<SuiteCase> suite = with_every_padding(
+      {
+          depthwise_shape(1, "h=1,w=1"),                                      // a plain product
+          depthwise_shape(3, "h=1,w=1,r=3,s=3"),                              // smaller than the filter
+          depthwise_shape(2, "n=2,h=2,w=3,r=5,s=7"),                          // smaller than the radius
+          depthwise_shape(2, "h=1,w=40,r=3,s=3"),                             // a single row
+          depthwise_shape(2, "h=40,w=1,r=3,s=3"),                             // a single column
+          depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"),                        // the source's
+          depthwise_shape(3, "n=2,h=7,w=7,r=7,s=7"),                          // the last layers of a network
+          depthwise_shape(3, "h=15,w=16,r=3,s=3"),                            // around a tile of 16
+          depthwise_shape(3, "h=17,w=15,r=5,s=5"),                            // in both directions
+          depthwise_shape(2, "h=31,w=33,r=3,s=3"),                            // around two
+          depthwise_shape(2, "h=33,w=32,r=5,s=3"),                            // one row more
+          depthwise_shape(2, "h=65,w=68,r=3,s=3"),                            // around four
+          depthwise_shape(3, "n=2,h=29,w=31,r=5,s=5"),                        // primes
+          depthwise_shape(1, "n=3,h=19,w=23,r=3,s=5"),                        // one channel
+          depthwise_shape(37, "n=2,h=6,w=8,r=3,s=3"),                         // more channels than a warp has threads
+          depthwise_shape(67, "h=5,w=3,r=3,s=1"),                             // than two warps, and a prime
+          depthwise_shape(2, "h=13,w=67,r=1,s=9"),                            // a filter of one row
+          depthwise_shape(2, "h=67,w=13,r=9,s=1"),                            // of one column
+          depthwise_shape(2, "n=2,h=11,w=20,r=1,s=1"),                        // of one tap
+          depthwise_shape(2, "h=5,w=270,r=3,s=3"),                            // a plane wider than a block has threads
+          depthwise_shape(1, "h=270,w=5,r=3,s=3"),                            // higher
+          depthwise_shape(2, "h=12,w=19,r=31,s=31"),                          // a halo larger than the plane
+          depthwise_shape(1, "h=6,w=70,r=3,s=65"),                            // filters longer than a tile
+          depthwise_shape(2, "h=70,w=6,r=67,s=1"),                            // down
+          depthwise_shape(1, "h=40,w=44,r=31,s=29,pad_h=0,pad_w=0"),          // the filter inside the plane
+          depthwise_shape(2, "n=2,h=20,w=24,r=5,s=7,pad_h=0,pad_w=0"),        // "valid": the output is smaller
+          depthwise_shape(2, "h=10,w=21,r=3,s=5,pad_h=4,pad_w=1"),            // more padding than the radius, and less
+          depthwise_shape(2, "n=2,h=12,w=19,r=3,s=3,pad_h=6,pad_w=9"),        // more padding than the filter
+          depthwise_shape(3, "n=2,h=28,w=28,r=3,s=3,stride_h=2,stride_w=2"),  // even, halved
+          depthwise_shape(3, "h=27,w=29,r=5,s=5,stride_h=2,stride_w=2"),      // odd
+          depthwise_shape(2, "h=31,w=40,r=7,s=7,stride_h=3,stride_w=3"),
+          depthwise_shape(2, "h=30,w=37,r=3,s=5,stride_h=2"),                     // down only
+          depthwise_shape(2, "h=23,w=50,r=5,s=3,stride_w=3"),                     // across only
+          depthwise_shape(2, "h=24,w=70,r=3,s=3,stride_h=3,stride_w=2,pad_h=0"),  // unlike
+          depthwise_shape(2, "h=20,w=24,r=1,s=1,stride_h=2,stride_w=2"),          // pixels that no output needs
+          depthwise_shape(2, "n=2,h=3,w=4,r=3,s=3,stride_h=5,stride_w=5"),        // one output a plane
+          depthwise_shape(2, "h=20,w=36,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2"),
+          depthwise_shape(2, "h=24,w=25,r=5,s=3,dilation_w=3,pad_w=3"),  // across only
+          depthwise_shape(2, "h=29,w=18,r=3,s=3,dilation_h=2,pad_h=0"),  // down only
+          depthwise_shape(2, "h=25,w=28,r=3,s=5,stride_h=2,stride_w=2,dilation_h=2,dilation_w=2,pad_h=2,pad_w=4"),
+          depthwise_shape(2, "h=19,w=33,r=3,s=3,stride_h=3,stride_w=2,dilation_h=2,dilation_w=3,pad_h=3,pad_w=3"),
+          depthwise_shape(2, "h=9,w=17,r=1,s=1,dilation_h=4,dilation_w=5"),  // of no effect
+      },
+      FilterForm::dense);
+  add_other_inputs(depthwise_shape(5, "n=2,h=13,w=22,r=5,s=7"), FilterForm::dense, suite);
   return suite;
 }
 

@@ -25,6 +25,15 @@ std::vector<SuiteCase> signal_suite();
 /// 65x65, even and odd, a single row or column; padding other than the radius. Reflect only where it is defined.
 std::vector<SuiteCase> image_suite(FilterForm filter);
 
+/// A depthwise shape: `channels` in, out and as groups, and the other sizes.
+std::string depthwise_shape(int channels, const std::string& sizes);
+
+/// Batches of planes with a filter each: 1x1, smaller than the filter, around tiles of 16 and 32, primes; one channel
+/// to more than a warp of them; filters 1x1 to 31x31, odd, a single row or column, once longer than 64; strides 1 to 3
+/// and longer than the plane; dilations; padding other than the radius; rows of whole vectors and others. Reflect only
+/// where it is defined.
+std::vector<SuiteCase> depthwise_suite();
+
 /// Runs the stage once on one case. The same seed gives the same tensors.
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case);
 

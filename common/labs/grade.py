@@ -79,7 +79,8 @@ def with_labs():
 # A student's file and what it includes run in the runner's process, so it must not reach around the simulator: no other
 # headers of the project, no calls of the system, no code that escapes the hooks or runs before main().
 
-OFFERED = ["common/kernel.hpp", "common/border.hpp", "common/signal.hpp", "common/image.hpp", "common/workspace.hpp"]
+OFFERED = ["common/kernel.hpp", "common/border.hpp", "common/signal.hpp", "common/image.hpp", "common/depthwise.hpp",
+           "common/workspace.hpp"]
 LANGUAGE = ["cfloat", "climits", "cmath", "cstddef", "cstdint", "limits", "math.h", "stddef.h", "stdint.h", "type_traits"]
 INCLUDE = re.compile(r'\s*("(' + "|".join(map(re.escape, OFFERED)) + r')"|<(' + "|".join(map(re.escape, LANGUAGE)) +
                      r")>)\s*")

@@ -1,6 +1,7 @@
 // Checks the checks: each mutant must fail the suite that the stages pass, and for its own reason.
 #include <doctest/doctest.h>
 
+#include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
 #include "tests/stage_suite.hpp"
@@ -19,6 +20,8 @@ template <SignalMutation M>
 constexpr Mutant signals{"signals", &make_signal_mutant<M>};
 template <ImageMutation M>
 constexpr Mutant images{"images", &make_image_mutant<M>};
+template <DepthwiseMutation M>
+constexpr Mutant depthwise{"depthwise", &make_depthwise_mutant<M>};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
@@ -31,12 +34,13 @@ StageInfo stage_of(const Mutant& mutant) {
   return info;
 }
 
-/// The suite of the mutant's track; of images without the cases that keep the simulator busy for seconds.
+/// The suite of the mutant's track; of images and planes without the cases that keep the simulator busy for seconds.
 std::vector<SuiteCase> suite_of(const Mutant& mutant) {
   if (mutant.track == "signals") return signal_suite();
-  constexpr std::int64_t kMostFlops = 1'000'000;
-  std::vector<SuiteCase> suite = image_suite(FilterForm::dense);
-  std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.flops() > kMostFlops; });
+  const bool images = mutant.track == "images";
+  const std::int64_t most_flops = images ? 1'000'000 : 300'000;
+  std::vector<SuiteCase> suite = images ? image_suite(FilterForm::dense) : depthwise_suite();
+  std::erase_if(suite, [&](const SuiteCase& suite_case) { return suite_case.problem.flops() > most_flops; });
   return suite;
 }
 
@@ -89,6 +93,29 @@ bool is_batch(const SuiteCase& suite_case) { return suite_case.problem.n > 1; }
 bool has_corner(const SuiteCase& suite_case) { return suite_case.problem.r > 1 && suite_case.problem.s > 1; }
 bool has_halo_rows(const SuiteCase& suite_case) { return suite_case.problem.r > 1; }
 bool pads_differ(const SuiteCase& suite_case) { return suite_case.problem.pad_h != suite_case.problem.pad_w; }
+
+bool has_channels(const SuiteCase& suite_case) { return suite_case.problem.c > 1; }
+bool has_planes(const SuiteCase& suite_case) { return suite_case.problem.n * suite_case.problem.c > 1; }
+bool is_batch_of_channels(const SuiteCase& suite_case) { return is_batch(suite_case) && has_channels(suite_case); }
+bool has_more_than_32_channels(const SuiteCase& suite_case) { return suite_case.problem.c > 32; }
+bool ends_in_part_of_a_tile(const SuiteCase& suite_case) { return suite_case.problem.q() % 16 != 0; }
+bool ends_in_part_of_a_vector(const SuiteCase& suite_case) { return suite_case.problem.q() % 4 != 0; }
+bool changes_size(const SuiteCase& suite_case) {
+  const ConvProblem& problem = suite_case.problem;
+  return has_planes(suite_case) && problem.p() * problem.q() != problem.h * problem.w;
+}
+bool strides_down(const SuiteCase& suite_case) { return suite_case.problem.stride_h > 1 && suite_case.problem.p() > 1; }
+bool strides_differ(const SuiteCase& suite_case) {
+  return suite_case.problem.stride_h != suite_case.problem.stride_w && suite_case.problem.p() > 1;
+}
+bool dilates_across(const SuiteCase& suite_case) {
+  return suite_case.problem.dilation_w > 1 && suite_case.problem.s > 1;
+}
+bool dilations_differ(const SuiteCase& suite_case) {
+  return suite_case.problem.dilation_h != suite_case.problem.dilation_w &&
+         suite_case.problem.r * suite_case.problem.s > 1;
+}
+bool pads_zeros(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::zero; }
 
 }  // namespace
 
@@ -156,4 +183,77 @@ TEST_CASE("mutants: an ignored batch of images is caught, by batches only") {
 }
 TEST_CASE("mutants: a missing barrier of a 2-D tile is caught, as a race (simulator)") {
   check_rejected(images<ImageMutation::missing_barrier>, "race", "");
+}
+
+TEST_CASE("mutants: the depthwise kernel they are made from passes") {
+  check_passes(depthwise<DepthwiseMutation::none>);
+}
+TEST_CASE("mutants: one filter for all channels is caught, where there are channels") {
+  check_wrong(depthwise<DepthwiseMutation::first_filter>, has_channels);
+}
+TEST_CASE("mutants: a filter chosen by the image is caught, where there are channels") {
+  check_wrong(depthwise<DepthwiseMutation::filter_of_image>, has_channels);
+}
+TEST_CASE("mutants: a filter for each plane is caught, by batches only") {
+  check_rejected(depthwise<DepthwiseMutation::filter_of_plane>, "out_of_bounds", "outputs are wrong", is_batch);
+}
+TEST_CASE("mutants: batch and channels swapped are caught, where there are both") {
+  check_wrong(depthwise<DepthwiseMutation::planes_swapped>, is_batch_of_channels);
+}
+TEST_CASE("mutants: an ignored batch of planes is caught, by batches only") {
+  check_wrong(depthwise<DepthwiseMutation::batch_ignored>, is_batch);
+}
+TEST_CASE("mutants: channels past a warp's are caught, where there are so many") {
+  check_rejected(depthwise<DepthwiseMutation::channels_above_32>, "never written", "never written",
+                 has_more_than_32_channels);
+}
+TEST_CASE("mutants: columns past the last whole tile are caught, where there are some") {
+  check_rejected(depthwise<DepthwiseMutation::unwritten_tail>, "never written", "never written",
+                 ends_in_part_of_a_tile);
+}
+TEST_CASE("mutants: a row filled up to whole vectors is caught, where it runs into the next") {
+  check_rejected(depthwise<DepthwiseMutation::write_past_row>, "race", "just outside", ends_in_part_of_a_vector);
+}
+TEST_CASE("mutants: an input plane as large as an output plane is caught, where it is not") {
+  check_wrong(depthwise<DepthwiseMutation::plane_of_output>, changes_size);
+}
+TEST_CASE("mutants: a stride ignored in one direction is caught") {
+  check_wrong(depthwise<DepthwiseMutation::stride_ignored>, strides_down);
+}
+TEST_CASE("mutants: one stride for both directions is caught, where they differ") {
+  check_wrong(depthwise<DepthwiseMutation::stride_across_for_both>, strides_differ);
+}
+TEST_CASE("mutants: an ignored dilation is caught") {
+  check_wrong(depthwise<DepthwiseMutation::dilation_ignored>, dilates_across);
+}
+TEST_CASE("mutants: dilations swapped are caught, where they differ") {
+  check_wrong(depthwise<DepthwiseMutation::dilation_swapped>, dilations_differ);
+}
+TEST_CASE("mutants: paddings swapped in a plane are caught, where they differ") {
+  check_wrong(depthwise<DepthwiseMutation::swapped_padding>, pads_differ);
+}
+TEST_CASE("mutants: padding that reads the plane above or below is caught, with zero padding only") {
+  check_wrong(depthwise<DepthwiseMutation::reads_plane_above>,
+              [](const SuiteCase& suite_case) { return pads_zeros(suite_case) && has_planes(suite_case); });
+}
+TEST_CASE("mutants: padding that reads the row before or after is caught, with zero padding only") {
+  check_wrong(depthwise<DepthwiseMutation::reads_row_before>, pads_zeros);
+}
+TEST_CASE("mutants: a flipped depthwise filter is caught") {
+  check_wrong(depthwise<DepthwiseMutation::flipped_filter>);
+}
+TEST_CASE("mutants: a transposed depthwise filter is caught, where it has corners") {
+  check_wrong(depthwise<DepthwiseMutation::transposed_filter>, has_corner);
+}
+TEST_CASE("mutants: taps one column too far left are caught") {
+  check_wrong(depthwise<DepthwiseMutation::even_centre>);
+}
+TEST_CASE("mutants: a wrong padding value of planes is caught, with replicate padding only") {
+  check_wrong(depthwise<DepthwiseMutation::replicate_reads_zero>, replicates);
+}
+TEST_CASE("mutants: reflect off by one in a plane is caught, with reflect padding only") {
+  check_wrong(depthwise<DepthwiseMutation::reflect_repeats_edge>, reflects);
+}
+TEST_CASE("mutants: a NaN swallowed in a plane is caught, by the NaN input only") {
+  check_wrong(depthwise<DepthwiseMutation::nan_swallowed>, has_nan);
 }

@@ -1,0 +1,64 @@
+#include "common/depthwise.hpp"
+
+#include <cstdint>
+
+namespace convladder {
+namespace {
+
+constexpr std::int64_t kMaxPlanes = INT32_MAX;           // blocks of a grid in x
+constexpr std::int64_t kMaxGridY = 65535;                // blocks of a grid in y
+constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a tile past the end
+
+long long number(std::int64_t value) { return static_cast<long long>(value); }
+
+}  // namespace
+
+Verdict check_depthwise(const ConvProblem& p) {
+  if (p.groups != p.c || p.k != p.c)
+    return Verdict::refuse(
+        "the depthwise stages want a filter for each channel: groups = c = k; got groups=%lld, c=%lld, "
+        "k=%lld",
+        number(p.groups), number(p.c), number(p.k));
+  if (p.r % 2 == 0 || p.s % 2 == 0)
+    return Verdict::refuse("the depthwise stages want odd filters; got r=%lld, s=%lld", number(p.r), number(p.s));
+  // A tap's row and column, and what a filter spans, are 32-bit numbers in the kernels.
+  if (p.h + 2 * p.pad_h > kMaxPosition || p.w + 2 * p.pad_w > kMaxPosition || p.stride_h > kMaxPosition ||
+      p.stride_w > kMaxPosition || p.dilation_h > kMaxPosition || p.dilation_w > kMaxPosition)
+    return Verdict::refuse(
+        "the depthwise stages index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides and dilations at "
+        "most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
+        number(kMaxPosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h),
+        number(p.stride_w), number(p.dilation_h), number(p.dilation_w));
+  if (p.n > kMaxPlanes / p.c)
+    return Verdict::refuse("a grid covers at most %lld planes; got n=%lld, c=%lld", number(kMaxPlanes), number(p.n),
+                           number(p.c));
+  return Verdict::accept();
+}
+
+Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const char* what) {
+  const Verdict verdict = check_depthwise(problem);
+  if (!verdict.accepted() || grid_y <= kMaxGridY) return verdict;
+  return Verdict::refuse("a grid has at most %lld blocks in y, here %s; got %lld", number(kMaxGridY), what,
+                         number(grid_y));
+}
+
+Depthwise depthwise_of(const ConvProblem& p) {
+  const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
+  return {integer(p.n),        integer(p.c),        integer(p.h),          integer(p.w),          integer(p.p()),
+          integer(p.q()),      integer(p.r),        integer(p.s),          integer(p.pad_h),      integer(p.pad_w),
+          integer(p.stride_h), integer(p.stride_w), integer(p.dilation_h), integer(p.dilation_w), p.padding};
+}
+
+Axis vertical(const Depthwise& d) {
+  return {d.height, d.out_height, d.rows, d.pad_y, d.padding, d.stride_y, d.dilation_y};
+}
+
+Axis horizontal(const Depthwise& d) {
+  return {d.width, d.out_width, d.columns, d.pad_x, d.padding, d.stride_x, d.dilation_x};
+}
+
+std::int64_t reads_by_output(const Depthwise& d) {
+  return reads_by_output(vertical(d)) * reads_by_output(horizontal(d)) * planes(d);
+}
+
+}  // namespace convladder

@@ -1,0 +1,109 @@
+// 10, exercise: several filters a channel.
+//
+// Here a channel is convolved with `multiplier` filters in place of one, and gives as many channels of the output:
+// k = multiplier * c, groups = c. Filter k belongs to channel k / multiplier. The windows are the same for all of its
+// filters: so a pixel that is read once, and kept in a register, serves up to four of them.
+//
+//   1. The sums: one for each of up to four filters, together.
+//   2. The stores.
+//   3. What check() accepts.
+//
+// Rules: a block an image, one thread a block, as in 10. Any multiplier, also one that four does not divide.
+// Graded: the outputs for every multiplier, padding mode, stride and dilation; no fault; pixels read for each output.
+
+#include "common/border.hpp"
+#include "common/depthwise.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kTogether = 4;  // filters whose sums a thread keeps in registers
+
+// d.channels are the input's; the output has multiplier * d.channels.
+__global__ void depthwise_multiplied(const float* input,   // [batch][channels][height][width]
+                                     const float* filter,  // [channels][multiplier][rows][columns]
+                                     float* output,        // [batch][channels][multiplier][out_height][out_width]
+                                     Depthwise d, int multiplier) {
+  const int n = blockIdx.x;
+  for (int c = 0; c < d.channels; ++c) {
+    const std::int64_t plane = static_cast<std::int64_t>(n) * d.channels + c;
+    const float* in = input + plane * input_plane(d);
+    // SOLUTION
+    for (int first = 0; first < multiplier; first += kTogether) {
+      const int filters = min(kTogether, multiplier - first);
+      const float* taps = filter + (static_cast<std::int64_t>(c) * multiplier + first) * filter_plane(d);
+      float* out = output + (plane * multiplier + first) * output_plane(d);
+      for (int p = 0; p < d.out_height; ++p) {
+        for (int q = 0; q < d.out_width; ++q) {
+          // 1.
+          float sum[kTogether] = {};
+          for (int r = 0; r < d.rows; ++r) {
+            const int i = border_index(p * d.stride_y - d.pad_y + r * d.dilation_y, d.height, d.padding);
+            if (i < 0) continue;
+            const float* row = in + static_cast<std::int64_t>(i) * d.width;
+            for (int s = 0; s < d.columns; ++s) {
+              const int j = border_index(q * d.stride_x - d.pad_x + s * d.dilation_x, d.width, d.padding);
+              if (j < 0) continue;
+              const float pixel = row[j];
+              UNROLL
+              for (int e = 0; e < kTogether; ++e)
+                if (e < filters) sum[e] += pixel * taps[e * filter_plane(d) + r * d.columns + s];
+            }
+          }
+          // 2.
+          UNROLL
+          for (int e = 0; e < kTogether; ++e)
+            if (e < filters) out[e * output_plane(d) + static_cast<std::int64_t>(p) * d.out_width + q] = sum[e];
+        }
+      }
+    }
+    // STARTER
+    // | // As in 10: one filter a channel, the first. The outputs of the others are never written.
+    // | const float* taps = filter + static_cast<std::int64_t>(c) * multiplier * filter_plane(d);
+    // | float* out = output + plane * multiplier * output_plane(d);
+    // | for (int p = 0; p < d.out_height; ++p) {
+    // |   for (int q = 0; q < d.out_width; ++q) {
+    // |     float sum = 0.0f;
+    // |     for (int r = 0; r < d.rows; ++r) {
+    // |       const int i = border_index(p * d.stride_y - d.pad_y + r * d.dilation_y, d.height, d.padding);
+    // |       if (i < 0) continue;
+    // |       const float* row = in + static_cast<std::int64_t>(i) * d.width;
+    // |       for (int s = 0; s < d.columns; ++s) {
+    // |         const int j = border_index(q * d.stride_x - d.pad_x + s * d.dilation_x, d.width, d.padding);
+    // |         if (j >= 0) sum += row[j] * taps[r * d.columns + s];
+    // |       }
+    // |     }
+    // |     out[static_cast<std::int64_t>(p) * d.out_width + q] = sum;
+    // |   }
+    // | }
+    // END
+  }
+}
+
+void launch_depthwise_multiplied(const Tensors& tensors, const Depthwise& d, int multiplier, Stream stream) {
+  launch(depthwise_multiplied, dim3(d.batch), dim3(1), 0, stream)(tensors.input, tensors.filter, tensors.output, d,
+                                                                  multiplier);
+}
+
+class DepthwiseMultiplied final : public Stage {
+  // k and c are multiples of groups: the harness has seen to that.
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
+    // SOLUTION
+    // 3. The rules for one filter a channel, and for as many planes as the output has.
+    ConvProblem single = problem;
+    if (problem.groups == problem.c) single.c = single.groups = problem.k;
+    return check_depthwise(single);
+    // STARTER
+    // | return check_depthwise(problem);  // refuses all but one filter a channel
+    // END
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    launch_depthwise_multiplied(tensors, depthwise_of(problem), static_cast<int>(problem.k / problem.c), stream);
+  }
+};
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::DepthwiseMultiplied)
