@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/compiled_kernel.hpp"
 #include "common/device.hpp"
 #include "common/simt/runtime.hpp"
 #include "common/timing.hpp"
@@ -139,5 +140,23 @@ double GraphTimer::sample() { no_time(); }
 double time_by_events(const std::function<void(Stream)>&, int) { no_time(); }
 int repetitions_for(const std::function<void(Stream)>&, double) { no_time(); }
 Ceilings measure_ceilings() { no_time(); }
+
+// --- Nothing is compiled here: a stage runs the kernel that was compiled with the program ---
+
+struct CompiledKernel::Loaded {};
+
+CompiledKernel::~CompiledKernel() = default;
+
+void CompiledKernel::compile(const char*, const char*) {}
+
+void CompiledKernel::upload_constant(const char*, const float*, std::size_t, Stream) const {
+  throw std::logic_error("no kernel was compiled");
+}
+
+void CompiledKernel::start(dim3, dim3, std::size_t, Stream, void**) const {
+  throw std::logic_error("no kernel was compiled");
+}
+
+const char* compiling_unavailable() { return "the simulator compiles nothing"; }
 
 }  // namespace convladder

@@ -10,21 +10,38 @@
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
 /// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 // clang-format on
+///
+/// Kernels that are compiled when the program runs (compiled_kernel.hpp) include it too, and see no host code.
 #pragma once
+#if defined(__CUDACC_RTC__)
+#include "common/problem.hpp"
+#else
 #include "common/stage.hpp"
+#endif
 
 #if defined(__CUDACC__)
 
+#if !defined(__CUDACC_RTC__)
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <utility>
+#endif
 
 #define CONVLADDER_PRAGMA(text) _Pragma(#text)
 #define UNROLL CONVLADDER_PRAGMA(unroll)
 #define UNROLL_BY(n) CONVLADDER_PRAGMA(unroll n)
 
 namespace convladder {
+
+/// The block's dynamic shared memory, 16-byte aligned.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char convladder_dynamic_shared[];
+  return reinterpret_cast<T*>(convladder_dynamic_shared);
+}
+
+#if !defined(__CUDACC_RTC__)
 
 /// Throws if the last launch failed; notes the kernel for the report's registers and occupancy. In device_gpu.cu.
 void finish_launch(const void* kernel, dim3 block, std::size_t shared_bytes);
@@ -57,19 +74,14 @@ Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
   return {kernel, grid, block, shared_bytes, stream};
 }
 
-/// The block's dynamic shared memory, 16-byte aligned.
-template <class T>
-__device__ __forceinline__ T* dynamic_shared() {
-  extern __shared__ __align__(16) unsigned char convladder_dynamic_shared[];
-  return reinterpret_cast<T*>(convladder_dynamic_shared);
-}
-
 /// Copies `count` elements from device memory into a `__constant__` array.
 template <class T, std::size_t N>
 void upload_constant(T (&symbol)[N], const T* source, std::size_t count, Stream stream) {
   check_cuda(cudaMemcpyToSymbolAsync(symbol, source, count * sizeof(T), 0, cudaMemcpyDeviceToDevice, stream),
              "upload to constant memory");
 }
+
+#endif
 
 }  // namespace convladder
 
