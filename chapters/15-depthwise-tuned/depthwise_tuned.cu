@@ -1,0 +1,307 @@
+// 15 depthwise-tuned: a space of schedules, searched.
+//
+// Since 14: two more primitives, cache and unroll, and no answer by hand to how large the tiles are, which loop is
+// outermost, and what is kept where. schedule.cuh has a kernel for every answer; this file has the space.
+//
+//   1. The knobs: 25,920 combinations.
+//   2. The rule that says which of them are valid for a problem and a GPU.
+//   3. What runs where nothing was tuned.
+//   4. The launch: the kernel compiled for this problem and schedule, or the one compiled with the program.
+//
+// `lab tune` searches the space.
+
+#include <cstdio>
+
+#include "chapters/15-depthwise-tuned/schedule.cuh"
+#include "common/compiled_kernel.hpp"
+#include "common/depthwise.hpp"
+#include "common/tunable.hpp"
+
+namespace convladder {
+
+// The kernel that is compiled with the program: its arrays are as large as any schedule needs, and nothing unrolls.
+template <>
+struct Sizes<Depthwise, Schedule> {
+  static constexpr int rows = 8, columns = 4, window = 72, row_unrolling = 1, batch = 4;
+};
+
+namespace {
+
+// 1. In this order they are Schedule's members.
+constexpr int kBlockPlanes[] = {1, 2, 4, 8}, kBlockRows[] = {4, 8, 16, 32, 64}, kBlockColumns[] = {16, 32, 64};
+constexpr int kThreadRows[] = {1, 2, 4, 8}, kThreadColumns[] = {1, 2, 4};
+constexpr int kOrders[] = {kFilterRows, kInputRows};
+constexpr int kInputs[] = {kInputCache, kInputRegisters, kInputShared};
+constexpr int kFilters[] = {kFilterCache, kFilterConstant, kFilterShared};
+constexpr int kUnrolling[] = {0, 1};
+constexpr const char* kOrderWords[] = {"filter-rows", "input-rows"};
+constexpr const char* kInputWords[] = {"cache", "registers", "shared"};
+constexpr const char* kFilterWords[] = {"cache", "constant", "shared"};
+constexpr const char* kUnrollWords[] = {"no", "rows"};
+
+constexpr Knob kKnobs[] = {{"block_planes", kBlockPlanes, nullptr, 4},
+                           {"block_rows", kBlockRows, nullptr, 5},
+                           {"block_columns", kBlockColumns, nullptr, 3},
+                           {"thread_rows", kThreadRows, nullptr, 4},
+                           {"thread_columns", kThreadColumns, nullptr, 3},
+                           {"order", kOrders, kOrderWords, 2},
+                           {"input", kInputs, kInputWords, 3},
+                           {"filter", kFilters, kFilterWords, 3},
+                           {"unroll", kUnrolling, kUnrollWords, 2}};
+constexpr int kKnobCount = sizeof kKnobs / sizeof *kKnobs;
+
+Schedule schedule_of(const Configuration& configuration) {
+  const int* v = configuration.values;
+  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+}
+
+Configuration configuration_of(const Schedule& s) {
+  return {{s.block_planes, s.block_rows, s.block_columns, s.thread_rows, s.thread_columns, s.order, s.input, s.filter,
+           s.unroll}};
+}
+
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxConstant = 16384;  // floats: 64 KB
+constexpr int kMaxUnrolled = 4096;   // products of a thread in straight-line code: above it compiling takes long
+constexpr int kMaxUnrolledFromCache = 1024;  // the same where each product asks for its pixel
+
+long long blocks_of(const Depthwise& d, const Schedule& s) {
+  return static_cast<long long>(ceil_div(planes(d), s.block_planes)) * ceil_div(d.out_height, tile_rows(d, s)) *
+         ceil_div(d.out_width, tile_columns(d, s));
+}
+
+// Whether a smaller value of the knob, half of this one, does the same: it covers the whole plane already.
+bool is_twin(int value, int smallest, int needed) { return value > smallest && value / 2 >= needed; }
+
+// 2.
+Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t shared_bytes_per_block) {
+  if (is_twin(s.block_planes, 1, planes(d)) || is_twin(s.block_rows, 4, d.out_height) ||
+      is_twin(s.block_columns, 16, d.out_width) || is_twin(s.thread_rows, 1, d.out_height) ||
+      is_twin(s.thread_columns, 1, d.out_width))
+    return Verdict::refuse("half of it covers all planes, rows or columns already");
+  if (s.thread_rows > s.block_rows)
+    return Verdict::refuse("a thread has %d rows, its block %d", s.thread_rows, s.block_rows);
+  if (threads_of(d, s) > kMaxThreads)
+    return Verdict::refuse("a block has at most %d threads; got %d", kMaxThreads, threads_of(d, s));
+  if (s.input != kInputCache && window_columns(d, s) > Sizes<Depthwise, Schedule>::window)
+    return Verdict::refuse("a window is at most %d columns wide; got %d", Sizes<Depthwise, Schedule>::window,
+                           window_columns(d, s));
+  if (s.filter == kFilterConstant && d.channels * filter_plane(d) > kMaxConstant)
+    return Verdict::refuse("constant memory holds %d taps; got %lld", kMaxConstant,
+                           static_cast<long long>(d.channels * filter_plane(d)));
+  if (shared_floats(d, s) > shared_bytes_per_block / 4)
+    return Verdict::refuse("a block has %lld bytes of shared memory; got %lld",
+                           static_cast<long long>(shared_bytes_per_block), shared_floats(d, s) * 4);
+  const long long products = filter_plane(d) * s.thread_rows * s.thread_columns;
+  const int most = s.input == kInputCache ? kMaxUnrolledFromCache : kMaxUnrolled;
+  if (s.unroll && products > most)
+    return Verdict::refuse("at most %d products of a thread are unrolled; got %lld", most, products);
+  if (blocks_of(d, s) > INT32_MAX)
+    return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got %lld", blocks_of(d, s));
+  return Verdict::accept();
+}
+
+// 3. Tiles of one plane, all cached in shared memory; the more outputs there are, the more of them a thread has. These
+// are rules of thumb from tuning on an NVIDIA H200. What a problem does not allow is given up, from the most useful to
+// the least.
+Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_block) {
+  constexpr long long kFew = 1 << 15, kMany = 1 << 20;
+  const long long outputs = planes(d) * output_plane(d);
+  Schedule s{1, 4, 32, 1, 1, kInputRows, kInputShared, kFilterShared, 1};
+  if (outputs >= kMany && d.stride_x == 1) {
+    s.block_rows = 32;
+    s.block_columns = 64;
+    s.thread_rows = d.out_height < 28 ? 2 : 4;
+    s.thread_columns = d.out_width < 8 ? 2 : 4;
+  } else if (outputs >= kMany) {
+    s.block_rows = 8;
+    s.thread_rows = 4;  // in one column: neighbours' windows would begin a few words apart, on the same banks
+  } else if (outputs >= kFew) {
+    s.block_rows = 8;
+    s.thread_columns = 2;
+  }
+  const auto shrink = [](int& value, int smallest, int needed) {
+    while (is_twin(value, smallest, needed)) value /= 2;
+  };
+  shrink(s.block_rows, 4, d.out_height);
+  shrink(s.block_columns, 16, d.out_width);
+  shrink(s.thread_rows, 1, d.out_height);
+  shrink(s.thread_columns, 1, d.out_width);
+  // Small planes: several of them make a block of some warps.
+  while (s.block_planes < 8 && s.block_planes < planes(d) && threads_of(d, s) < 64) s.block_planes *= 2;
+  const auto valid = [&] { return check_schedule(d, s, shared_bytes_per_block).accepted(); };
+  if (!valid()) s.unroll = 0;
+  if (!valid()) s.thread_rows = s.thread_columns = 1, s.block_rows = 4, s.block_columns = 16;
+  if (!valid()) s.input = kInputCache;
+  if (!valid()) s.filter = kFilterCache;
+  return s;
+}
+
+// ---- 4. The launch
+// ---------------------------------------------------------------------------------------------------
+
+__constant__ float c_filter[kMaxConstant];
+
+__global__ void depthwise_any_schedule(const float* input, const float* filter, float* output, Depthwise d,
+                                       Schedule s) {
+  depthwise_scheduled(input, filter, c_filter, output, d, s);
+}
+
+// The translation unit that NVRTC compiles.
+void write_source(const Depthwise& d, const Schedule& s, char (&text)[2048]) {
+  const int constants = s.filter == kFilterConstant ? static_cast<int>(d.channels * filter_plane(d)) : 1;
+  std::snprintf(text, sizeof text, R"(#include "chapters/15-depthwise-tuned/schedule.cuh"
+namespace convladder {
+struct Problem {
+  static constexpr int batch = %d, channels = %d, height = %d, width = %d, out_height = %d, out_width = %d, rows = %d,
+                       columns = %d, pad_y = %d, pad_x = %d, stride_y = %d, stride_x = %d, dilation_y = %d,
+                       dilation_x = %d;
+  static constexpr Padding padding = static_cast<Padding>(%d);
+};
+struct Point {
+  static constexpr int block_planes = %d, block_rows = %d, block_columns = %d, thread_rows = %d, thread_columns = %d,
+                       order = %d, input = %d, filter = %d, unroll = %d;
+};
+}
+extern "C" {
+__constant__ float c_filter[%d];
+__global__ void __launch_bounds__(%d) depthwise_tuned(const float* __restrict__ input,
+                                                      const float* __restrict__ filter, float* __restrict__ output) {
+  convladder::depthwise_scheduled(input, filter, c_filter, output, convladder::Problem{}, convladder::Point{});
+}
+}
+)",
+                d.batch, d.channels, d.height, d.width, d.out_height, d.out_width, d.rows, d.columns, d.pad_y, d.pad_x,
+                d.stride_y, d.stride_x, d.dilation_y, d.dilation_x, static_cast<int>(d.padding), s.block_planes,
+                s.block_rows, s.block_columns, s.thread_rows, s.thread_columns, s.order, s.input, s.filter, s.unroll,
+                constants, threads_of(d, s));
+}
+
+class DepthwiseTuned final : public TunableStage {
+  Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
+    const Verdict verdict = check_depthwise(problem);
+    if (!verdict.accepted()) return verdict;
+    // A thread's rows and columns may reach past the plane, by up to 7 strides.
+    constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;
+    if (problem.h + 2 * problem.pad_h + 8 * problem.stride_h > kMaxPosition ||
+        problem.w + 2 * problem.pad_w + 8 * problem.stride_w > kMaxPosition)
+      return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most %lld; got %lld, %lld",
+                             static_cast<long long>(kMaxPosition),
+                             static_cast<long long>(problem.h + 2 * problem.pad_h + 8 * problem.stride_h),
+                             static_cast<long long>(problem.w + 2 * problem.pad_w + 8 * problem.stride_w));
+    const Depthwise d = depthwise_of(problem);
+    return check_schedule(d, default_schedule(d, limits.shared_bytes_per_block), limits.shared_bytes_per_block);
+  }
+
+  Knobs knobs() const override { return {kKnobs, kKnobCount}; }
+
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
+                              const Configuration& configuration) const override {
+    return check_schedule(depthwise_of(problem), schedule_of(configuration), limits.shared_bytes_per_block);
+  }
+
+  Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
+    return configuration_of(default_schedule(depthwise_of(problem), limits.shared_bytes_per_block));
+  }
+
+  void use(const Configuration& configuration) override { schedule_ = schedule_of(configuration); }
+
+  void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Depthwise d = depthwise_of(problem);
+    char source[2048];
+    write_source(d, schedule_, source);
+    kernel_.compile(source, "depthwise_tuned");
+    if (schedule_.filter != kFilterConstant) return;
+    const auto count = static_cast<std::size_t>(problem.filter_size());
+    if (kernel_.compiled())
+      kernel_.upload_constant("c_filter", tensors.filter, count, stream);
+    else
+      upload_constant(c_filter, tensors.filter, count, stream);
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Depthwise d = depthwise_of(problem);
+    const dim3 grid(static_cast<unsigned>(blocks_of(d, schedule_))), block(threads_of(d, schedule_));
+    const auto bytes = static_cast<std::size_t>(shared_floats(d, schedule_) * 4);
+    if (kernel_.compiled())
+      kernel_.launch(grid, block, bytes, stream)(tensors.input, tensors.filter, tensors.output);
+    else
+      ::convladder::launch(depthwise_any_schedule, grid, block, bytes, stream)(tensors.input, tensors.filter,
+                                                                               tensors.output, d, schedule_);
+  }
+
+  Prediction predict(const ConvProblem& problem) const override;
+
+  Schedule schedule_{};
+  CompiledKernel kernel_;
+};
+
+// ---- What the lesson predicts
+// ----------------------------------------------------------------------------------------
+
+// How many of the positions [first, first + count) read the input. Past the padding nothing is read: no output needs
+// it.
+std::int64_t reads(const Axis& axis, std::int64_t first, std::int64_t count) {
+  const std::int64_t margin = axis.padding == Padding::zero ? 0 : axis.pad;
+  const std::int64_t begin = first < -margin ? -margin : first;
+  const std::int64_t end = first + count < axis.size + margin ? first + count : axis.size + margin;
+  return end > begin ? end - begin : 0;
+}
+
+// Reads along one dimension of all tiles, each `outputs` long, that load `count` positions from `lead` before their
+// first tap.
+std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, int count) {
+  std::int64_t sum = 0;
+  for (std::int64_t start = 0; start < axis.out_size; start += outputs)
+    sum += reads(axis, start * axis.stride - axis.pad - lead, count);
+  return sum;
+}
+
+// Reads along one dimension of all strips of `outputs` outputs that ask for each tap of each output.
+std::int64_t reads_of_taps(const Axis& axis, int outputs) {
+  std::int64_t sum = 0;
+  for (std::int64_t start = 0; start < axis.out_size; start += outputs) {
+    for (std::int64_t i = start; i < start + outputs; ++i) {
+      for (std::int64_t tap = 0; tap < axis.taps; ++tap)
+        sum += reads(axis, i * axis.stride - axis.pad + tap * axis.dilation, 1);
+    }
+  }
+  return sum;
+}
+
+Prediction DepthwiseTuned::predict(const ConvProblem& problem) const {
+  const Depthwise d = depthwise_of(problem);
+  const Schedule& s = schedule_;
+  const Axis down = vertical(d), across = horizontal(d);
+  const std::int64_t blocks = blocks_of(d, s), taps = filter_plane(d);
+  const std::int64_t strips = static_cast<std::int64_t>(ceil_div(d.out_height, s.thread_rows)) *
+                              ceil_div(d.out_width, s.thread_columns) * planes(d);
+  std::int64_t pixels = 0;  // of one plane
+  if (s.input == kInputShared) {
+    pixels = reads_of_tiles(down, tile_rows(d, s), 0, staged_rows(d, s)) *
+             reads_of_tiles(across, tile_columns(d, s), lead(d), staged_columns(d, s));
+  } else {
+    const std::int64_t rows = s.input == kInputRegisters && s.order == kInputRows
+                                  ? reads_of_tiles(down, s.thread_rows, 0, window_rows(d, s))
+                                  : reads_of_taps(down, s.thread_rows);
+    const bool aligned = s.thread_columns * d.stride_x % kVector == 0;
+    const int skipped = aligned ? 0 : lead(d);  // a window's first columns, where it is not read in vectors
+    pixels = rows * (s.input == kInputCache
+                         ? reads_of_taps(across, s.thread_columns)
+                         : reads_of_tiles(across, s.thread_columns, lead(d) - skipped, window_columns(d, s) - skipped));
+  }
+  const std::int64_t weights = s.filter == kFilterShared  ? blocks * s.block_planes * taps
+                               : s.filter == kFilterCache ? strips * s.thread_rows * taps
+                                                          : 0;
+  Prediction p;
+  p.global_load_bytes = (pixels * planes(d) + weights) * 4;
+  p.global_store_bytes = problem.output_size() * 4;
+  p.barriers = s.input == kInputShared || s.filter == kFilterShared ? blocks : 0;
+  p.flops = problem.flops();
+  return p;
+}
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::DepthwiseTuned)

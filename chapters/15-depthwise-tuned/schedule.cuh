@@ -1,0 +1,292 @@
+// The kernel of 15: every schedule of the space from one source.
+//
+// It is compiled twice. When the program runs, NVRTC compiles it for one problem and one schedule, whose numbers are
+// then constants: loops unroll, divisions become shifts, arrays live in registers. With the program it is compiled once
+// with all of these numbers as variables: that is what runs in the simulator, and on a GPU where there is no NVRTC.
+//
+//   1. Tile: a block has block_planes x block_rows x block_columns outputs, a thread thread_rows x thread_columns.
+//   2. Cache, where the schedule says so: the block brings its input with the halo, and its filters, to shared memory.
+//   3. Sum: over the rows of the filter and, for each, the thread's rows; or over the rows of the input, each added to
+//      every row of outputs that it serves.
+//   4. Store.
+#pragma once
+#include "common/border.hpp"
+
+namespace convladder {
+
+// Values of the knobs.
+enum Order { kFilterRows, kInputRows };                         // the outermost loop of a thread
+enum InputFrom { kInputCache, kInputRegisters, kInputShared };  // where a tap finds its pixel
+enum FilterFrom { kFilterCache, kFilterConstant, kFilterShared };
+
+// One point of the space. When compiled by NVRTC, a type with the same names as static constants stands for it.
+struct Schedule {
+  int block_planes, block_rows, block_columns;  // outputs of a block
+  int thread_rows, thread_columns;              // outputs of a thread
+  int order;                                    // Order
+  int input;                                    // InputFrom
+  int filter;                                   // FilterFrom
+  int unroll;                                   // 1: the loop over rows is unrolled
+};
+
+constexpr int kVector = 4;  // floats of a 16-byte access
+
+// ---- Sizes that follow. D is Depthwise, S is Schedule, or types with the same names as static constants.
+// -------------
+
+__host__ __device__ __forceinline__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+__host__ __device__ __forceinline__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ __forceinline__ constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
+
+// Outputs of a block that exist in a plane at all.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int tile_rows(D d, S s) {
+  return smaller(s.block_rows, d.out_height);
+}
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int tile_columns(D d, S s) {
+  return smaller(s.block_columns, d.out_width);
+}
+// Threads that a tile of one plane keeps busy.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int strips_down(D d, S s) {
+  return ceil_div(tile_rows(d, s), s.thread_rows);
+}
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int strips_across(D d, S s) {
+  return ceil_div(tile_columns(d, s), s.thread_columns);
+}
+// Threads of a block: whole warps.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int threads_of(D d, S s) {
+  return round_up(s.block_planes * strips_down(d, s) * strips_across(d, s), 32);
+}
+
+// Input that a number of outputs in a row needs.
+__host__ __device__ __forceinline__ constexpr int span(int outputs, int stride, int taps, int dilation) {
+  return (outputs - 1) * stride + (taps - 1) * dilation + 1;
+}
+// Columns that a window is begun further left than its first tap, so that it begins at a multiple of 16 bytes.
+template <class D>
+__host__ __device__ __forceinline__ constexpr int lead(D d) {
+  return round_up(d.pad_x, kVector) - d.pad_x;
+}
+// Floats of a thread's window along one row, in whole vectors.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int window_columns(D d, S s) {
+  return round_up(lead(d) + span(s.thread_columns, d.stride_x, d.columns, d.dilation_x), kVector);
+}
+// Rows of input that a thread needs.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int window_rows(D d, S s) {
+  return span(s.thread_rows, d.stride_y, d.rows, d.dilation_y);
+}
+// The staged tile of one plane: enough for the last strip's whole window, even where that strip reaches past the tile.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int staged_rows(D d, S s) {
+  return (strips_down(d, s) - 1) * s.thread_rows * d.stride_y + window_rows(d, s);
+}
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr int staged_columns(D d, S s) {
+  return round_up((strips_across(d, s) - 1) * s.thread_columns * d.stride_x + window_columns(d, s), kVector);
+}
+// Floats of shared memory.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr long long shared_floats(D d, S s) {
+  long long floats = 0;
+  if (s.input == kInputShared)
+    floats += static_cast<long long>(s.block_planes) * staged_rows(d, s) * staged_columns(d, s);
+  if (s.filter == kFilterShared) floats += static_cast<long long>(s.block_planes) * d.rows * d.columns;
+  return floats;
+}
+
+// Array sizes and loop lengths that must be constants.
+template <class D, class S>
+struct Sizes {
+  static constexpr int rows = S::thread_rows, columns = S::thread_columns;
+  static constexpr int window = S::input == kInputCache ? kVector : window_columns(D{}, S{});
+  static constexpr int row_unrolling = S::unroll ? 4096 : 1;
+  // Vectors that a thread asks for before it stores the first.
+  static constexpr int batch =
+      S::input == kInputShared
+          ? smaller(8, ceil_div(S::block_planes* staged_rows(D{}, S{}) * staged_columns(D{}, S{}) / kVector,
+                                threads_of(D{}, S{})))
+          : 1;
+};
+
+// ---- Access
+// ----------------------------------------------------------------------------------------------------------
+
+// The input at any position of the padded plane. `row` is a row of it, or null where the row reads zero.
+template <class D>
+__device__ __forceinline__ float pixel(const float* row, int x, D d) {
+  const bool padded = x >= -d.pad_x && x < d.width + d.pad_x;  // past the padding only where no output needs it
+  const int j = padded ? border_index(x, d.width, d.padding) : -1;
+  return static_cast<int>(row != nullptr) & static_cast<int>(j >= 0) ? row[j] : 0.0f;
+}
+
+// The input's row at any position of the padded plane, or null where it reads zero.
+template <class D>
+__device__ __forceinline__ const float* input_row(const float* in, int y, D d) {
+  if (y < -d.pad_y || y >= d.height + d.pad_y) return nullptr;
+  const int i = border_index(y, d.height, d.padding);
+  return i < 0 ? nullptr : in + static_cast<long long>(i) * d.width;
+}
+
+// Four pixels from column x on, a multiple of 4. Where rows are whole vectors, one lies inside the row or outside.
+template <class D>
+__device__ __forceinline__ float4 four_pixels(const float* row, int x, D d) {
+  if (d.width % kVector == 0) {
+    if (row && x >= 0 && x < d.width) return *reinterpret_cast<const float4*>(row + x);
+    if (d.padding == Padding::zero) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
+  return make_float4(pixel(row, x, d), pixel(row, x + 1, d), pixel(row, x + 2, d), pixel(row, x + 3, d));
+}
+
+// ---- The kernel
+// ------------------------------------------------------------------------------------------------------
+
+template <class D, class S>
+__device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
+                                                    const float* __restrict__ filter,  // [channels][rows][columns]
+                                                    const float* constant_filter,      // the same, in constant memory
+                                                    float* __restrict__ output,  // [planes][out_height][out_width]
+                                                    D d, S s) {
+  // 1. The block's tile.
+  const int planes = d.batch * d.channels, taps = d.rows * d.columns;
+  const int across = ceil_div(d.out_width, tile_columns(d, s)), down = ceil_div(d.out_height, tile_rows(d, s));
+  const int block = static_cast<int>(blockIdx.x), group = block / (across * down);
+  const int first_plane = group * s.block_planes;
+  const int tile_y = block / across % down * tile_rows(d, s), tile_x = block % across * tile_columns(d, s);
+  const int left = tile_x * d.stride_x - d.pad_x - lead(d), top = tile_y * d.stride_y - d.pad_y;
+
+  // 2.
+  float* staged = dynamic_shared<float>();  // [block_planes][staged_rows][staged_columns]
+  const int pitch = s.input == kInputShared ? staged_columns(d, s) : 0;
+  const int staged_plane = s.input == kInputShared ? staged_rows(d, s) * pitch : 0;
+  float* staged_filter = staged + s.block_planes * staged_plane;  // [block_planes][taps]
+  const int threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
+  const int staged_taps = s.filter == kFilterShared ? s.block_planes * taps : 0;
+  const auto tap = [&](int at) {
+    const int channel = (first_plane + (s.block_planes == 1 ? 0 : at / taps)) % d.channels;
+    return filter[static_cast<long long>(channel) * taps + at % taps];
+  };
+  const float first_tap = t < staged_taps ? tap(t) : 0.0f;  // on its way while the input is asked for
+  if (s.input == kInputShared) {
+    const int count = s.block_planes * staged_plane / kVector;
+    for (int begin = 0; begin < count; begin += Sizes<D, S>::batch * threads) {
+      float4 held[Sizes<D, S>::batch];  // asked for before the first is stored
+      UNROLL
+      for (int b = 0; b < Sizes<D, S>::batch; ++b) {
+        const int at = (begin + b * threads + t) * kVector;
+        const int local = s.block_planes == 1 ? 0 : at / staged_plane, rest = at - local * staged_plane;
+        if (at >= count * kVector || first_plane + local >= planes) continue;
+        const float* in = input + static_cast<long long>(first_plane + local) * d.height * d.width;
+        held[b] = four_pixels(input_row(in, top + rest / pitch, d), left + rest % pitch, d);
+      }
+      UNROLL
+      for (int b = 0; b < Sizes<D, S>::batch; ++b) {
+        const int at = (begin + b * threads + t) * kVector;
+        const int local = s.block_planes == 1 ? 0 : at / staged_plane;
+        if (at >= count * kVector || first_plane + local >= planes) continue;
+        *reinterpret_cast<float4*>(staged + at) = held[b];
+      }
+    }
+  }
+  if (t < staged_taps) staged_filter[t] = first_tap;
+  for (int at = t + threads; threads < staged_taps && at < staged_taps; at += threads) staged_filter[at] = tap(at);
+  if (s.input == kInputShared || s.filter == kFilterShared) __syncthreads();
+
+  // The thread's outputs: a strip of its own in one of the planes.
+  const int strips = strips_down(d, s) * strips_across(d, s), local = s.block_planes == 1 ? 0 : t / strips;
+  const int strip_y = t % strips / strips_across(d, s) * s.thread_rows;
+  const int strip_x = t % strips_across(d, s) * s.thread_columns;
+  const int plane = first_plane + local, y = tile_y + strip_y, x = tile_x + strip_x;
+  if (t >= s.block_planes * strips || plane >= planes || y >= d.out_height || x >= d.out_width) return;
+  const float* in = input + static_cast<long long>(plane) * d.height * d.width;
+  const long long own_taps = static_cast<long long>(plane % d.channels) * taps;
+  const float* own_staged = staged + local * staged_plane + strip_y * d.stride_y * pitch + strip_x * d.stride_x;
+
+  // 3. Window row i begins at input row y * stride_y - pad_y + i, and `lead` columns left of the first tap.
+  float sum[Sizes<D, S>::rows][Sizes<D, S>::columns] = {};
+  const int window_top = y * d.stride_y - d.pad_y, window_left = x * d.stride_x - d.pad_x - lead(d);
+  const auto load = [&](int i, float* window) {
+    const float* row = s.input == kInputRegisters ? input_row(in, window_top + i, d) : nullptr;
+    const bool aligned = s.thread_columns * d.stride_x % kVector == 0;
+    UNROLL
+    for (int e = 0; e < window_columns(d, s); e += kVector) {
+      if (aligned) {
+        const float4 four = s.input == kInputShared ? *reinterpret_cast<const float4*>(own_staged + i * pitch + e)
+                                                    : four_pixels(row, window_left + e, d);
+        window[e] = four.x;
+        window[e + 1] = four.y;
+        window[e + 2] = four.z;
+        window[e + 3] = four.w;
+      } else {
+        UNROLL
+        for (int f = e; f < e + kVector; ++f) {
+          if (f < lead(d)) continue;
+          window[f] = s.input == kInputShared ? own_staged[i * pitch + f] : pixel(row, window_left + f, d);
+        }
+      }
+    }
+  };
+  // Adds window row i, through row r of the filter, to row v of the thread's outputs.
+  const auto add = [&](int i, const float* window, int r, int v) {
+    const float* row = s.input == kInputCache ? input_row(in, window_top + i, d) : nullptr;
+    UNROLL
+    for (int c = 0; c < d.columns; ++c) {
+      const float weight = s.filter == kFilterShared     ? staged_filter[local * taps + r * d.columns + c]
+                           : s.filter == kFilterConstant ? constant_filter[own_taps + r * d.columns + c]
+                                                         : filter[own_taps + r * d.columns + c];
+      UNROLL
+      for (int e = 0; e < s.thread_columns; ++e) {
+        const int at = lead(d) + e * d.stride_x + c * d.dilation_x;
+        sum[v][e] += (s.input == kInputCache ? pixel(row, window_left + at, d) : window[at]) * weight;
+      }
+    }
+  };
+  float window[Sizes<D, S>::window];
+  if (s.order == kFilterRows) {
+    UNROLL_BY((Sizes<D, S>::row_unrolling))
+    for (int r = 0; r < d.rows; ++r) {
+      UNROLL
+      for (int v = 0; v < s.thread_rows; ++v) {
+        const int i = v * d.stride_y + r * d.dilation_y;
+        if (s.input != kInputCache) load(i, window);
+        add(i, window, r, v);
+      }
+    }
+  } else {
+    UNROLL_BY((Sizes<D, S>::row_unrolling))
+    for (int i = 0; i < window_rows(d, s); ++i) {
+      if (s.input != kInputCache) load(i, window);
+      UNROLL
+      for (int v = 0; v < s.thread_rows; ++v) {
+        const int below = i - v * d.stride_y;
+        if (below < 0 || below % d.dilation_y != 0 || below / d.dilation_y >= d.rows) continue;
+        add(i, window, below / d.dilation_y, v);
+      }
+    }
+  }
+
+  // 4.
+  float* out = output + (static_cast<long long>(plane) * d.out_height + y) * d.out_width + x;
+  UNROLL
+  for (int v = 0; v < s.thread_rows; ++v) {
+    if (y + v >= d.out_height) break;
+    float* row = out + static_cast<long long>(v) * d.out_width;
+    if (s.thread_columns == 4 && d.out_width % 4 == 0) {
+      *reinterpret_cast<float4*>(row) = make_float4(sum[v][0], sum[v][1], sum[v][2], sum[v][3]);
+    } else if (s.thread_columns == 2 && d.out_width % 2 == 0) {
+      *reinterpret_cast<float2*>(row) = make_float2(sum[v][0], sum[v][1]);
+    } else {
+      UNROLL
+      for (int e = 0; e < s.thread_columns; ++e) {
+        if (x + e < d.out_width) row[e] = sum[v][e];
+      }
+    }
+  }
+}
+
+}  // namespace convladder
