@@ -19,12 +19,13 @@
 #include "common/programs.hpp"
 #include "common/registry.hpp"
 #include "common/spelling.hpp"
+#include "common/tune_command.hpp"
 
 namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image"};
+constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -41,6 +42,7 @@ struct CommandLine {
   CompareCommand compare;
   BenchCommand bench;
   ImageCommand image;
+  TuneCommand tune;
 };
 
 using Body = std::function<int()>;
@@ -189,6 +191,28 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  TuneCommand& tune = line.tune;
+  CLI::App* const command = app.add_subcommand("tune", "searches the configurations of stage 15 for the fastest here");
+  add_optional(*command, "STAGE", tune.stage, "a number, name or folder; default: 15");
+  add_problem(*command, tune.problem);
+  add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, in place of --shape")
+      ->type_name("NAME");
+  command->add_option("--search", tune.search, "random, annealing (default), exhaustive, or all: one after the other");
+  command->add_option("--trials", tune.trials,
+                      "configurations that each search may try; default 60; 0: as many as are valid");
+  add_backend(*command, line);
+  command->add_flag("--json", tune.json, "print the log's JSON object in place of the report");
+  command->footer("Ctrl-C ends the search and keeps what was found (exit status 130).");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.tune);
+      continue_on(parse_backend(line.backend), arguments);
+      return tune_command(line.tune);
+    };
+  });
+}
+
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
@@ -215,6 +239,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   add_bench(app, line, body, arguments);
   if (!one_stage) add_compare(app, line, body, arguments);
   if (!one_stage) add_image(app, line, body, arguments);
+  if (!one_stage) add_tune(app, line, body, arguments);
 
   if (!words.empty() && words.front() == "bench") {
     const auto separator = std::find(words.begin(), words.end(), "--");

@@ -6,6 +6,7 @@
 
 #include "common/observation_json.hpp"
 #include "common/problem_io.hpp"
+#include "common/tuning_log.hpp"
 
 namespace convladder {
 namespace {
@@ -210,7 +211,10 @@ Json to_json(const RunResult& result) {
           {"cold_unavailable", text(result.cold_unavailable)},
           {"prediction", result.prediction ? counters_json(*result.prediction) : Json()},
           {"lines", lines_json(result.lines)},
-          {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()}};
+          {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()},
+          {"configuration",
+           result.configuration ? to_json(result.configuration->configuration, result.configuration->knobs) : Json()},
+          {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()}};
 }
 
 Json to_json(const BenchReport& report) {

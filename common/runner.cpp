@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/timing.hpp"
+#include "common/tuning_log.hpp"
 
 namespace convladder {
 namespace {
@@ -46,15 +47,16 @@ std::string describe(const Fault& fault) {
 class StageRun {
  public:
   StageRun(const Workload& workload, const RunOptions& options, RunResult& result)
-      : workload_(workload), options_(options), result_(result), stage_(result.stage->make()) {}
+      : workload_(workload), options_(options), result_(result) {}
 
   void execute() {
     if (!accepted()) return;
+    configure();
     tensors_.emplace(workload_);
     if (!prepare() || !launch_and_check()) return;
     if (backend() == Backend::gpu && options_.time) {
       time_hot();
-      time_cold();
+      if (options_.cold) time_cold();
       if (!launch_and_check()) {
         result_.reason = "right before the timing, not after it: " + result_.reason;
         return;
@@ -73,6 +75,33 @@ class StageRun {
     return false;
   }
 
+  void configure() {
+    const std::unique_ptr<Stage> stage(result_.stage->make());
+    if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) choose_configuration(*tunable);
+    stage_ = make_stage();
+  }
+
+  void choose_configuration(const TunableStage& stage) {
+    UsedConfiguration& used = result_.configuration.emplace();
+    used.knobs = stage.knobs();
+    if (options_.configuration) {
+      used.configuration = *options_.configuration;
+      used.origin = "given";
+    } else if (const auto tuned = tuned_configuration(*result_.stage, stage, workload_.problem)) {
+      used.configuration = *tuned;
+      used.origin = "tuned";
+    } else {
+      used.configuration = stage.default_configuration(workload_.problem, device_limits());
+      used.origin = "default";
+    }
+  }
+
+  std::unique_ptr<Stage> make_stage() const {
+    std::unique_ptr<Stage> stage(result_.stage->make());
+    if (result_.configuration) dynamic_cast<TunableStage&>(*stage).use(result_.configuration->configuration);
+    return stage;
+  }
+
   bool prepare() {
     const auto work = [&](Stream stream) { stage_->prepare(workload_.problem, tensors_->view(), stream); };
     if (backend() == Backend::gpu) {
@@ -87,7 +116,7 @@ class StageRun {
 
   /// The first use of a module loads it; that is no part of preparing.
   void warm_up() {
-    const std::unique_ptr<Stage> other(result_.stage->make());
+    const std::unique_ptr<Stage> other = make_stage();
     run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors_->view(), stream); });
   }
 
@@ -194,7 +223,7 @@ class StageRun {
     copies.reserve(count);  // the launches below point into it
     std::vector<std::function<void(Stream)>> launches;
     for (std::size_t i = 0; i < count; ++i) {
-      Copy& copy = copies.emplace_back(Copy{DeviceTensors(workload_), std::unique_ptr<Stage>(result_.stage->make())});
+      Copy& copy = copies.emplace_back(Copy{DeviceTensors(workload_), make_stage()});
       run_and_wait([&](Stream stream) { copy.stage->prepare(workload_.problem, copy.tensors.view(), stream); });
       launches.push_back(
           [this, &copy](Stream stream) { copy.stage->launch(workload_.problem, copy.tensors.view(), stream); });

@@ -12,6 +12,7 @@
 #include "common/inputs.hpp"
 #include "common/reference.hpp"
 #include "common/registry.hpp"
+#include "common/tunable.hpp"
 
 namespace convladder {
 
@@ -57,6 +58,13 @@ struct Speedups {
   std::optional<double> previous, first, cudnn_winograd, cudnn_best;
 };
 
+/// What a tunable stage ran with.
+struct UsedConfiguration {
+  Knobs knobs;
+  Configuration configuration;
+  std::string origin;  ///< "tuned", "default", or "given" by RunOptions
+};
+
 /// Everything one run found out; report.hpp writes it. Absent values are null in JSON.
 struct RunResult {
   const StageInfo* stage = nullptr;
@@ -78,6 +86,7 @@ struct RunResult {
   std::vector<LineCounters> lines;
   std::vector<Fault> faults;
   std::vector<KernelInfo> kernels;
+  std::optional<UsedConfiguration> configuration;  ///< of a tunable stage
   std::optional<CudnnBaseline> cudnn;
   Speedups speedup;
   std::optional<Roofline> roofline;
@@ -99,8 +108,10 @@ std::vector<double> take_samples(const std::function<double()>& sample);
 struct RunOptions {
   bool lines = false;  ///< counters per source line (simulator)
   bool time = true;    ///< on a GPU: time it; false: check only
+  bool cold = true;    ///< and with buffers rotated past L2, too
   bool keep_output = false;
   Sampling sampling = take_samples;
+  std::optional<Configuration> configuration;  ///< of a tunable stage, in place of the tuned or default one
 };
 
 /// A refusal, a fault, a wrong result or a failed launch is the result's status, never an exception.

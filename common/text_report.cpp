@@ -7,6 +7,7 @@
 
 #include "common/problem_io.hpp"
 #include "common/text_table.hpp"
+#include "common/tuning_log.hpp"
 
 namespace convladder {
 namespace {
@@ -135,12 +136,22 @@ CounterFigures figures_of(const Counters& c, std::int64_t outputs) {
           ratio(c.global_store_sectors, c.global_store_requests)};
 }
 
+std::string configuration_line(const UsedConfiguration& used) {
+  std::string line = fmt::format("configuration ({}):", used.origin);
+  for (int i = 0; i < used.knobs.count; ++i) {
+    const Knob& knob = used.knobs.knobs[i];
+    line += fmt::format("{} {} {}", i == 0 ? "" : ",", knob.name, value_text(knob, used.configuration.values[i]));
+  }
+  return line + "\n";
+}
+
 std::string run_text(const RunResult& result) {
   const StageInfo& stage = *result.stage;
   std::string text = fmt::format("{:02} {}: {}\n", stage.number, stage.name, stage.title);
   text += fmt::format("problem: {}, padding {}\n", to_string(result.problem), to_string(result.problem.padding));
   text += result.faults.empty() ? verdict_line(result) + "\n" : std::string("fault:\n");
   for (const Fault& fault : result.faults) text += fault_line(fault);
+  if (result.configuration) text += configuration_line(*result.configuration);
   if (result.time_us) text += "\n" + times_text(result);
   if (!result.kernels.empty()) text += "\n" + kernels_table(result.kernels);
   if (result.counters && result.status != Status::fault) {

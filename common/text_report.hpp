@@ -14,6 +14,9 @@ std::string device_line(const DeviceInfo& info);
 /// "verified: ...", or the status and its reason.
 std::string verdict_line(const RunResult& result);
 
+/// "configuration (tuned): block_planes 1, ..."
+std::string configuration_line(const UsedConfiguration& used);
+
 /// Everything about one result but its device: the stage, the problem, the verdict, times or counters, faults.
 std::string run_text(const RunResult& result);
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Draws what `./lab bench --json FILE` measured: python3 docs/plot.py FILE FOLDER writes SVG files into FOLDER.
+"""Draws what `./lab bench --json FILE` or `./lab tune` measured: python3 docs/plot.py FILE FOLDER writes SVG files.
 
 A GPU's results: speedup.svg (over the first stage of the track, one panel for each workload) and roofline.svg
 (share of the roofline), and choosing.svg (the methods for images by the side of the filter, where three sides or more
 were measured). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
+
+Of a log of `./lab tune`: tuning.svg (the best configuration so far over the trials, a line for each search).
 """
 
 import argparse
@@ -186,33 +188,74 @@ def draw_choosing(rows, device, path):
     return True
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("results", type=pathlib.Path, help="JSON of ./lab bench --json")
-    parser.add_argument("folder", type=pathlib.Path, help="where the SVG files go")
-    arguments = parser.parse_args()
-    try:
-        report = json.loads(arguments.results.read_text())
-        rows = report["rows"]
-        device = report["device"]["name"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"plot.py: {arguments.results} is no JSON of ./lab bench: {error}", file=sys.stderr)
-        sys.exit(2)
+def draw_tuning(log, path):
+    """The best so far over the trials, a line for each search. Draws nothing where no trial was right."""
+    measure = log["measure"]
+    figure, axes = pyplot.subplots(figsize=(WIDTH * 0.7, WIDTH * 0.4), layout="constrained")
+    drawn = False
+    for i, session in enumerate(log["sessions"]):
+        best = [(number, trial["best_so_far"]) for number, trial in enumerate(session["trials"], 1)
+                if trial["best_so_far"] is not None]
+        if best:
+            axes.step(*zip(*best), where="post", color=f"C{i}", label=session["search"])
+            drawn = True
+    if not drawn:
+        pyplot.close(figure)
+        return False
+    default = log["default"][measure]
+    if default is not None:
+        axes.axhline(default, color=INK, linewidth=0.8, linestyle="--", label="the default")
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.tick_params(labelsize=8)
+    axes.set_xlabel("trials", fontsize=8)
+    axes.set_ylabel("best so far, " + ("µs" if measure == "time_us" else "estimated cycles"), fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
+    figure.suptitle(f"{log['stage']}, {log['device']}\n{log['problem']}", fontsize=10)
+    save(figure, path)
+    return True
 
+
+def draw_bench(report, folder):
+    """The drawings of `./lab bench`'s JSON."""
+    rows, device = report["rows"], report["device"]["name"]
     plots = [
         ("speedup.svg", "Speedup over the first stage", "times faster", speedup_over_first, speedup_text),
         ("roofline.svg", "Share of the roofline", "%", roofline_share, percent_text),
         ("bytes.svg", "Global memory traffic", "bytes for each output", bytes_per_output, bytes_text),
     ]
+    drawn = [
+        folder / name
+        for name, title, axis, value_of, text_of in plots
+        if draw(rows, f"{title}, {device}", axis, value_of, text_of, folder / name)
+    ]
+    choosing = folder / "choosing.svg"
+    return drawn + ([choosing] if draw_choosing(rows, device, choosing) else [])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=pathlib.Path, help="JSON of ./lab bench --json, or a log of ./lab tune")
+    parser.add_argument("folder", type=pathlib.Path, help="where the SVG files go")
+    arguments = parser.parse_args()
+    try:
+        report = json.loads(arguments.results.read_text())
+        is_tuning = "sessions" in report
+        if not is_tuning:
+            report["rows"], report["device"]["name"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"plot.py: {arguments.results} is no JSON of ./lab bench or ./lab tune: {error}", file=sys.stderr)
+        sys.exit(2)
+
     try:
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        drawn = [
-            arguments.folder / name
-            for name, title, axis, value_of, text_of in plots
-            if draw(rows, f"{title}, {device}", axis, value_of, text_of, arguments.folder / name)
-        ]
-        choosing = arguments.folder / "choosing.svg"
-        drawn += [choosing] if draw_choosing(rows, device, choosing) else []
+        if is_tuning:
+            tuning = arguments.folder / "tuning.svg"
+            drawn = [tuning] if draw_tuning(report, tuning) else []
+        else:
+            drawn = draw_bench(report, arguments.folder)
     except OSError as error:
         print(f"plot.py: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)

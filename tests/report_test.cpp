@@ -29,11 +29,35 @@ std::vector<std::string> keys(const Json& object) {
 
 using Names = std::vector<std::string>;
 
-const Names kResultKeys{
-    "stage",           "number",       "backend",          "device",     "workload", "status",           "reason",
-    "verified",        "max_abs_err",  "rel_l2_err",       "tolerance",  "time_us",  "effective_tflops", "prepare_us",
-    "workspace_bytes", "kernels",      "speedup",          "cudnn",      "roofline", "counters",         "faults",
-    "workload_name",   "time_cold_us", "cold_unavailable", "prediction", "lines",    "cudnn_unavailable"};
+const Names kResultKeys{"stage",
+                        "number",
+                        "backend",
+                        "device",
+                        "workload",
+                        "status",
+                        "reason",
+                        "verified",
+                        "max_abs_err",
+                        "rel_l2_err",
+                        "tolerance",
+                        "time_us",
+                        "effective_tflops",
+                        "prepare_us",
+                        "workspace_bytes",
+                        "kernels",
+                        "speedup",
+                        "cudnn",
+                        "roofline",
+                        "counters",
+                        "faults",
+                        "workload_name",
+                        "time_cold_us",
+                        "cold_unavailable",
+                        "prediction",
+                        "lines",
+                        "cudnn_unavailable",
+                        "configuration",
+                        "configuration_origin"};
 
 RunResult blank_result() {
   RunResult result;

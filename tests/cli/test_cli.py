@@ -5,6 +5,7 @@ Usage: test_cli.py PROGRAM
 """
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import tempfile
 import zlib
 
 PROGRAM = os.path.abspath(sys.argv[1])
-# Without a GPU to be seen, the outcome is the same on every machine.
-ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="-1")
+# Without a GPU to be seen, and with a folder of each case's own for what it tunes, the outcome is the same on every
+# machine.
+ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", CONVLADDER_TUNED="tuned")
 
 RESULT_KEYS = ("stage number backend device workload status reason verified max_abs_err rel_l2_err tolerance time_us "
                "effective_tflops prepare_us workspace_bytes kernels speedup cudnn roofline counters faults").split()
@@ -564,6 +566,118 @@ def image_warns_of_a_long_wait(folder):
     grey_png("large.png", 600, 400)
     result = succeeds("image", "box", "large.png", "out.png", "--size", "17", "--stage", "9", "--backend", "sim")
     expect(result.stderr.startswith("note: the simulator does 139 million operations"), result.stderr)
+
+
+TUNED_SHAPE = "n=2,c=3,h=9,w=20,k=3,r=3,s=3,groups=3"
+TUNE = ["tune", "--backend", "sim", "--shape", TUNED_SHAPE]
+
+
+def tuned_files():
+    return [os.path.join(place, name) for place, _, names in os.walk("tuned") for name in names]
+
+
+def origin_of_run(shape=TUNED_SHAPE):
+    """Which configuration stage 15 runs with, and what the program says on stderr."""
+    result = succeeds("run", "15", "--shape", shape, "--backend", "sim", "--json")
+    return json.loads(result.stdout)["configuration_origin"], result.stderr
+
+
+@case
+def tune_keeps_what_the_next_run_uses(folder):
+    expect(origin_of_run() == ("default", ""), origin_of_run())
+    report = succeeds(*TUNE, "--trials", "20").stdout
+    files = tuned_files()
+    expect(len(files) == 1 and report.endswith(f"log: {files[0]}\n"), f"{files} in {report}")
+    for part in ("SIMT simulator\n15-depthwise-tuned on n=2", "annealing   20/20", "estimated cycles", "block_planes",
+                 "kept: stage 15"):
+        expect(part in report, f"no {part!r} in {report}")
+    log = json.loads(contents(files[0]))
+    best = log["best"]
+    expect(best["estimated_cycles"] < best["default_estimated_cycles"] == log["default"]["estimated_cycles"], best)
+    trials = log["sessions"][0]["trials"]
+    expect(len(trials) == 20 and all(trial["status"] == "ok" for trial in trials), trials)
+    expect(best["estimated_cycles"] == trials[-1]["best_so_far"], "the best of the trials is not the log's")
+    expect(origin_of_run() == ("tuned", ""), origin_of_run())
+    result = json.loads(succeeds("run", "15", "--shape", TUNED_SHAPE, "--backend", "sim", "--json").stdout)
+    expect(result["configuration"] == best["configuration"], result["configuration"])
+    expect(origin_of_run("n=2,c=3,h=9,w=21,k=3,r=3,s=3,groups=3")[0] == "default", "used for another problem")
+
+
+@case
+def tune_runs_searches_side_by_side(folder):
+    result = succeeds(*TUNE, "--trials", "7", "--search", "all", "--json", "--seed", "5")
+    log = json.loads(result.stdout)
+    expect(json.loads(contents(tuned_files()[0])) == log, "the output is not the log")
+    expect([session["search"] for session in log["sessions"]] == ["random", "annealing", "exhaustive"], log["sessions"])
+    expect(all(session["seed"] == 5 and len(session["trials"]) == 7 for session in log["sessions"]), log["sessions"])
+    expect("exhaustive [####################] 7/7" in result.stderr, result.stderr)
+    again = json.loads(succeeds(*TUNE, "--trials", "9", "--search", "random", "--json").stdout)
+    lengths = {session["search"]: len(session["trials"]) for session in again["sessions"]}
+    expect(lengths == {"annealing": 7, "exhaustive": 7, "random": 9}, lengths)
+    expect(again["best"]["estimated_cycles"] <= log["best"]["estimated_cycles"], "a worse one replaced the best")
+
+
+@case
+def tune_zero_trials_are_all_points(folder):
+    shape = "n=1,c=1,h=1,w=2,k=1,r=1,s=1"
+    result = succeeds("tune", "15", "--backend", "sim", "--shape", shape, "--trials", "0", "--search", "exhaustive",
+                      "--json")
+    log = json.loads(result.stdout)
+    expect(len(log["sessions"][0]["trials"]) == log["space"]["valid"] > 10, log["space"])
+
+
+@case
+def tune_ends_at_ctrl_c_and_keeps_what_it_found(folder):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen([PROGRAM, *TUNE, "--trials", "0"], env=ENVIRONMENT, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stderr.readline()  # the default's cost: the search begins
+        while not tuned_files() or b'"annealing"' not in contents(tuned_files()[0]):
+            expect(process.poll() is None, "the search ended by itself")
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+        expect(process.returncode == 130, f"exit status {process.returncode}: {errors}")
+        expect("interrupted" in output, output)
+        session, = json.loads(contents(tuned_files()[0]))["sessions"]
+        expect(session["interrupted"] and 0 < len(session["trials"]) < session["budget"], session["budget"])
+        expect(len(tuned_files()) == 1, tuned_files())
+        expect(origin_of_run() == ("tuned", ""), origin_of_run())
+
+
+@case
+def tune_passes_over_a_damaged_log(folder):
+    succeeds(*TUNE, "--trials", "5")
+    path = tuned_files()[0]
+    whole = contents(path)
+    with open(path, "wb") as file:
+        file.write(whole[:200])
+    origin, note = origin_of_run()
+    expect(origin == "default" and note.count("\n") == 1 and path in note and "./lab tune" in note, note)
+    succeeds(*TUNE, "--trials", "5")
+    expect(contents(path).count(b'"search"') == 1 and origin_of_run() == ("tuned", ""), "not made anew")
+
+
+@case
+def tune_with_wrong_arguments(folder):
+    refuses([*TUNE, "--search", "genetic"], "--search must be random, annealing, exhaustive or all", "'genetic'")
+    refuses([*TUNE, "--trials", "-1"], "--trials must be 1 or more, or 0")
+    refuses([*TUNE, "--trials", "many"], "--trials")
+    refuses([*TUNE, "--workload", "small"], "--workload and --shape")
+    refuses(["tune", "--workload", "none", "--backend", "sim"], "--workload must be one of", "'none'")
+    refuses(["tune", "3"], "03-tiled-1d has no configurations to choose from; tune takes 15-depthwise-tuned")
+    refuses(["tune", "77"], "unknown stage '77'")
+    refuses(["tune", "--backend", "gpu"], "no usable NVIDIA GPU")
+    refuses(["tune", "--backend", "sim", "--shape", "c=2,k=4,h=8,w=8,r=3,s=3"], "refuses: ", status=3)
+    refuses(["tune", "--backend", "sim", "--shape", "h=8,w=8,r=0,s=3"], "r")
+    refuses(["tune", "--backend", "sim", "--shape", "h=1,w=8,r=3,s=3", "--padding", "reflect"], "reflect", status=3)
+    expect(not os.path.exists("tuned"), "a log appeared")
+
+
+@case
+def tune_without_a_folder_to_write(folder):
+    with open("tuned", "w"):
+        pass
+    refuses(TUNE, "cannot make 'tuned/simt-simulator'", "set CONVLADDER_TUNED to a folder of your own")
 
 
 def main():
