@@ -36,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kTrialSamples = 5;                       // of a trial's time; what is kept is timed with kSamples
 constexpr auto kWriteEvery = std::chrono::seconds(2);  // the log, during a search
+constexpr double kWorthKeeping = 0.99;                 // of the default's cost: less of a gain may be noise
 constexpr int kInterrupted = 130;                      // the exit status of a program that ctrl-C ended
 constexpr std::int64_t kLines = 6;                     // of progress for each search, where no terminal shows it
 constexpr int kBar = 20;                               // characters
@@ -290,8 +291,9 @@ class Tuning {
     write();
   }
 
-  /// Measures what was found, what was kept before and the default once more, one after the other. The fastest is kept,
-  /// unless that is the default. Where the default or all the others fail now, nothing is changed.
+  /// Measures what was found, what was kept before and the default once more, one after the other. The fastest is kept
+  /// if it is faster than the default by more than noise. Where the default or all the others fail now, nothing is
+  /// changed.
   void decide() {
     const TuningTrial of_default = try_point(default_, kSamples);
     std::vector<TuningTrial> rivals{try_point(found_->configuration, kSamples)};
@@ -307,7 +309,7 @@ class Tuning {
     }
     decision_ = Decision{*winner, *of_default.cost, winner != &rivals.front()};
     log_.best.reset();
-    if (*winner->cost < *of_default.cost)
+    if (*winner->cost < kWorthKeeping * *of_default.cost)
       log_.best = TunedBest{winner->configuration, *winner->cost, *of_default.cost, time_now()};
   }
 

@@ -22,7 +22,7 @@ namespace convladder {
 // The kernel that is compiled with the program: its arrays are as large as any schedule needs, and nothing unrolls.
 template <>
 struct Sizes<Depthwise, Schedule> {
-  static constexpr int rows = 8, columns = 4, window = 72, row_unrolling = 1, batch = 4;
+  static constexpr int rows = 8, columns = 4, window = 72, row_unrolling = 1, column_unrolling = 1, batch = 4;
 };
 
 namespace {
@@ -137,8 +137,7 @@ Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_bloc
   return s;
 }
 
-// ---- 4. The launch
-// ---------------------------------------------------------------------------------------------------
+// ---- 4. The launch --------------------------------------------------------------------------------------------------
 
 __constant__ float c_filter[kMaxConstant];
 
@@ -236,8 +235,7 @@ class DepthwiseTuned final : public TunableStage {
   CompiledKernel kernel_;
 };
 
-// ---- What the lesson predicts
-// ----------------------------------------------------------------------------------------
+// ---- What the lesson predicts ---------------------------------------------------------------------------------------
 
 // How many of the positions [first, first + count) read the input. Past the padding nothing is read: no output needs
 // it.

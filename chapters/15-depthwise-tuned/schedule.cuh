@@ -31,8 +31,7 @@ struct Schedule {
 
 constexpr int kVector = 4;  // floats of a 16-byte access
 
-// ---- Sizes that follow. D is Depthwise, S is Schedule, or types with the same names as static constants.
-// -------------
+// ---- Sizes that follow. D is Depthwise, S is Schedule, or types with the same names as static constants. ------------
 
 __host__ __device__ __forceinline__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 __host__ __device__ __forceinline__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
@@ -106,6 +105,8 @@ struct Sizes {
   static constexpr int rows = S::thread_rows, columns = S::thread_columns;
   static constexpr int window = S::input == kInputCache ? kVector : window_columns(D{}, S{});
   static constexpr int row_unrolling = S::unroll ? 4096 : 1;
+  // A window's columns are always unrolled, so that it stays in registers. Without one, a filter may be very wide.
+  static constexpr int column_unrolling = S::unroll || S::input != kInputCache ? 4096 : 4;
   // Vectors that a thread asks for before it stores the first.
   static constexpr int batch =
       S::input == kInputShared
@@ -114,8 +115,7 @@ struct Sizes {
           : 1;
 };
 
-// ---- Access
-// ----------------------------------------------------------------------------------------------------------
+// ---- Access ---------------------------------------------------------------------------------------------------------
 
 // The input at any position of the padded plane. `row` is a row of it, or null where the row reads zero.
 template <class D>
@@ -143,8 +143,7 @@ __device__ __forceinline__ float4 four_pixels(const float* row, int x, D d) {
   return make_float4(pixel(row, x, d), pixel(row, x + 1, d), pixel(row, x + 2, d), pixel(row, x + 3, d));
 }
 
-// ---- The kernel
-// ------------------------------------------------------------------------------------------------------
+// ---- The kernel -----------------------------------------------------------------------------------------------------
 
 template <class D, class S>
 __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
@@ -234,7 +233,7 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
   // Adds window row i, through row r of the filter, to row v of the thread's outputs.
   const auto add = [&](int i, const float* window, int r, int v) {
     const float* row = s.input == kInputCache ? input_row(in, window_top + i, d) : nullptr;
-    UNROLL
+    UNROLL_BY((Sizes<D, S>::column_unrolling))
     for (int c = 0; c < d.columns; ++c) {
       const float weight = s.filter == kFilterShared     ? staged_filter[local * taps + r * d.columns + c]
                            : s.filter == kFilterConstant ? constant_filter[own_taps + r * d.columns + c]
