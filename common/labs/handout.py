@@ -52,9 +52,10 @@ def is_text(data):
 
 
 def kernels():
-    """Of each chapter the one kernel file that its stage is built from."""
+    """Of each chapter the files that its stage is built from."""
     for manifest in ROOT.glob("chapters/*/stage.json"):
         yield manifest.parent / (manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".cu")
+        yield from manifest.parent.glob("*.cuh")
 
 
 def words(text):
@@ -67,9 +68,12 @@ def solution_lines():
     sys.dont_write_bytecode = True
     import generate  # solutions/generate.py
 
-    public = words(" ".join(path.read_text() for path in kernels()))  # what the lessons show anyway
+    folders = sorted(ROOT.glob("solutions/*/"))
+    # What the lessons show anyway, and what the exercises give.
+    given = [generate.split((folder / "exercise.cu").read_text())[0] for folder in folders]
+    public = words(" ".join([path.read_text() for path in kernels()] + given))
     lines = {}
-    for folder in sorted(ROOT.glob("solutions/*/")):
+    for folder in folders:
         for path in (folder / "exercise.cu", folder / "README.md"):
             code = path.suffix == ".cu"
             for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():
