@@ -9,7 +9,8 @@
 namespace convladder {
 
 /// One kernel, shared by all that ask for the same source. A source may include every .cuh of the chapters and what
-/// kernel.hpp and border.hpp offer to kernels, by the paths that the project uses.
+/// kernel.hpp and border.hpp offer to kernels, by the paths that the project uses. Constant memory is shared, too, as
+/// that of a kernel file is: the last upload holds.
 class CompiledKernel {
  public:
   /// Empty.

@@ -22,6 +22,12 @@ const Module& module() {
   return loaded;
 }
 
+NvrtcResult compile_source(const char* source) {
+  NvrtcResult result;
+  reinterpret_cast<NvrtcModuleFunction*>(module().function)(source, device_limits().compute_capability, result);
+  return result;
+}
+
 /// A function of the driver, which a GPU program has loaded by now.
 template <class Signature>
 Signature* driver_function(const char* name) {
@@ -43,19 +49,21 @@ void check_driver(CUresult status, const char* what) {
 
 /// A library of one kernel in the GPU's memory, shared by its users.
 struct CompiledKernel::Loaded {
-  std::string source;
+  std::string source, name;
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   int users = 0;
 
-  Loaded(const char* text, const char* name) : source(text) {
-    NvrtcResult result;
-    reinterpret_cast<NvrtcModuleFunction*>(module().function)(text, device_limits().compute_capability, result);
-    if (!result.log.empty()) throw DeviceError("NVRTC cannot compile " + std::string(name) + ": " + result.log);
+  Loaded() = default;
+  Loaded(const char* text, const char* its_name) : Loaded() {  // so that a failure below runs the destructor
+    source = text;
+    name = its_name;
+    const NvrtcResult result = compile_source(text);
+    if (!result.log.empty()) throw DeviceError("NVRTC cannot compile " + name + ": " + result.log);
     check_driver(driver_function<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(
                      &library, result.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
                  "loading a compiled kernel");
-    check_driver(driver_function<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, name),
+    check_driver(driver_function<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, its_name),
                  "finding a compiled kernel");
   }
   ~Loaded() {
@@ -74,7 +82,7 @@ struct CompiledKernel::Loaded {
   }
   static Loaded* acquire(const char* text, const char* name) {
     Loaded*& kept = last();
-    if (!kept || kept->source != text) {
+    if (!kept || kept->source != text || kept->name != name) {
       std::unique_ptr<Loaded> fresh = std::make_unique<Loaded>(text, name);
       if (kept) release(kept);
       kept = fresh.release();
@@ -92,7 +100,16 @@ CompiledKernel::~CompiledKernel() {
   if (loaded_) Loaded::release(loaded_);
 }
 
-const char* compiling_unavailable() { return module().unavailable.c_str(); }
+const char* compiling_unavailable() {
+  static const std::string reason = [] {
+    if (!module().unavailable.empty()) return module().unavailable;
+    const DeviceInfo device = device_info();
+    if (!compile_source("").unsupported) return std::string();
+    return "NVRTC does not know " + device.name + " (sm_" + std::to_string(device.compute_capability) +
+           "); install a CUDA Toolkit that does, and build again";
+  }();
+  return reason.c_str();
+}
 
 void CompiledKernel::compile(const char* source, const char* name) {
   if (*compiling_unavailable()) {

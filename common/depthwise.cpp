@@ -5,9 +5,8 @@
 namespace convladder {
 namespace {
 
-constexpr std::int64_t kMaxPlanes = INT32_MAX;           // blocks of a grid in x
-constexpr std::int64_t kMaxGridY = 65535;                // blocks of a grid in y
-constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;  // room for a tile past the end
+constexpr std::int64_t kMaxPlanes = INT32_MAX;  // blocks of a grid in x
+constexpr std::int64_t kMaxGridY = 65535;       // blocks of a grid in y
 
 long long number(std::int64_t value) { return static_cast<long long>(value); }
 
@@ -21,14 +20,21 @@ Verdict check_depthwise(const ConvProblem& p) {
         number(p.groups), number(p.c), number(p.k));
   if (p.r % 2 == 0 || p.s % 2 == 0)
     return Verdict::refuse("the depthwise stages want odd filters; got r=%lld, s=%lld", number(p.r), number(p.s));
+  if (p.r > INT32_MAX / p.s)
+    return Verdict::refuse("the depthwise stages index taps with 32 bits: r s at most %d; got r=%lld, s=%lld",
+                           INT32_MAX, number(p.r), number(p.s));
   // A tap's row and column, and what a filter spans, are 32-bit numbers in the kernels.
-  if (p.h + 2 * p.pad_h > kMaxPosition || p.w + 2 * p.pad_w > kMaxPosition || p.stride_h > kMaxPosition ||
-      p.stride_w > kMaxPosition || p.dilation_h > kMaxPosition || p.dilation_w > kMaxPosition)
+  if (p.h + 2 * p.pad_h > kMaxDepthwisePosition || p.w + 2 * p.pad_w > kMaxDepthwisePosition ||
+      p.stride_h > kMaxDepthwisePosition || p.stride_w > kMaxDepthwisePosition ||
+      p.dilation_h > kMaxDepthwisePosition || p.dilation_w > kMaxDepthwisePosition)
     return Verdict::refuse(
         "the depthwise stages index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides and dilations at "
         "most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
-        number(kMaxPosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h),
+        number(kMaxDepthwisePosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h),
         number(p.stride_w), number(p.dilation_h), number(p.dilation_w));
+  if (((p.p() - 1) / 16 + 1) * ((p.q() - 1) / 16 + 1) > kMaxDepthwisePosition)
+    return Verdict::refuse("the depthwise stages count tiles of 16x16 outputs with 32 bits; got %lld outputs a plane",
+                           number(p.p() * p.q()));
   if (p.n > kMaxPlanes / p.c)
     return Verdict::refuse("a grid covers at most %lld planes; got n=%lld, c=%lld", number(kMaxPlanes), number(p.n),
                            number(p.c));
@@ -49,6 +55,11 @@ Depthwise depthwise_of(const ConvProblem& p) {
           integer(p.stride_h), integer(p.stride_w), integer(p.dilation_h), integer(p.dilation_w), p.padding};
 }
 
+dim3 grid_in_y(std::int64_t x, std::int64_t y) {
+  const std::int64_t z = (y - 1) / kMaxGridY + 1;
+  return dim3(static_cast<unsigned>(x), static_cast<unsigned>((y - 1) / z + 1), static_cast<unsigned>(z));
+}
+
 Axis vertical(const Depthwise& d) {
   return {d.height, d.out_height, d.rows, d.pad_y, d.padding, d.stride_y, d.dilation_y};
 }
@@ -59,6 +70,15 @@ Axis horizontal(const Depthwise& d) {
 
 std::int64_t reads_by_output(const Depthwise& d) {
   return reads_by_output(vertical(d)) * reads_by_output(horizontal(d)) * planes(d);
+}
+
+Prediction predict_direct(const ConvProblem& problem) {
+  Prediction p;
+  p.global_load_bytes = 2 * reads_by_output(depthwise_of(problem)) * 4;
+  p.global_store_bytes = problem.output_size() * 4;
+  p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
+  p.flops = problem.flops();
+  return p;
 }
 
 }  // namespace convladder

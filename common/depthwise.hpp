@@ -20,9 +20,12 @@ struct Depthwise {
   Padding padding;
 };
 
+/// The most that h + 2 pad_h, w + 2 pad_w, a stride or a dilation may be: room for blocks and tiles past the end.
+inline constexpr std::int64_t kMaxDepthwisePosition = INT32_MAX - 65536;
+
 /// Accepts groups = c = k with filters of odd sides, any stride and any dilation.
 Verdict check_depthwise(const ConvProblem& problem);
-/// The same, and a grid whose y counts `grid_y` blocks, `what` they are ("image rows").
+/// The same, for a kernel whose grid has `grid_y` blocks in y alone: `what` they are ("rows of outputs").
 Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const char* what);
 /// The problem as the depthwise kernels take it.
 Depthwise depthwise_of(const ConvProblem& problem);
@@ -49,6 +52,14 @@ Axis horizontal(const Depthwise& d);
 
 /// How many (output, tap) pairs read inside the input; outside, zero padding reads nothing.
 std::int64_t reads_by_output(const Depthwise& d);
+/// What a stage does whose threads read a pixel and a tap for each product, from global memory, and store each output
+/// once.
+Prediction predict_direct(const ConvProblem& problem);
+
+/// A grid of `x` by `y` blocks. A grid's y ends at 65,535: what is more goes on in z.
+dim3 grid_in_y(std::int64_t x, std::int64_t y);
+/// The block's place along the y of grid_in_y(); in the last z it may be past the end.
+__device__ __forceinline__ int block_in_y() { return static_cast<int>(blockIdx.y + gridDim.y * blockIdx.z); }
 
 /// ceil(count / size)
 __host__ __device__ __forceinline__ constexpr int blocks_for(int count, int size) { return (count - 1) / size + 1; }

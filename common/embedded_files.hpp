@@ -5,7 +5,7 @@
 
 namespace convladder {
 
-/// A file by the path that an #include names.
+/// A file by the path that `include` directives name.
 struct EmbeddedFile {
   const char* path;
   const char* text;

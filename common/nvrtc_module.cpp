@@ -4,6 +4,7 @@
 
 #include <nvrtc.h>
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -43,6 +44,14 @@ std::string log_of(nvrtcProgram program) {
   return log;
 }
 
+bool knows(int capability) {
+  int count = 0;
+  if (nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS) return false;
+  std::vector<int> known(static_cast<std::size_t>(count));
+  return nvrtcGetSupportedArchs(known.data()) == NVRTC_SUCCESS &&
+         std::find(known.begin(), known.end(), capability) != known.end();
+}
+
 /// @return "" or what failed
 std::string compile(const char* source, int capability, NvrtcResult& result) {
   std::vector<const char*> texts{kCstdint}, names{"cstdint"};
@@ -71,5 +80,6 @@ std::string compile(const char* source, int capability, NvrtcResult& result) {
 }  // namespace convladder
 
 extern "C" void convladder_nvrtc_compile(const char* source, int capability, convladder::NvrtcResult& result) {
-  result.log = convladder::compile(source, capability, result);
+  result.unsupported = !convladder::knows(capability);
+  result.log = result.unsupported ? "NVRTC does not know this GPU" : convladder::compile(source, capability, result);
 }

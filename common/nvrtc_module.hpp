@@ -8,7 +8,8 @@ namespace convladder {
 /// A kernel's machine code, or why there is none.
 struct NvrtcResult {
   std::string cubin;
-  std::string log;  ///< the compiler's words, where there is no cubin
+  std::string log;           ///< the compiler's words, where there is no cubin
+  bool unsupported = false;  ///< whether this NVRTC knows no such GPU
 };
 
 /// The module's file, beside the programs.

@@ -33,7 +33,7 @@ class TunableStage : public Stage {
  public:
   /// The space.
   virtual Knobs knobs() const = 0;
-  /// Whether a configuration can run a problem that check() accepts, and is no other configuration's twin; or the rule
+  /// Whether a configuration can run a problem that check() accepts, and no smaller value of a knob does the same; or the rule
   /// that rules it out ("a block has 2048 threads; at most 1024").
   virtual Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                                       const Configuration& configuration) const = 0;

@@ -1,8 +1,10 @@
 #include "common/tune_command.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -137,6 +139,27 @@ void require_log(const fs::path& path) {
   }
 }
 
+/// Keeps others from tuning on this device at the same time: they would disturb its times, and write the same logs.
+class DeviceLock {
+ public:
+  /// @param folder of the device's logs; it is there  @throws MachineError if another process holds it
+  explicit DeviceLock(const fs::path& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      close(file_);
+      throw MachineError(fmt::format("another ./lab tune is running on this device, with its logs in {}; wait for it",
+                                     in_quotes(folder.string())));
+    }
+  }
+  ~DeviceLock() {
+    if (file_ >= 0) close(file_);
+  }
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  int file_;
+};
+
 // ---- Text -----------------------------------------------------------------------------------------------------------
 
 std::string cost_text(double cost) {
@@ -206,6 +229,7 @@ class Tuning {
                }),
         default_(tunable.default_configuration(problem_, device_limits())) {
     require_log(path_);
+    lock_.emplace(path_.parent_path());
     const std::optional<TuningLog> old = find_tuning_log(stage, tunable, problem_);
     log_ = new_tuning_log(stage, problem_);
     log_.points = space_.points();
@@ -225,7 +249,7 @@ class Tuning {
     for (const Search search : chosen_searches(command_.search)) {
       if (!interrupted) run_one(search);
     }
-    const bool stopped = interrupted != 0;
+    stopped_ = interrupted != 0;
     if (found_) decide();
     write();
     if (command_.json) {
@@ -233,7 +257,7 @@ class Tuning {
     } else {
       report();
     }
-    if (stopped) return kInterrupted;
+    if (stopped_) return kInterrupted;
     return decision_ ? 0 : 1;
   }
 
@@ -263,7 +287,10 @@ class Tuning {
     const std::size_t all = space_.valid().size();
     const std::size_t trials = command_.trials == 0 ? all : std::min(all, static_cast<std::size_t>(command_.trials));
     const std::string name = to_string(search);
-    std::erase_if(log_.sessions, [&](const TuningSession& session) { return session.search == name; });
+    std::optional<TuningSession> earlier;  // of this search
+    for (const TuningSession& old : log_.sessions)
+      if (old.search == name) earlier = old;
+    std::erase_if(log_.sessions, [&](const TuningSession& old) { return old.search == name; });
     TuningSession& session = log_.sessions.emplace_back();
     session.search = name;
     session.seed = command_.problem.seed;
@@ -288,6 +315,10 @@ class Tuning {
     session.interrupted = interrupted != 0;
     if (best && (!found_ || *best->cost < *found_->cost)) found_ = best;
     ran_.push_back(name);
+    if (session.interrupted && earlier && earlier->trials.size() > session.trials.size()) {
+      fmt::print(stderr, "\nthe log keeps the {} trials of the earlier {} search\n", earlier->trials.size(), name);
+      session = *earlier;
+    }
     write();
   }
 
@@ -322,7 +353,7 @@ class Tuning {
                workload_.name.empty() ? "" : workload_.name + ": ", to_string(problem_), to_string(problem_.padding));
     fmt::print("{} of {} configurations are valid\n\n{}", grouped(static_cast<std::int64_t>(log_.valid)),
                grouped(static_cast<std::int64_t>(log_.points)), searches_table());
-    if (interrupted) fmt::print("interrupted: the searches are not complete\n");
+    if (stopped_) fmt::print("interrupted: the searches are not complete\n");
     if (!found_) {
       fmt::print("\nno configuration was right: {}\n", first_failure());
     } else {
@@ -383,6 +414,7 @@ class Tuning {
   Knobs knobs_;
   ConvProblem problem_;
   fs::path path_;
+  std::optional<DeviceLock> lock_;
   Space space_;
   Configuration default_;
   Workload workload_;
@@ -391,6 +423,7 @@ class Tuning {
   std::optional<TuningTrial> found_;  // the best of them
   std::optional<Decision> decision_;  // none where that measurement failed
   std::string failure_;
+  bool stopped_ = false;  // before the searches were complete
 };
 
 }  // namespace

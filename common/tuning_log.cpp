@@ -225,9 +225,11 @@ fs::path tuning_log_path(const StageInfo& stage, const ConvProblem& problem) {
 std::optional<TuningLog> find_tuning_log(const StageInfo& stage, const TunableStage& tunable,
                                          const ConvProblem& problem) {
   const fs::path path = tuning_log_path(stage, problem);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
   try {
+    if (!file) misfit("it cannot be read");
     TuningLog log = parse_tuning_log(std::string(std::istreambuf_iterator<char>(file), {}), tunable.knobs());
     const TuningLog wanted = new_tuning_log(stage, problem);
     if (std::tie(log.device, log.stage, log.problem, log.padding, log.measure) !=

@@ -243,7 +243,9 @@ def main():
     try:
         report = json.loads(arguments.results.read_text())
         is_tuning = "sessions" in report
-        if not is_tuning:
+        if is_tuning:
+            report["device"], report["stage"], report["problem"], report["default"][report["measure"]]
+        else:
             report["rows"], report["device"]["name"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"plot.py: {arguments.results} is no JSON of ./lab bench or ./lab tune: {error}", file=sys.stderr)

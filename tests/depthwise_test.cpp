@@ -13,8 +13,6 @@
 namespace convladder {
 namespace {
 
-constexpr std::int64_t kMaxPosition = 2147483647 - 4096;
-
 std::int64_t pick(std::int64_t least, std::int64_t most) {
   return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(least, most + 1));
 }
@@ -186,12 +184,12 @@ TEST_CASE("depthwise stages refuse what 32 bits do not hold, at the border") {
   };
   for (const auto member : {&ConvProblem::h, &ConvProblem::w, &ConvProblem::stride_h, &ConvProblem::stride_w,
                             &ConvProblem::dilation_h, &ConvProblem::dilation_w}) {
-    CHECK(with(member, kMaxPosition).accepted());
-    CHECK(refuses(with(member, kMaxPosition + 1), "32 bits"));
+    CHECK(with(member, kMaxDepthwisePosition).accepted());
+    CHECK(refuses(with(member, kMaxDepthwisePosition + 1), "32 bits"));
   }
   for (const auto member : {&ConvProblem::pad_h, &ConvProblem::pad_w}) {
-    CHECK(with(member, (kMaxPosition - 1) / 2).accepted());
-    CHECK(refuses(with(member, (kMaxPosition + 1) / 2), "32 bits"));
+    CHECK(with(member, (kMaxDepthwisePosition - 1) / 2).accepted());
+    CHECK(refuses(with(member, (kMaxDepthwisePosition + 1) / 2), "32 bits"));
   }
 }
 
@@ -201,6 +199,29 @@ TEST_CASE("depthwise stages refuse more planes than a grid has blocks in x") {
   CHECK(check("n=65536,c=32767,k=32767,groups=32767").accepted());
   CHECK_FALSE(check("n=65536,c=32768,k=32768,groups=32768").accepted());
   CHECK_FALSE(check("c=2147483648,k=2147483648,groups=2147483648").accepted());
+}
+
+TEST_CASE("a filter has at most 2^31 - 1 taps") {
+  CHECK(refuses(check("h=46345,w=46345,r=46345,s=46345"), "r s at most 2147483647; got r=46345, s=46345"));
+  CHECK(check("h=46339,w=46339,r=46339,s=46339").accepted());
+}
+
+TEST_CASE("tiles of a plane are counted with 32 bits") {
+  CHECK(check("h=700000,w=700000").accepted());
+  CHECK(refuses(check("h=800000,w=800000"), "tiles of 16x16 outputs"));
+}
+
+TEST_CASE("what a grid's y does not hold goes on in z") {
+  const auto covers = [](std::int64_t y) {
+    const dim3 grid = grid_in_y(7, y);
+    CHECK(grid.x == 7);
+    CHECK(grid.y <= 65535);
+    CHECK(grid.z <= 65535);
+    CHECK(std::int64_t{grid.y} * grid.z >= y);
+    CHECK(std::int64_t{grid.y} * grid.z - y < grid.z);
+  };
+  for (const std::int64_t y : {1, 2, 65535, 65536, 65537, 131070, 131071, 2147418111}) covers(y);
+  CHECK(grid_in_y(1, 65535).z == 1);
 }
 
 TEST_CASE("depthwise stages refuse more blocks than a grid has in y, and name them") {

@@ -60,16 +60,7 @@ class DepthwiseNaive final : public Stage {
     launch_depthwise_naive(tensors, depthwise_of(problem), stream);
   }
 
-  // Each product reads its pixel and its tap.
-  Prediction predict(const ConvProblem& problem) const override {
-    const Depthwise d = depthwise_of(problem);
-    Prediction p;
-    p.global_load_bytes = 2 * reads_by_output(d) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
-    return p;
-  }
+  Prediction predict(const ConvProblem& problem) const override { return predict_direct(problem); }
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ __global__ void depthwise_block_2d(const float* input,   // [batch][channels][he
                                    float* output,        // [batch][channels][out_height][out_width]
                                    Depthwise d) {
   // 1.
-  const int n = blockIdx.x, c = blockIdx.y;
+  const int n = blockIdx.x, c = block_in_y();
+  if (c >= d.channels) return;
   const std::int64_t plane = static_cast<std::int64_t>(n) * d.channels + c;
   const float* in = input + plane * input_plane(d);
   const float* taps = filter + c * filter_plane(d);
@@ -47,29 +48,18 @@ __global__ void depthwise_block_2d(const float* input,   // [batch][channels][he
 }
 
 void launch_depthwise_block_2d(const Tensors& tensors, const Depthwise& d, Stream stream) {
-  launch(depthwise_block_2d, dim3(d.batch, d.channels), dim3(1), 0, stream)(tensors.input, tensors.filter,
-                                                                            tensors.output, d);
+  launch(depthwise_block_2d, grid_in_y(d.batch, d.channels), dim3(1), 0, stream)(tensors.input, tensors.filter,
+                                                                                 tensors.output, d);
 }
 
 class DepthwiseBlock2d final : public Stage {
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_depthwise(problem, problem.c, "channels");
-  }
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_depthwise(problem); }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     launch_depthwise_block_2d(tensors, depthwise_of(problem), stream);
   }
 
-  // Each product reads its pixel and its tap.
-  Prediction predict(const ConvProblem& problem) const override {
-    const Depthwise d = depthwise_of(problem);
-    Prediction p;
-    p.global_load_bytes = 2 * reads_by_output(d) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
-    return p;
-  }
+  Prediction predict(const ConvProblem& problem) const override { return predict_direct(problem); }
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ __global__ void depthwise_block_fused(const float* input,   // [batch][channels]
                                       float* output,        // [batch][channels][out_height][out_width]
                                       Depthwise d) {
   // 1.
-  const int nc = blockIdx.x, p = blockIdx.y;
+  const int nc = blockIdx.x, p = block_in_y();
+  if (p >= d.out_height) return;
   const float* in = input + nc * input_plane(d);
   const float* taps = filter + nc % d.channels * filter_plane(d);
   float* out = output + nc * output_plane(d) + static_cast<std::int64_t>(p) * d.out_width;
@@ -44,29 +45,18 @@ __global__ void depthwise_block_fused(const float* input,   // [batch][channels]
 }
 
 void launch_depthwise_block_fused(const Tensors& tensors, const Depthwise& d, Stream stream) {
-  launch(depthwise_block_fused, dim3(planes(d), d.out_height), dim3(1), 0, stream)(tensors.input, tensors.filter,
-                                                                                   tensors.output, d);
+  launch(depthwise_block_fused, grid_in_y(planes(d), d.out_height), dim3(1), 0, stream)(tensors.input, tensors.filter,
+                                                                                        tensors.output, d);
 }
 
 class DepthwiseBlockFused final : public Stage {
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_depthwise(problem, problem.p(), "rows of outputs");
-  }
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_depthwise(problem); }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     launch_depthwise_block_fused(tensors, depthwise_of(problem), stream);
   }
 
-  // Each product reads its pixel and its tap.
-  Prediction predict(const ConvProblem& problem) const override {
-    const Depthwise d = depthwise_of(problem);
-    Prediction p;
-    p.global_load_bytes = 2 * reads_by_output(d) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
-    return p;
-  }
+  Prediction predict(const ConvProblem& problem) const override { return predict_direct(problem); }
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ __global__ void depthwise_thread_2d(const float* input,   // [batch][channels][h
   const int nc = blockIdx.x;
   const float* in = input + nc * input_plane(d);
   const float* taps = filter + nc % d.channels * filter_plane(d);
-  const int p = static_cast<int>(blockIdx.y) * kSide + threadIdx.y;
+  const int p = block_in_y() * kSide + static_cast<int>(threadIdx.y);
   if (p >= d.out_height) return;
   float* out = output + nc * output_plane(d) + static_cast<std::int64_t>(p) * d.out_width;
 
@@ -51,29 +51,18 @@ __global__ void depthwise_thread_2d(const float* input,   // [batch][channels][h
 }
 
 void launch_depthwise_thread_2d(const Tensors& tensors, const Depthwise& d, Stream stream) {
-  launch(depthwise_thread_2d, dim3(planes(d), blocks_for(d.out_height, kSide)), dim3(kSide, kSide), 0, stream)(
+  launch(depthwise_thread_2d, grid_in_y(planes(d), blocks_for(d.out_height, kSide)), dim3(kSide, kSide), 0, stream)(
       tensors.input, tensors.filter, tensors.output, d);
 }
 
 class DepthwiseThread2d final : public Stage {
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_depthwise(problem, (problem.p() - 1) / kSide + 1, "tiles of 16 rows of outputs");
-  }
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_depthwise(problem); }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     launch_depthwise_thread_2d(tensors, depthwise_of(problem), stream);
   }
 
-  // Each product reads its pixel and its tap.
-  Prediction predict(const ConvProblem& problem) const override {
-    const Depthwise d = depthwise_of(problem);
-    Prediction p;
-    p.global_load_bytes = 2 * reads_by_output(d) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
-    return p;
-  }
+  Prediction predict(const ConvProblem& problem) const override { return predict_direct(problem); }
 };
 
 }  // namespace

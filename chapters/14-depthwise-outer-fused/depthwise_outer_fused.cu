@@ -27,8 +27,8 @@ __global__ void depthwise_outer_fused(const float* input,   // [batch][channels]
   // 1.
   const int nc = blockIdx.x;
   const int across = blocks_for(d.out_width, kSide);
-  const int p = static_cast<int>(blockIdx.y) / across * kSide + threadIdx.y;
-  const int q = static_cast<int>(blockIdx.y) % across * kSide + threadIdx.x;
+  const int p = block_in_y() / across * kSide + static_cast<int>(threadIdx.y);
+  const int q = block_in_y() % across * kSide + static_cast<int>(threadIdx.x);
   if (p >= d.out_height || q >= d.out_width) return;
 
   // 2.
@@ -47,34 +47,19 @@ __global__ void depthwise_outer_fused(const float* input,   // [batch][channels]
   output[nc * output_plane(d) + static_cast<std::int64_t>(p) * d.out_width + q] = sum;
 }
 
-std::int64_t tiles(const ConvProblem& problem) {
-  return ((problem.p() - 1) / kSide + 1) * ((problem.q() - 1) / kSide + 1);
-}
-
 void launch_depthwise_outer_fused(const Tensors& tensors, const Depthwise& d, Stream stream) {
-  launch(depthwise_outer_fused, dim3(planes(d), blocks_for(d.out_height, kSide) * blocks_for(d.out_width, kSide)),
-         dim3(kSide, kSide), 0, stream)(tensors.input, tensors.filter, tensors.output, d);
+  const dim3 grid = grid_in_y(planes(d), blocks_for(d.out_height, kSide) * blocks_for(d.out_width, kSide));
+  launch(depthwise_outer_fused, grid, dim3(kSide, kSide), 0, stream)(tensors.input, tensors.filter, tensors.output, d);
 }
 
 class DepthwiseOuterFused final : public Stage {
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_depthwise(problem, tiles(problem), "tiles of 16x16 outputs");
-  }
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_depthwise(problem); }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     launch_depthwise_outer_fused(tensors, depthwise_of(problem), stream);
   }
 
-  // Each product reads its pixel and its tap.
-  Prediction predict(const ConvProblem& problem) const override {
-    const Depthwise d = depthwise_of(problem);
-    Prediction p;
-    p.global_load_bytes = 2 * reads_by_output(d) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
-    return p;
-  }
+  Prediction predict(const ConvProblem& problem) const override { return predict_direct(problem); }
 };
 
 }  // namespace

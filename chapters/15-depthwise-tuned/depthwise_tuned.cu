@@ -89,7 +89,14 @@ Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t share
   if (s.filter == kFilterConstant && d.channels * filter_plane(d) > kMaxConstant)
     return Verdict::refuse("constant memory holds %d taps; got %lld", kMaxConstant,
                            static_cast<long long>(d.channels * filter_plane(d)));
-  if (shared_floats(d, s) > shared_bytes_per_block / 4)
+  if (s.order == kInputRows && window_rows(d, s) > static_cast<long long>(d.rows) * s.thread_rows)
+    return Verdict::refuse("a thread would walk over %d rows of input, where its taps need %lld", window_rows(d, s),
+                           static_cast<long long>(d.rows) * s.thread_rows);
+  const std::int64_t floats = shared_bytes_per_block / 4;
+  if (s.input == kInputShared && (staged_rows(d, s) > floats || staged_columns(d, s) > floats))
+    return Verdict::refuse("a block has %lld bytes of shared memory; got a tile of %d by %d",
+                           static_cast<long long>(shared_bytes_per_block), staged_rows(d, s), staged_columns(d, s));
+  if (shared_floats(d, s) > floats)
     return Verdict::refuse("a block has %lld bytes of shared memory; got %lld",
                            static_cast<long long>(shared_bytes_per_block), shared_floats(d, s) * 4);
   const long long products = filter_plane(d) * s.thread_rows * s.thread_columns;
@@ -130,6 +137,7 @@ Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_bloc
   // Small planes: several of them make a block of some warps.
   while (s.block_planes < 8 && s.block_planes < planes(d) && threads_of(d, s) < 64) s.block_planes *= 2;
   const auto valid = [&] { return check_schedule(d, s, shared_bytes_per_block).accepted(); };
+  if (!valid()) s.order = kFilterRows;
   if (!valid()) s.unroll = 0;
   if (!valid()) s.thread_rows = s.thread_columns = 1, s.block_rows = 4, s.block_columns = 16;
   if (!valid()) s.input = kInputCache;
@@ -181,13 +189,12 @@ class DepthwiseTuned final : public TunableStage {
     const Verdict verdict = check_depthwise(problem);
     if (!verdict.accepted()) return verdict;
     // A thread's rows and columns may reach past the plane, by up to 7 strides.
-    constexpr std::int64_t kMaxPosition = INT32_MAX - 4096;
-    if (problem.h + 2 * problem.pad_h + 8 * problem.stride_h > kMaxPosition ||
-        problem.w + 2 * problem.pad_w + 8 * problem.stride_w > kMaxPosition)
+    const std::int64_t down = problem.h + 2 * problem.pad_h + 8 * problem.stride_h;
+    const std::int64_t across = problem.w + 2 * problem.pad_w + 8 * problem.stride_w;
+    if (down > kMaxDepthwisePosition || across > kMaxDepthwisePosition)
       return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most %lld; got %lld, %lld",
-                             static_cast<long long>(kMaxPosition),
-                             static_cast<long long>(problem.h + 2 * problem.pad_h + 8 * problem.stride_h),
-                             static_cast<long long>(problem.w + 2 * problem.pad_w + 8 * problem.stride_w));
+                             static_cast<long long>(kMaxDepthwisePosition), static_cast<long long>(down),
+                             static_cast<long long>(across));
     const Depthwise d = depthwise_of(problem);
     return check_schedule(d, default_schedule(d, limits.shared_bytes_per_block), limits.shared_bytes_per_block);
   }

@@ -33,7 +33,7 @@ constexpr int kVector = 4;  // floats of a 16-byte access
 
 // ---- Sizes that follow. D is Depthwise, S is Schedule, or types with the same names as static constants. ------------
 
-__host__ __device__ __forceinline__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+__host__ __device__ __forceinline__ constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
 __host__ __device__ __forceinline__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
 __host__ __device__ __forceinline__ constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
 

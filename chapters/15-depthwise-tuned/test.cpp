@@ -69,7 +69,7 @@ void check_points(const char* shape, Padding padding, std::size_t first, std::si
 }
 
 /// On a GPU each point is compiled first, which takes a third of a second.
-std::size_t sparse(std::size_t step) { return backend() == Backend::gpu ? 100 * step + 1 : step; }
+std::size_t sparse(std::size_t step) { return backend() == Backend::gpu ? 11 * step : step; }
 
 }  // namespace
 
@@ -96,7 +96,11 @@ TEST_CASE("15 depthwise-tuned: the default is valid, whatever the problem") {
   for (const char* shape :
        {"h=1,w=1", "h=1,w=1,r=3,s=3", "n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7", "h=4000,w=4000,r=3,s=3",
         "c=1000,k=1000,groups=1000,h=7,w=7,r=9,s=9", "h=300,w=300,r=255,s=255", "h=500,w=500,r=401,s=401",
-        "h=90,w=5000,r=3,s=65,stride_w=40", "n=700,c=9,k=9,groups=9,h=1,w=3"}) {
+        "h=90,w=5000,r=3,s=65,stride_w=40", "n=700,c=9,k=9,groups=9,h=1,w=3",
+        // More blocks than 32 bits hold, had they one plane; tiles that no 64 bits count; rows without taps.
+        "n=2147483647,h=1,w=17,s=9", "n=2147483643,h=1,w=1",
+        "n=8,h=1,w=1,r=3,s=1,pad_h=1050000000,dilation_h=1050000000,pad_w=500500000,stride_w=143000000",
+        "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000", "h=2100,w=64,r=3,s=3,dilation_h=1000,pad_h=1000"}) {
     CAPTURE(shape);
     const ConvProblem problem = parse_shape(shape);
     REQUIRE(tunable->check(problem, device_limits()).accepted());
@@ -123,7 +127,17 @@ TEST_CASE("15 depthwise-tuned: rules of the space") {
         std::string::npos);
   CHECK(refusal_of("h=600,w=64,r=301,s=3,stride_h=9", {{1, 64, 64, 8, 4, 0, 2, 0, 0}}).find("shared memory") !=
         std::string::npos);
+  CHECK(refusal_of("h=99,w=99,r=3,s=3,dilation_h=4", {{1, 16, 16, 2, 1, 1, 0, 0, 0}}).find("walk over 10 rows") !=
+        std::string::npos);
   CHECK(refusal_of("h=99,w=99,r=15,s=15", {{1, 64, 64, 8, 4, 0, 2, 2, 1}}).find("unrolled") != std::string::npos);
+}
+
+TEST_CASE("15 depthwise-tuned: taps far apart cost no more than taps side by side") {
+  check_suite("15", {{parse_shape("n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000"), InputKind::normal},
+                     {parse_shape("n=8,h=1,w=1,r=3,s=1,pad_h=1050000000,dilation_h=1050000000,pad_w=500500000,"
+                                  "stride_w=143000000"),
+                      InputKind::normal},
+                     {parse_shape("h=2100,w=64,r=3,s=3,dilation_h=1000,pad_h=1000"), InputKind::normal}});
 }
 
 TEST_CASE("15 depthwise-tuned: refuses by rule") {

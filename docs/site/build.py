@@ -88,7 +88,7 @@ class Chapter:
         self.lesson = self.folder / "README.md"
         self.lab = self.folder / "LAB.md"
         self.solution = pathlib.Path("solutions") / self.folder.name / "README.md"
-        kernels = sorted((ROOT / self.folder).glob("*.cu"))
+        kernels = [*sorted((ROOT / self.folder).glob("*.cu")), *sorted((ROOT / self.folder).glob("*.cuh"))]
         self.exercises = [path.relative_to(ROOT) for path in kernels if path.name.startswith("exercise")]
         self.solved = [path.relative_to(ROOT) for path in sorted((ROOT / self.solution.parent).glob("*.cu"))]
         self.kernels = [path.relative_to(ROOT) for path in kernels if not path.name.startswith("exercise")]
