@@ -161,9 +161,10 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
 
   // 2.
   float* staged = dynamic_shared<float>();  // [block_planes][staged_rows][staged_columns]
-  const int pitch = s.input == kInputShared ? staged_columns(d, s) : 0;
-  const int staged_plane = s.input == kInputShared ? staged_rows(d, s) * pitch : 0;
-  float* staged_filter = staged + s.block_planes * staged_plane;  // [block_planes][taps]
+  const bool stages_input = s.input == kInputShared;
+  const int pitch = stages_input ? staged_columns(d, s) : 1,
+            staged_plane = stages_input ? staged_rows(d, s) * pitch : 1;
+  float* staged_filter = staged + (stages_input ? s.block_planes * staged_plane : 0);  // [block_planes][taps]
   const int threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
   const int staged_taps = s.filter == kFilterShared ? s.block_planes * taps : 0;
   const auto tap = [&](int at) {
@@ -171,7 +172,7 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
     return filter[static_cast<long long>(channel) * taps + at % taps];
   };
   const float first_tap = t < staged_taps ? tap(t) : 0.0f;  // on its way while the input is asked for
-  if (s.input == kInputShared) {
+  if (stages_input) {
     const int count = s.block_planes * staged_plane / kVector;
     for (int begin = 0; begin < count; begin += Sizes<D, S>::batch * threads) {
       float4 held[Sizes<D, S>::batch];  // asked for before the first is stored
@@ -194,7 +195,7 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
   }
   if (t < staged_taps) staged_filter[t] = first_tap;
   for (int at = t + threads; threads < staged_taps && at < staged_taps; at += threads) staged_filter[at] = tap(at);
-  if (s.input == kInputShared || s.filter == kFilterShared) __syncthreads();
+  if (stages_input || s.filter == kFilterShared) __syncthreads();
 
   // The thread's outputs: a strip of its own in one of the planes.
   const int strips = strips_down(d, s) * strips_across(d, s), local = s.block_planes == 1 ? 0 : t / strips;
