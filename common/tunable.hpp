@@ -33,8 +33,8 @@ class TunableStage : public Stage {
  public:
   /// The space.
   virtual Knobs knobs() const = 0;
-  /// Whether a configuration can run a problem that check() accepts, and no smaller value of a knob does the same; or the rule
-  /// that rules it out ("a block has 2048 threads; at most 1024").
+  /// Whether a configuration can run a problem that check() accepts, and no smaller value of a knob does the same; or
+  /// the rule that rules it out ("a block has 2048 threads; at most 1024").
   virtual Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                                       const Configuration& configuration) const = 0;
   /// What runs where nothing was tuned. Valid.

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-
 #include "common/problem_io.hpp"
 #include "tests/stage_suite.hpp"
 
