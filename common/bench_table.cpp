@@ -18,6 +18,9 @@ namespace {
 using Rows = std::span<const RunResult>;
 
 std::string status_cell(const RunResult& row, Footnotes& notes) {
+  if (row.configuration && row.configuration->origin == "tuned")
+    return notes.mark(to_string(row.status),
+                      row.status == Status::ok ? "with the configuration that ./lab tune found here" : row.reason);
   return row.status == Status::ok ? "ok" : notes.mark(to_string(row.status), row.reason);
 }
 

@@ -79,7 +79,8 @@ void add_problem(CLI::App& app, ProblemOptions& problem) {
     if (error == std::errc() && rest == text.data() + text.size()) return;
     throw UsageError(fmt::format("--seed must be an integer from 0 to 18446744073709551615; got {}", in_quotes(text)));
   };
-  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter")->type_name("UINT");
+  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter, and of tune's searches")
+      ->type_name("UINT");
 }
 
 void add_list(CLI::App& app, CommandLine& line, Body& body) {
@@ -134,11 +135,17 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   };
   add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
   add_list_option("--track", line.bench.tracks, "only these tracks");
-  add_list_option("--workload", line.bench.workloads, "these workloads by name, or all; default: the first three");
+  // Not separated by commas: names have some.
+  bench
+      ->add_option("--workload", line.bench.workloads,
+                   "this workload by name (repeat), or all; default: the first three")
+      ->allow_extra_args(false);
   add_backend(*bench, line);
   add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
   add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
-  bench->footer("What follows -- goes to Google Benchmark, as in: ./lab bench -- --benchmark_filter=tiled");
+  bench->footer(
+      "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
+      "--benchmark_filter=tiled");
   bench->callback([&, arguments] {
     body = [&line, arguments] {
       for (const std::string& stage : line.bench.stages) find_stage(stage);
@@ -203,7 +210,9 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
                       "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
   command->add_flag("--json", tune.json, "print the log's JSON object in place of the report");
-  command->footer("Ctrl-C ends the search and keeps what was found (exit status 130).");
+  command->footer(
+      "--plot DIR draws DIR/tuning.svg afterwards.\nCtrl-C ends the search and keeps what was found (exit status "
+      "130).");
   command->callback([&, arguments] {
     body = [&line, arguments] {
       require_usable(line.tune);

@@ -139,7 +139,8 @@ void require_log(const fs::path& path) {
   }
 }
 
-/// Keeps others from tuning on this device at the same time: they would disturb its times, and write the same logs.
+/// Keeps others with the same folder of logs from tuning on this device at the same time: they would disturb its times,
+/// and write the same logs.
 class DeviceLock {
  public:
   /// @param folder of the device's logs; it is there  @throws MachineError if another process holds it
@@ -316,8 +317,10 @@ class Tuning {
     if (best && (!found_ || *best->cost < *found_->cost)) found_ = best;
     ran_.push_back(name);
     if (session.interrupted && earlier && earlier->trials.size() > session.trials.size()) {
-      fmt::print(stderr, "\nthe log keeps the {} trials of the earlier {} search\n", earlier->trials.size(), name);
+      kept_ += fmt::format("{}: {} of {} trials; the log keeps the {} of an earlier run\n", name, session.trials.size(),
+                           session.budget, earlier->trials.size());
       session = *earlier;
+      ran_.pop_back();
     }
     write();
   }
@@ -353,9 +356,11 @@ class Tuning {
                workload_.name.empty() ? "" : workload_.name + ": ", to_string(problem_), to_string(problem_.padding));
     fmt::print("{} of {} configurations are valid\n\n{}", grouped(static_cast<std::int64_t>(log_.valid)),
                grouped(static_cast<std::int64_t>(log_.points)), searches_table());
+    fmt::print("{}", kept_);
     if (stopped_) fmt::print("interrupted: the searches are not complete\n");
     if (!found_) {
-      fmt::print("\nno configuration was right: {}\n", first_failure());
+      fmt::print("\n{}\n", stopped_ ? "interrupted before a configuration was right: nothing was changed"
+                                    : "no configuration was right: " + first_failure());
     } else {
       fmt::print("\n{}", outcome_text());
     }
@@ -419,7 +424,8 @@ class Tuning {
   Configuration default_;
   Workload workload_;
   TuningLog log_;
-  std::vector<std::string> ran_;      // the searches of this run
+  std::vector<std::string> ran_;      // the searches of this run that the log has
+  std::string kept_;                  // a line for each of the others
   std::optional<TuningTrial> found_;  // the best of them
   std::optional<Decision> decision_;  // none where that measurement failed
   std::string failure_;

@@ -71,7 +71,7 @@ int read_value(const Json& json, const Knob& knob) {
   for (int i = 0; i < knob.count; ++i) {
     if (knob.words ? json == knob.words[i] : json == knob.values[i]) return knob.values[i];
   }
-  misfit(fmt::format("{} cannot be {}", knob.name, json.dump()));
+  misfit(fmt::format("{} has no value of that kind", knob.name));
 }
 
 Configuration read_configuration(const Json& json, const Knobs& knobs) {
@@ -84,7 +84,7 @@ Configuration read_configuration(const Json& json, const Knobs& knobs) {
 std::optional<double> read_cost(const Json& json) {
   if (json.is_null()) return std::nullopt;
   const double cost = json.get<double>();
-  if (!(cost > 0) || std::isinf(cost)) misfit(fmt::format("{} is no time", json.dump()));
+  if (!(cost > 0) || std::isinf(cost)) misfit("a time is none");
   return cost;
 }
 
@@ -208,8 +208,8 @@ TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs) {
     return read_log(Json::parse(text), knobs);
   } catch (const Json::parse_error& error) {
     throw UsageError(fmt::format("it is no JSON from byte {} on", error.byte));
-  } catch (const Json::exception& error) {
-    throw UsageError(fmt::format("it is no log of ./lab tune ({})", error.what()));
+  } catch (const Json::exception&) {
+    throw UsageError("it is no log of ./lab tune");
   }
 }
 
@@ -227,8 +227,9 @@ std::optional<TuningLog> find_tuning_log(const StageInfo& stage, const TunableSt
   const fs::path path = tuning_log_path(stage, problem);
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
   try {
+    if (!fs::is_regular_file(path, error)) misfit("it is no file");
+    std::ifstream file(path, std::ios::binary);
     if (!file) misfit("it cannot be read");
     TuningLog log = parse_tuning_log(std::string(std::istreambuf_iterator<char>(file), {}), tunable.knobs());
     const TuningLog wanted = new_tuning_log(stage, problem);

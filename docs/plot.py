@@ -188,16 +188,19 @@ def draw_choosing(rows, device, path):
     return True
 
 
+COLOURS = {"random": "C0", "annealing": "C1", "exhaustive": "C2"}
+
+
 def draw_tuning(log, path):
     """The best so far over the trials, a line for each search. Draws nothing where no trial was right."""
     measure = log["measure"]
     figure, axes = pyplot.subplots(figsize=(WIDTH * 0.7, WIDTH * 0.4), layout="constrained")
     drawn = False
-    for i, session in enumerate(log["sessions"]):
+    for session in log["sessions"]:
         best = [(number, trial["best_so_far"]) for number, trial in enumerate(session["trials"], 1)
                 if trial["best_so_far"] is not None]
         if best:
-            axes.step(*zip(*best), where="post", color=f"C{i}", label=session["search"])
+            axes.step(*zip(*best), where="post", color=COLOURS.get(session["search"], "C3"), label=session["search"])
             drawn = True
     if not drawn:
         pyplot.close(figure)
@@ -213,7 +216,7 @@ def draw_tuning(log, path):
     axes.set_ylabel("best so far, " + ("µs" if measure == "time_us" else "estimated cycles"), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False)
-    figure.suptitle(f"{log['stage']}, {log['device']}\n{log['problem']}", fontsize=10)
+    figure.suptitle(f"{log['stage']}, {log['device']}\n{log['problem']}, padding {log['padding']}", fontsize=10)
     save(figure, path)
     return True
 
@@ -244,7 +247,7 @@ def main():
         report = json.loads(arguments.results.read_text())
         is_tuning = "sessions" in report
         if is_tuning:
-            report["device"], report["stage"], report["problem"], report["default"][report["measure"]]
+            report["padding"], report["device"], report["stage"], report["problem"], report["default"][report["measure"]]
         else:
             report["rows"], report["device"]["name"]
     except (OSError, ValueError, KeyError, TypeError) as error:

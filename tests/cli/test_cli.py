@@ -201,6 +201,13 @@ def bench_takes_stages_in_lists(folder):
 
 
 @case
+def bench_takes_workloads_whose_names_have_commas(folder):
+    for name in ("primes (3,5,61,67) 5x5", "primes(3,5,61,67)5x5"):
+        out = succeeds("bench", "--backend", "sim", "--stage", "15", "--workload", name).stdout
+        expect("depthwise: primes (3,5,61,67) 5x5" in out and "small" not in out, out)
+
+
+@case
 def google_benchmark_flags_pass(folder):
     bench = ("bench", "--backend", "sim", "--workload", "w=65536 r=1", "--")
     names = succeeds(*bench, "--benchmark_list_tests").stdout.split()
@@ -655,6 +662,23 @@ def tune_passes_over_a_damaged_log(folder):
     expect(origin == "default" and note.count("\n") == 1 and path in note and "./lab tune" in note, note)
     succeeds(*TUNE, "--trials", "5")
     expect(contents(path).count(b'"search"') == 1 and origin_of_run() == ("tuned", ""), "not made anew")
+    log = json.loads(whole)
+    log["best"] = {**(log["best"] or {}), "configuration": {"block_rows": "NESTED"}}
+    with open(path, "w") as file:
+        file.write(json.dumps(log).replace('"NESTED"', "[" * 200000 + "]" * 200000))
+    expect(origin_of_run()[0] == "default", "nested values were taken")
+    os.remove(path)
+    os.mkdir(path)
+    origin, note = origin_of_run()
+    expect(origin == "default" and "it is no file" in note, note)
+
+
+@case
+def bench_says_that_a_stage_is_tuned(folder):
+    bench = ("bench", "--backend", "sim", "--stage", "15", "--workload", "primes (3,5,61,67) 5x5")
+    expect("./lab tune" not in succeeds(*bench).stdout, "nothing is tuned yet")
+    succeeds("tune", "--backend", "sim", "--workload", "primes (3,5,61,67) 5x5", "--trials", "30")
+    expect("with the configuration that ./lab tune found here" in succeeds(*bench).stdout, "no footnote")
 
 
 @case
