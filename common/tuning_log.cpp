@@ -64,6 +64,8 @@ Json trials_json(const TuningSession& session, const std::string& measure, const
 
 // ---- Reading --------------------------------------------------------------------------------------------------------
 
+constexpr int kMaxDepth = 8;  // of objects and lists in a log; it has five
+
 [[noreturn]] void misfit(const std::string& what) { throw UsageError(what); }
 
 /// The value that value_text() or a number names.
@@ -205,7 +207,11 @@ Json to_json(const TuningLog& log, const Knobs& knobs) {
 
 TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs) {
   try {
-    return read_log(Json::parse(text), knobs);
+    const auto shallow = [](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kMaxDepth) misfit("it is no log of ./lab tune");  // copies of what is nested deeply end the stack
+      return true;
+    };
+    return read_log(Json::parse(text, shallow), knobs);
   } catch (const Json::parse_error& error) {
     throw UsageError(fmt::format("it is no JSON from byte {} on", error.byte));
   } catch (const Json::exception&) {
