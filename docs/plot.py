@@ -54,9 +54,13 @@ def speedup_over_first(row):
     return row["speedup"]["first"]
 
 
+def ratio_text(value):
+    return f"{value:,.0f}×" if value >= 100 else f"{value:.2f}×"
+
+
 def speedup_text(row, value):
     previous = row["speedup"]["previous"]
-    return f"{value:.2f}×" + (f" (prev. {previous:.2f}×)" if previous else "")
+    return ratio_text(value) + (f" (prev. {ratio_text(previous)})" if previous else "")
 
 
 def roofline_share(row):

@@ -47,7 +47,7 @@ def outputs(problem):
 
 
 def ratio(value):
-    return "–" if value is None else f"{value:.2f}×"
+    return "–" if value is None else f"{value:,.0f}×" if value >= 100 else f"{value:.2f}×"
 
 
 def percent(value):
