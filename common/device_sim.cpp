@@ -145,7 +145,7 @@ Ceilings measure_ceilings() { no_time(); }
 
 struct CompiledKernel::Loaded {};
 
-CompiledKernel::~CompiledKernel() = default;
+CompiledKernel::~CompiledKernel() { delete loaded_; }
 
 void CompiledKernel::compile(const char*, const char*) {}
 

@@ -17,7 +17,7 @@
 namespace convladder {
 namespace {
 
-constexpr int kTogether = 4;  // filters whose sums a thread keeps in registers
+[[maybe_unused]] constexpr int kTogether = 4;  // filters whose sums a thread keeps in registers
 
 // d.channels are the input's; the output has multiplier * d.channels.
 __global__ void depthwise_multiplied(const float* input,   // [batch][channels][height][width]
