@@ -18,8 +18,8 @@
 namespace convladder {
 namespace {
 
-constexpr int kLanes = 32;                    // of a warp, which is the block
-constexpr unsigned kEveryLane = 0xffffffffu;  // take part in a shuffle
+constexpr int kLanes = 32;                                     // of a warp, which is the block
+[[maybe_unused]] constexpr unsigned kEveryLane = 0xffffffffu;  // take part in a shuffle
 
 __global__ void depthwise_summed(const float* input,   // [batch][channels][height][width]
                                  const float* filter,  // [channels][rows][columns]
