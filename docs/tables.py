@@ -235,7 +235,8 @@ def machine_table(report):
 
 
 def grid_table(report):
-    rows = [[row["name"], *(f"{value:.1f}" for value in row["values"])] for row in report["rows"]]
+    digits = report.get("digits", 1)
+    rows = [[row["name"], *(f"{value:.{digits}f}" for value in row["values"])] for row in report["rows"]]
     return markdown([report["corner"], *report["columns"]], rows, 1)
 
 
