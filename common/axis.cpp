@@ -11,14 +11,16 @@ std::int64_t reads_of_range(const Axis& axis, std::int64_t first, std::int64_t c
 }
 
 std::int64_t reads_by_output(const Axis& axis) {
+  if (axis.padding != Padding::zero) return axis.taps * axis.out_size;
+  // The first position i * stride + offset that is at least `least`, of those with i from 0 on.
+  const auto first_at = [&](std::int64_t least, std::int64_t offset) {
+    const std::int64_t i = least > offset ? (least - offset - 1) / axis.stride + 1 : 0;
+    return std::min(i, axis.out_size);
+  };
   std::int64_t reads = 0;
   for (std::int64_t tap = 0; tap < axis.taps; ++tap) {
-    if (axis.stride == 1) {
-      reads += reads_of_range(axis, tap * axis.dilation - axis.pad, axis.out_size);
-    } else {
-      for (std::int64_t i = 0; i < axis.out_size; ++i)
-        reads += reads_of_range(axis, i * axis.stride + tap * axis.dilation - axis.pad, 1);
-    }
+    const std::int64_t offset = tap * axis.dilation - axis.pad;
+    reads += first_at(axis.size, offset) - first_at(0, offset);
   }
   return reads;
 }

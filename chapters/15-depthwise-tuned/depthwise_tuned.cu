@@ -244,13 +244,14 @@ class DepthwiseTuned final : public TunableStage {
 
 // ---- What the lesson predicts ---------------------------------------------------------------------------------------
 
-// How many of the positions [first, first + count) read the input. Past the padding nothing is read: no output needs
-// it.
-std::int64_t reads(const Axis& axis, std::int64_t first, std::int64_t count) {
-  const std::int64_t margin = axis.padding == Padding::zero ? 0 : axis.pad;
-  const std::int64_t begin = first < -margin ? -margin : first;
-  const std::int64_t end = first + count < axis.size + margin ? first + count : axis.size + margin;
-  return end > begin ? end - begin : 0;
+// The positions that the kernel reads, as a dimension without padding: past the padding, which no output needs, it
+// reads nothing, and within it replicate and reflect read something.
+Axis readable(Axis axis) {
+  if (axis.padding == Padding::zero) return axis;
+  axis.size += 2 * axis.pad;
+  axis.pad = 0;
+  axis.padding = Padding::zero;
+  return axis;
 }
 
 // Reads along one dimension of all tiles, each `outputs` long, that load `count` positions from `lead` before their
@@ -258,26 +259,20 @@ std::int64_t reads(const Axis& axis, std::int64_t first, std::int64_t count) {
 std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, int count) {
   std::int64_t sum = 0;
   for (std::int64_t start = 0; start < axis.out_size; start += outputs)
-    sum += reads(axis, start * axis.stride - axis.pad - lead, count);
+    sum += reads_of_range(axis, start * axis.stride - axis.pad - lead, count);
   return sum;
 }
 
 // Reads along one dimension of all strips of `outputs` outputs that ask for each tap of each output.
-std::int64_t reads_of_taps(const Axis& axis, int outputs) {
-  std::int64_t sum = 0;
-  for (std::int64_t start = 0; start < axis.out_size; start += outputs) {
-    for (std::int64_t i = start; i < start + outputs; ++i) {
-      for (std::int64_t tap = 0; tap < axis.taps; ++tap)
-        sum += reads(axis, i * axis.stride - axis.pad + tap * axis.dilation, 1);
-    }
-  }
-  return sum;
+std::int64_t reads_of_taps(Axis axis, int outputs) {
+  axis.out_size = (axis.out_size - 1) / outputs * outputs + outputs;  // the last strip may reach past the end
+  return reads_by_output(axis);
 }
 
 Prediction DepthwiseTuned::predict(const ConvProblem& problem) const {
   const Depthwise d = depthwise_of(problem);
   const Schedule& s = schedule_;
-  const Axis down = vertical(d), across = horizontal(d);
+  const Axis down = readable(vertical(d)), across = readable(horizontal(d));
   const std::int64_t blocks = blocks_of(d, s), taps = filter_plane(d);
   const std::int64_t strips = static_cast<std::int64_t>(ceil_div(d.out_height, s.thread_rows)) *
                               ceil_div(d.out_width, s.thread_columns) * planes(d);
