@@ -3,6 +3,7 @@
 
 Usage: test_cli.py PROGRAM
 """
+import fcntl
 import json
 import os
 import signal
@@ -649,6 +650,31 @@ def tune_ends_at_ctrl_c_and_keeps_what_it_found(folder):
         expect(session["interrupted"] and 0 < len(session["trials"]) < session["budget"], session["budget"])
         expect(len(tuned_files()) == 1, tuned_files())
         expect(origin_of_run() == ("tuned", ""), origin_of_run())
+
+
+@case
+def tune_interrupted_early_keeps_the_longer_search(folder):
+    succeeds(*TUNE, "--trials", "200", "--seed", "3")
+    before = json.loads(contents(tuned_files()[0]))["sessions"]
+    process = subprocess.Popen([PROGRAM, *TUNE, "--trials", "0"], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    process.stderr.readline()  # the default's cost: the search begins
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    expect(process.returncode == 130, f"exit status {process.returncode}: {errors}")
+    expect("the log keeps the 200 of an earlier run" in output, output)
+    expect(json.loads(contents(tuned_files()[0]))["sessions"] == before, "the longer search is gone")
+
+
+@case
+def tune_runs_once_at_a_time(folder):
+    succeeds(*TUNE, "--trials", "5")
+    place = os.path.dirname(tuned_files()[0])
+    holder = os.open(place, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    refuses([*TUNE, "--trials", "5"], "another ./lab tune is running on this device", place)
+    os.close(holder)
+    succeeds(*TUNE, "--trials", "5")
 
 
 @case
