@@ -104,9 +104,11 @@ TEST_CASE("15 depthwise-tuned: the default is valid, whatever the problem") {
     CAPTURE(shape);
     const ConvProblem problem = parse_shape(shape);
     REQUIRE(tunable->check(problem, device_limits()).accepted());
-    const Verdict verdict = tunable->check_configuration(problem, device_limits(),
-                                                         tunable->default_configuration(problem, device_limits()));
+    const Configuration configuration = tunable->default_configuration(problem, device_limits());
+    const Verdict verdict = tunable->check_configuration(problem, device_limits(), configuration);
     CHECK_MESSAGE(verdict.accepted(), verdict.reason());
+    tunable->use(configuration);
+    CHECK(tunable->predict(problem).barriers >= 0);  // one a block, where anything is in shared memory
   }
 }
 
