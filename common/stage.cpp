@@ -22,6 +22,8 @@ Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Ver
 
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
+bool Stage::launch_without_transform(const ConvProblem&, const Tensors&, Stream) { return false; }
+
 Prediction Stage::predict(const ConvProblem&) const { return {}; }
 
 std::int64_t Stage::workspace_bytes() const { return 0; }

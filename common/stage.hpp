@@ -68,6 +68,11 @@ class Stage {
   /// The timed part. May be captured in a CUDA graph: it launches kernels and nothing else.
   virtual void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) = 0;
 
+  /// The part of launch() that remains once the input has been rearranged, on what the last launch() left in the
+  /// workspace; the harness times it beside launch(). Captured in a CUDA graph as launch() is.
+  /// @return false, with nothing done, where launch() has no such parts
+  virtual bool launch_without_transform(const ConvProblem& problem, const Tensors& tensors, Stream stream);
+
   /// What one launch reads, writes and computes, by the lesson's own formula. Exercises claim nothing.
   virtual Prediction predict(const ConvProblem& problem) const;
 

@@ -1,0 +1,73 @@
+#include "common/lowering.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace convladder {
+namespace {
+
+constexpr std::int64_t kMaxIndex = INT32_MAX - 65536;  // room for tiles past the end
+
+long long number(std::int64_t value) { return static_cast<long long>(value); }
+
+/// Whether the product of positive factors is at most kMaxIndex.
+bool fits(std::initializer_list<std::int64_t> factors) {
+  std::int64_t product = 1;
+  for (const std::int64_t factor : factors) {
+    if (factor > kMaxIndex / product) return false;
+    product *= factor;
+  }
+  return true;
+}
+
+}  // namespace
+
+Verdict check_lowering(const ConvProblem& p) {
+  if (p.groups != 1)
+    return Verdict::refuse("the stages of matrix multiplication want groups = 1; got groups=%lld", number(p.groups));
+  if (!fits({p.h + 2 * p.pad_h}) || !fits({p.w + 2 * p.pad_w}) || !fits({p.stride_h}) || !fits({p.stride_w}) ||
+      !fits({p.dilation_h}) || !fits({p.dilation_w}))
+    return Verdict::refuse(
+        "the stages of matrix multiplication index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides "
+        "and dilations at most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
+        number(kMaxIndex), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h), number(p.stride_w),
+        number(p.dilation_h), number(p.dilation_w));
+  if (!fits({p.c, p.r, p.s}) || !fits({p.k, p.c, p.r, p.s}))
+    return Verdict::refuse("the filters must have at most %lld taps in all; got k c r s = %lld x %lld x %lld x %lld",
+                           number(kMaxIndex), number(p.k), number(p.c), number(p.r), number(p.s));
+  if (!fits({p.n, p.p(), p.q()}))
+    return Verdict::refuse("a batch may have at most %lld positions n p q; got %lld x %lld x %lld", number(kMaxIndex),
+                           number(p.n), number(p.p()), number(p.q()));
+  if (!fits({p.n, p.c}) || !fits({p.n, p.k}))
+    return Verdict::refuse("a batch may have at most %lld planes, n c and n k; got n=%lld, c=%lld, k=%lld",
+                           number(kMaxIndex), number(p.n), number(p.c), number(p.k));
+  if (!fits({p.c, p.r, p.s, p.p(), p.q()}) || !fits({p.c, p.p(), p.r, p.w + 2 * p.pad_w}))
+    return Verdict::refuse(
+        "one image's rearrangement is indexed with 32 bits: c r s p q and c p r (w + 2 pad_w) at most %lld; got "
+        "c=%lld, r=%lld, s=%lld, p=%lld, q=%lld, w + 2 pad_w=%lld",
+        number(kMaxIndex), number(p.c), number(p.r), number(p.s), number(p.p()), number(p.q()),
+        number(p.w + 2 * p.pad_w));
+  return Verdict::accept();
+}
+
+Lowering lowering_of(const ConvProblem& p) {
+  const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
+  return {integer(p.n),        integer(p.c),          integer(p.h),          integer(p.w),
+          integer(p.k),        integer(p.p()),        integer(p.q()),        integer(p.r),
+          integer(p.s),        integer(p.pad_h),      integer(p.pad_w),      integer(p.stride_h),
+          integer(p.stride_w), integer(p.dilation_h), integer(p.dilation_w), p.padding};
+}
+
+std::int64_t im2col_size(const ConvProblem& p) { return p.n * p.c * p.r * p.s * p.p() * p.q(); }
+
+std::int64_t im2win_size(const ConvProblem& p) { return p.n * p.c * p.p() * p.r * (p.w + 2 * p.pad_w); }
+
+Axis vertical(const Lowering& l) {
+  return {l.height, l.out_height, l.rows, l.pad_y, l.padding, l.stride_y, l.dilation_y};
+}
+
+Axis horizontal(const Lowering& l) {
+  return {l.width, l.out_width, l.columns, l.pad_x, l.padding, l.stride_x, l.dilation_x};
+}
+
+}  // namespace convladder
