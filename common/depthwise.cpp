@@ -55,11 +55,6 @@ Depthwise depthwise_of(const ConvProblem& p) {
           integer(p.stride_h), integer(p.stride_w), integer(p.dilation_h), integer(p.dilation_w), p.padding};
 }
 
-dim3 grid_in_y(std::int64_t x, std::int64_t y) {
-  const std::int64_t z = (y - 1) / kMaxGridY + 1;
-  return dim3(static_cast<unsigned>(x), static_cast<unsigned>((y - 1) / z + 1), static_cast<unsigned>(z));
-}
-
 Axis vertical(const Depthwise& d) {
   return {d.height, d.out_height, d.rows, d.pad_y, d.padding, d.stride_y, d.dilation_y};
 }

@@ -32,18 +32,24 @@ Verdict check_lowering(const ConvProblem& p) {
         "and dilations at most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
         number(kMaxIndex), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h), number(p.stride_w),
         number(p.dilation_h), number(p.dilation_w));
-  if (!fits({p.c, p.r, p.s}) || !fits({p.k, p.c, p.r, p.s}))
-    return Verdict::refuse("the filters must have at most %lld taps in all; got k c r s = %lld x %lld x %lld x %lld",
-                           number(kMaxIndex), number(p.k), number(p.c), number(p.r), number(p.s));
+  // Filters are packed in tiles of up to 128, and in steps of up to 16 products.
+  if (!fits({p.c, p.r, p.s}) || !fits({(p.k + 127) / 128 * 128, p.c * p.r * p.s + 16}))
+    return Verdict::refuse(
+        "the filters, their number rounded up to 128, must have at most %lld taps in all; got k c r s = %lld x %lld x "
+        "%lld x %lld",
+        number(kMaxIndex), number(p.k), number(p.c), number(p.r), number(p.s));
   if (!fits({p.n, p.p(), p.q()}))
     return Verdict::refuse("a batch may have at most %lld positions n p q; got %lld x %lld x %lld", number(kMaxIndex),
                            number(p.n), number(p.p()), number(p.q()));
   if (!fits({p.n, p.c}) || !fits({p.n, p.k}))
     return Verdict::refuse("a batch may have at most %lld planes, n c and n k; got n=%lld, c=%lld, k=%lld",
                            number(kMaxIndex), number(p.n), number(p.c), number(p.k));
-  if (!fits({p.c, p.r, p.s, p.p(), p.q()}) || !fits({p.c, p.p(), p.r, p.w + 2 * p.pad_w}))
+  if (!fits({p.k, p.p(), p.q()}))
+    return Verdict::refuse("an image may have at most %lld outputs k p q; got k=%lld, p=%lld, q=%lld",
+                           number(kMaxIndex), number(p.k), number(p.p()), number(p.q()));
+  if (!fits({p.c, p.r, p.s, p.p(), p.q()}) || !fits({4, p.c, p.p(), p.r, p.w + 2 * p.pad_w}))
     return Verdict::refuse(
-        "one image's rearrangement is indexed with 32 bits: c r s p q and c p r (w + 2 pad_w) at most %lld; got "
+        "one image's rearrangement is indexed with 32 bits: c r s p q and 4 c p r (w + 2 pad_w) at most %lld; got "
         "c=%lld, r=%lld, s=%lld, p=%lld, q=%lld, w + 2 pad_w=%lld",
         number(kMaxIndex), number(p.c), number(p.r), number(p.s), number(p.p()), number(p.q()),
         number(p.w + 2 * p.pad_w));
@@ -61,6 +67,13 @@ Lowering lowering_of(const ConvProblem& p) {
 std::int64_t im2col_size(const ConvProblem& p) { return p.n * p.c * p.r * p.s * p.p() * p.q(); }
 
 std::int64_t im2win_size(const ConvProblem& p) { return p.n * p.c * p.p() * p.r * (p.w + 2 * p.pad_w); }
+
+int tile_filters(int filters) {
+  int best = 128;
+  for (const int tile : {96, 64})
+    if (blocks_for(filters, tile) * tile < blocks_for(filters, best) * best) best = tile;
+  return best;
+}
 
 Axis vertical(const Lowering& l) {
   return {l.height, l.out_height, l.rows, l.pad_y, l.padding, l.stride_y, l.dilation_y};

@@ -3,7 +3,7 @@
 /// rearrangements of the input.
 #pragma once
 #include "common/axis.hpp"
-#include "common/kernel.hpp"
+#include "common/grid.hpp"
 
 namespace convladder {
 
@@ -51,12 +51,13 @@ std::int64_t im2col_size(const ConvProblem& problem);
 /// Floats of the im2win tensor of the whole batch: n c p r (w + 2 pad_w).
 std::int64_t im2win_size(const ConvProblem& problem);
 
+/// How many filters a tile of a matrix multiplication takes, of 128, 96 and 64: those that leave the fewest rows of the
+/// last tile empty; of two that do, the more.
+int tile_filters(int filters);
+
 /// Rows of an input plane, as a dimension of their own.
 Axis vertical(const Lowering& l);
 /// Columns of a plane, likewise.
 Axis horizontal(const Lowering& l);
-
-/// ceil(count / size)
-__host__ __device__ __forceinline__ constexpr int tiles_of(int count, int size) { return (count - 1) / size + 1; }
 
 }  // namespace convladder

@@ -15,6 +15,8 @@ void Workspace::allocate(std::int64_t count, const char* name) {
 
 float* Workspace::floats() const { return buffer_ ? buffer_->floats() : nullptr; }
 
+int* Workspace::ints() const { return reinterpret_cast<int*>(floats()); }
+
 std::int64_t Workspace::bytes() const { return buffer_ ? static_cast<std::int64_t>(buffer_->bytes()) : 0; }
 
 bool Workspace::intact() const { return !buffer_ || buffer_->guards_intact(); }

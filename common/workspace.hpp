@@ -22,6 +22,7 @@ class Workspace {
   void allocate(std::int64_t count, const char* name);
 
   float* floats() const;       ///< the first; null if empty
+  int* ints() const;           ///< the same memory, for 32-bit integers
   std::int64_t bytes() const;  ///< of all
   bool intact() const;         ///< whether nothing has written just outside; always true in the simulator
  private:

@@ -1,0 +1,218 @@
+// 20 im2win-vectorised: a micro-kernel, and 16 bytes at a time.
+//
+//   [filters][outputs] = [filters][(c, s, r)] x [(c, s, r)][outputs]      outputs: all (n, p, q) of the batch
+//
+// Since 19: what lies side by side is moved side by side. A thread's part is made of 4 x 4 squares, so that its
+// numbers come from shared memory as 16-byte vectors: 4 requests for 64 multiply-adds in place of 16. Filters come from
+// global memory, and sums go there, in 16 bytes too. Pixels cannot: a window begins at any multiple of 4 bytes.
+//
+//   1. In prepare(): the filters tile by tile, each tile in one piece and padded with zeros; the products' offsets.
+//   2. A block of 4 warps computes 128 x 64, 96 x 128 or 64 x 128 filters x outputs. A warp has 4 lanes along the
+//      filters and 8 along the outputs; a thread 2 or 3 times 4 filters, 16 apart, and 2 times 4 outputs, 32 apart.
+//   3. Each thread loads 16 bytes of filters several times, and the pixels of one column of the tile.
+//   4. Neighbouring outputs change places in the tile: so a sum and its pixel lie in registers of different banks.
+//   5. The micro-kernel: for each product the numbers of the next one are fetched before this one's are multiplied.
+//   6. The sums go out, as vectors where no vector spans two images.
+
+#include "chapters/18-im2win/im2win.cuh"
+#include "common/workspace.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kDepth = 16;  // products of a step
+
+// 1.
+__global__ void pack(const float* filter,  // [filters][channels][rows][columns]
+                     float* packed,        // [filter tiles][padded_depth][tile]
+                     int* offsets,         // [padded_depth], in bytes
+                     Lowering l, int tile, int padded_depth) {
+  const int i = blockIdx.x * kThreads + threadIdx.x, d = i / tile % padded_depth;
+  const int k = i / tile / padded_depth * tile + i % tile;
+  if (i >= blocks_for(l.filters, tile) * tile * padded_depth) return;
+  packed[i] = k < l.filters && d < depth(l) ? filter[k * depth(l) + tap_of_product(l, d)] : 0.0f;
+  if (k == 0) offsets[d] = d < depth(l) ? window_offset(l, d) * static_cast<int>(sizeof(float)) : 0;
+}
+
+__device__ __forceinline__ float element(const float4& v, int i) {
+  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+__device__ __forceinline__ int element(const int4& v, int i) {
+  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+template <int FilterQuads, int WarpsDown, int WarpsAcross>
+__global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
+    multiply(const float* filter,  // [filter tiles][padded_depth][16 FilterQuads WarpsDown]
+             const int* offsets,   // [padded_depth]
+             const float* tensor,  // [batch][channels][out_height][padded_width][rows]
+             float* output,        // [batch][filters][out_height * out_width]
+             Lowering l, int padded_depth) {
+  constexpr int kFilters = 16 * FilterQuads * WarpsDown, kOutputs = 64 * WarpsAcross;
+  constexpr int kRows = 4 * FilterQuads;                      // of a thread's part
+  constexpr int kVectors = kDepth * kFilters / 4 / kThreads;  // of filters, that a thread loads in a step
+  constexpr int kPixels = kDepth * kOutputs / kThreads;       // that a thread loads in a step
+  __shared__ __align__(16) float filter_tile[kDepth][kFilters];
+  __shared__ __align__(16) float window_tile[kDepth][kOutputs];
+  static_assert(32 * WarpsDown * WarpsAcross == kThreads && kPixels % 4 == 0, "whole vectors of offsets");
+  // 2.
+  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+  const int filter_tiles = blocks_for(l.filters, kFilters), outputs = l.batch * output_plane(l);
+  const int filter_block = blockIdx.x % filter_tiles, first_output = blockIdx.x / filter_tiles * kOutputs;
+  const int y = warp / WarpsAcross * 16 * FilterQuads + lane / 8 * 4;  // the thread's first filter in the tile
+  const int x = warp % WarpsAcross * 64 + lane % 8 * 4;                // and its first output
+  float sums[kRows][8] = {};
+
+  // 3., 4. Past the last output, the last one's window does as well: nobody stores what comes of it.
+  const int column = thread % kOutputs, first_row = thread / kOutputs * kPixels;
+  const int mine = min(first_output + (column ^ 1), outputs - 1), pq = mine % output_plane(l);
+  const char* start = reinterpret_cast<const char*>(
+      tensor + window_start(l, mine / output_plane(l), pq / l.out_width, pq % l.out_width));
+  const float4* vectors = reinterpret_cast<const float4*>(filter + filter_block * kFilters * padded_depth) + thread;
+
+  for (int step = 0; step < padded_depth; step += kDepth) {
+    UNROLL
+    for (int i = 0; i < kVectors; ++i)
+      reinterpret_cast<float4*>(&filter_tile[0][0])[thread + i * kThreads] = vectors[i * kThreads];
+    vectors += kDepth * kFilters / 4;
+    UNROLL
+    for (int i = 0; i < kPixels; i += 4) {
+      const int4 offset = *reinterpret_cast<const int4*>(offsets + step + first_row + i);
+      UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const bool inside = step + first_row + i + e < depth(l);
+        window_tile[first_row + i + e][column] =
+            inside ? *reinterpret_cast<const float*>(start + element(offset, e)) : 0.0f;
+      }
+    }
+    __syncthreads();
+    // 5.
+    float4 taps[2][FilterQuads], pixels[2][2];
+    const auto fetch = [&](int d) {
+      UNROLL
+      for (int i = 0; i < FilterQuads; ++i)
+        taps[d % 2][i] = *reinterpret_cast<const float4*>(&filter_tile[d][y + 16 * i]);
+      UNROLL
+      for (int j = 0; j < 2; ++j) pixels[d % 2][j] = *reinterpret_cast<const float4*>(&window_tile[d][x + 32 * j]);
+    };
+    fetch(0);
+    UNROLL
+    for (int d = 0; d < kDepth; ++d) {
+      if (d + 1 < kDepth) fetch(d + 1);
+      UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        UNROLL
+        for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
+          const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
+          sums[i][j] += element(taps[d % 2][i / 4], i % 4) * element(pixels[d % 2][j / 4], (j ^ 1) % 4);
+        }
+      }
+    }
+    __syncthreads();
+  }
+  // 6.
+  UNROLL
+  for (int quad = 0; quad < 8; quad += 4) {
+    const int o = first_output + x + quad * 8, plane = output_plane(l);
+    if (plane % 4 == 0 && o < outputs) {
+      float* out = output + static_cast<std::int64_t>(o / plane) * l.filters * plane + o % plane;
+      UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const int k = filter_block * kFilters + y + i / 4 * 16 + i % 4;
+        if (k < l.filters)
+          *reinterpret_cast<float4*>(out + k * plane) =
+              make_float4(sums[i][quad], sums[i][quad + 1], sums[i][quad + 2], sums[i][quad + 3]);
+      }
+    } else {
+      UNROLL
+      for (int j = 0; j < 4; ++j) {
+        if (o + j >= outputs) continue;
+        float* out = output + static_cast<std::int64_t>((o + j) / plane) * l.filters * plane + (o + j) % plane;
+        UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          const int k = filter_block * kFilters + y + i / 4 * 16 + i % 4;
+          if (k < l.filters) out[k * plane] = sums[i][quad + j];
+        }
+      }
+    }
+  }
+}
+
+struct Tiles {
+  int filters, outputs;  // of a tile
+  int filter_tiles, output_tiles;
+  int padded_depth;
+};
+
+Tiles tiles_of(const Lowering& l) {
+  const int filters = tile_filters(l.filters), outputs = filters == 128 ? 64 : 128;
+  return {filters, outputs, blocks_for(l.filters, filters), blocks_for(l.batch * output_plane(l), outputs),
+          blocks_for(depth(l), kDepth) * kDepth};
+}
+
+std::int64_t packed_size(const Tiles& t) {
+  return static_cast<std::int64_t>(t.filter_tiles) * t.filters * t.padded_depth;
+}
+
+void launch_pack(const float* filter, float* packed, int* offsets, const Lowering& l, Stream stream) {
+  const Tiles t = tiles_of(l);
+  launch(pack, dim3(blocks_for(static_cast<int>(packed_size(t)), kThreads)), dim3(kThreads), 0, stream)(
+      filter, packed, offsets, l, t.filters, t.padded_depth);
+}
+
+void launch_product(const float* filter, const int* offsets, const float* tensor, float* output, const Lowering& l,
+                    Stream stream) {
+  const Tiles t = tiles_of(l);
+  const auto kernel = t.filters == 128 ? multiply<2, 4, 1> : t.filters == 96 ? multiply<3, 2, 2> : multiply<2, 2, 2>;
+  launch(kernel, dim3(t.filter_tiles * t.output_tiles), dim3(kThreads), 0, stream)(filter, offsets, tensor, output, l,
+                                                                                   t.padded_depth);
+}
+
+class Im2winVectorised final : public Stage {
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
+
+  void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Lowering l = lowering_of(problem);
+    tensor_.allocate(im2win_size(problem), "im2win tensor");
+    filter_.allocate(packed_size(tiles_of(l)), "packed filter");
+    offsets_.allocate(tiles_of(l).padded_depth, "offsets of the products");
+    launch_pack(tensors.filter, filter_.floats(), offsets_.ints(), l, stream);
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    launch_im2win(tensors.input, tensor_.floats(), lowering_of(problem), stream);
+    launch_without_transform(problem, tensors, stream);
+  }
+
+  bool launch_without_transform(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    launch_product(filter_.floats(), offsets_.ints(), tensor_.floats(), tensors.output, lowering_of(problem), stream);
+    return true;
+  }
+
+  std::int64_t workspace_bytes() const override { return tensor_.bytes() + filter_.bytes() + offsets_.bytes(); }
+  bool workspace_intact() const override { return tensor_.intact() && filter_.intact() && offsets_.intact(); }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    const Lowering l = lowering_of(problem);
+    const Tiles t = tiles_of(l);
+    const std::int64_t blocks = static_cast<std::int64_t>(t.filter_tiles) * t.output_tiles, warps = kThreads / 32;
+    Prediction p;
+    p.global_load_bytes = (im2win_reads(l) + blocks * (depth(l) + t.padded_depth) * t.outputs +  // pixels, offsets
+                           packed_size(t) * t.output_tiles) *
+                          4;
+    p.global_store_bytes = (im2win_size(problem) + problem.output_size()) * 4;
+    p.shared_load_requests = blocks * t.padded_depth * warps * (t.filters * t.outputs / kThreads / 32 + 2);
+    p.constant_load_requests = 0;
+    p.barriers = blocks * t.padded_depth / kDepth * 2;
+    p.flops = problem.flops();
+    return p;
+  }
+
+  Workspace tensor_, filter_, offsets_;
+};
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::Im2winVectorised)
