@@ -14,8 +14,8 @@ constexpr int kIm2colThreads = 256;
 
 /// A thread writes what one window holds of one channel: neighbouring threads write neighbouring columns of a row.
 /// Grid: (channels x windows of an image in blocks, images).
-static __global__ void im2col(const float* input,  // [batch][channels][height][width]
-                              float* matrix,       // [batch][channels * rows * columns][out_height * out_width]
+static __global__ void im2col(const float* __restrict__ input,  // [batch][channels][height][width]
+                              float* __restrict__ matrix,  // [batch][channels * rows * columns][out_height * out_width]
                               Lowering l) {
   const int n = block_in_y(), cpq = blockIdx.x * kIm2colThreads + threadIdx.x;
   if (n >= l.batch || cpq >= l.channels * output_plane(l)) return;

@@ -9,6 +9,7 @@
 // writes it columns / stride_x times as often.
 #pragma once
 #include "common/border.hpp"
+#include "common/divisor.hpp"
 #include "common/lowering.hpp"
 
 namespace convladder {
@@ -16,40 +17,56 @@ namespace convladder {
 constexpr int kIm2winThreads = 256;
 constexpr int kIm2winVector = 4;  // floats that a thread writes at once
 
-/// Grid: (vectors of an image's part of the tensor in blocks, images).
-static __global__ void im2win(const float* input,  // [batch][channels][height][width]
-                              float* tensor,       // [batch][channels][out_height][padded_width][rows], 16-byte aligned
-                              Lowering l) {
+/// The sizes that a place in an image's part of the tensor is divided by.
+struct Im2winDivisors {
+  Divisor rows, padded_width, out_height;
+};
+
+/// Each thread writes four neighbouring floats. Grid: (vectors of an image's part of the tensor in blocks, images).
+static __global__ void im2win(
+    const float* __restrict__ input,  // [batch][channels][height][width]
+    float* __restrict__ tensor,       // [batch][channels][out_height][padded_width][rows], 16-byte aligned
+    Lowering l, Im2winDivisors by) {
   const int n = block_in_y(), size = l.channels * im2win_plane(l);
   if (n >= l.batch) return;
-  const float* image = input + n * l.channels * input_plane(l);
   float* out = tensor + static_cast<std::int64_t>(n) * size;
   // Where an image's part does not begin at a multiple of 16 bytes, its vectors begin up to 3 elements earlier.
   const int skew = static_cast<int>(static_cast<std::int64_t>(n) * size % kIm2winVector);
   const int first = static_cast<int>(blockIdx.x * kIm2winThreads + threadIdx.x) * kIm2winVector - skew;
   if (first >= size) return;
 
-  const int start = first < 0 ? 0 : first;
-  int r = start % l.rows, j = start / l.rows % padded_width(l);
-  int p = start / im2win_row(l) % l.out_height, c = start / im2win_plane(l);
+  // The first element's place, from the innermost dimension outwards.
+  unsigned place = first < 0 ? 0 : first;
+  int r = place % by.rows;
+  place = place / by.rows;
+  int j = place % by.padded_width;
+  place = place / by.padded_width;
+  int p = place % by.out_height;
+  const float* plane = input + (n * l.channels + static_cast<int>(place / by.out_height)) * input_plane(l);
+
   float values[kIm2winVector];
   UNROLL
   for (int e = 0; e < kIm2winVector; ++e) {
-    values[e] = 0.0f;
-    if (first + e < 0 || first + e >= size) continue;
-    const int y = border_index(p * l.stride_y - l.pad_y + r * l.dilation_y, l.height, l.padding);
-    const int x = border_index(j - l.pad_x, l.width, l.padding);
-    if (y >= 0 && x >= 0) values[e] = image[c * input_plane(l) + static_cast<std::int64_t>(y) * l.width + x];
-    if (++r == l.rows) {
-      r = 0;
-      if (++j == padded_width(l)) {
-        j = 0;
-        if (++p == l.out_height) {
-          p = 0;
-          ++c;
-        }
-      }
+    const bool mine = first + e >= 0 && first + e < size;
+    int y = p * l.stride_y - l.pad_y + r * l.dilation_y, x = j - l.pad_x;
+    bool inside = y >= 0 && y < l.height && x >= 0 && x < l.width;
+    if (l.padding != Padding::zero) {
+      y = border_index(y, l.height, l.padding);
+      x = border_index(x, l.width, l.padding);
+      inside = true;
     }
+    values[e] = mine && inside ? plane[static_cast<std::int64_t>(y) * l.width + x] : 0.0f;
+    // On to the next place, by selections: lanes that turn at different elements stay together.
+    r += mine;
+    const bool next_column = r == l.rows;
+    r = next_column ? 0 : r;
+    j += next_column;
+    const bool next_row = j == padded_width(l);
+    j = next_row ? 0 : j;
+    p += next_row;
+    const bool next_plane = p == l.out_height;
+    p = next_plane ? 0 : p;
+    plane += next_plane ? input_plane(l) : 0;
   }
   if (first >= 0 && first + kIm2winVector <= size) {
     *reinterpret_cast<float4*>(out + first) = make_float4(values[0], values[1], values[2], values[3]);
@@ -62,8 +79,8 @@ static __global__ void im2win(const float* input,  // [batch][channels][height][
 
 static inline void launch_im2win(const float* input, float* tensor, const Lowering& l, Stream stream) {
   const int vectors = blocks_for(l.channels * im2win_plane(l) + kIm2winVector - 1, kIm2winVector);
-  launch(im2win, grid_in_y(blocks_for(vectors, kIm2winThreads), l.batch), dim3(kIm2winThreads), 0, stream)(input,
-                                                                                                           tensor, l);
+  launch(im2win, grid_in_y(blocks_for(vectors, kIm2winThreads), l.batch), dim3(kIm2winThreads), 0, stream)(
+      input, tensor, l, Im2winDivisors{divisor_of(l.rows), divisor_of(padded_width(l)), divisor_of(l.out_height)});
 }
 
 /// Where the window of output (p, q) of image n begins in the tensor.

@@ -35,11 +35,15 @@ __global__ void pack(const float* filter,  // [filters][channels][rows][columns]
   if (k == 0) offsets[d] = d < depth(l) ? window_offset(l, d) * static_cast<int>(sizeof(float)) : 0;
 }
 
-__device__ __forceinline__ float element(const float4& v, int i) {
-  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
 __device__ __forceinline__ int element(const int4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+__device__ __forceinline__ void unpack(const float4& v, float* values) {
+  values[0] = v.x;
+  values[1] = v.y;
+  values[2] = v.z;
+  values[3] = v.w;
 }
 
 template <int FilterQuads, int WarpsDown, int WarpsAcross>
@@ -100,12 +104,17 @@ __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
     UNROLL
     for (int d = 0; d < kDepth; ++d) {
       if (d + 1 < kDepth) fetch(d + 1);
+      float down[kRows], across[8];
+      UNROLL
+      for (int i = 0; i < FilterQuads; ++i) unpack(taps[d % 2][i], down + 4 * i);
+      UNROLL
+      for (int j = 0; j < 2; ++j) unpack(pixels[d % 2][j], across + 4 * j);
       UNROLL
       for (int i = 0; i < kRows; ++i) {
         UNROLL
         for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
           const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
-          sums[i][j] += element(taps[d % 2][i / 4], i % 4) * element(pixels[d % 2][j / 4], (j ^ 1) % 4);
+          sums[i][j] += down[i] * across[j ^ 1];
         }
       }
     }

@@ -36,11 +36,15 @@ __global__ void pack(const float* filter,  // [filters][channels][rows][columns]
   if (k == 0) offsets[d] = d < depth(l) ? window_offset(l, d) * static_cast<int>(sizeof(float)) : 0;
 }
 
-__device__ __forceinline__ float element(const float4& v, int i) {
-  return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
 __device__ __forceinline__ int element(const int4& v, int i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+__device__ __forceinline__ void unpack(const float4& v, float* values) {
+  values[0] = v.x;
+  values[1] = v.y;
+  values[2] = v.z;
+  values[3] = v.w;
 }
 
 template <int FilterQuads, int WarpsDown, int WarpsAcross>
@@ -105,6 +109,21 @@ __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
     for (int j = 0; j < 2; ++j)
       pixels[d % 2][j] = *reinterpret_cast<const float4*>(&window_tile[buffer][d][x + 32 * j]);
   };
+  const auto multiply_add = [&](int d) {
+    float down[kRows], across[8];
+    UNROLL
+    for (int i = 0; i < FilterQuads; ++i) unpack(taps[d % 2][i], down + 4 * i);
+    UNROLL
+    for (int j = 0; j < 2; ++j) unpack(pixels[d % 2][j], across + 4 * j);
+    UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      UNROLL
+      for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
+        const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
+        sums[i][j] += down[i] * across[j ^ 1];
+      }
+    }
+  };
 
   // 4.
   fetch_offsets();
@@ -122,23 +141,16 @@ __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
     if (!last) start_copies(step + kDepth, buffer ^ 1);
     if (step + 2 * kDepth < padded_depth) fetch_offsets();
     UNROLL
-    for (int d = 0; d < kDepth; ++d) {
-      if (d + 1 < kDepth) {
-        fetch(buffer, d + 1);
-      } else if (!last) {
-        wait_copies<0>();
-        __syncthreads();
-        fetch(buffer ^ 1, 0);
-      }
-      UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        UNROLL
-        for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
-          const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
-          sums[i][j] += element(taps[d % 2][i / 4], i % 4) * element(pixels[d % 2][j / 4], (j ^ 1) % 4);
-        }
-      }
+    for (int d = 0; d + 1 < kDepth; ++d) {
+      fetch(buffer, d + 1);
+      multiply_add(d);
     }
+    if (!last) {
+      wait_copies<0>();
+      __syncthreads();
+      fetch(buffer ^ 1, 0);
+    }
+    multiply_add(kDepth - 1);
     buffer ^= 1;
   }
   // 6.
