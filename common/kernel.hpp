@@ -8,6 +8,8 @@
 /// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
 /// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
+/// | `copy_async<bytes>(shared, global, inside)` | `cp.async`: 4, 8 or 16 bytes, zeros where `inside` is false |
+/// | `commit_copies()`, `wait_copies<pending>()` | `cp.async.commit_group`, `cp.async.wait_group pending` |
 /// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 // clang-format on
 ///
@@ -39,6 +41,49 @@ template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char convladder_dynamic_shared[];
   return reinterpret_cast<T*>(convladder_dynamic_shared);
+}
+
+/// Starts a copy from global to shared memory that no register takes part in. It goes on while the thread does other
+/// work, until wait_copies(); before sm_80 it is a load and a store, made at once.
+/// @tparam Bytes 4, 8 or 16; both addresses are multiples of it
+/// @param inside false: zeros are written, and `global` is not read, so it may lie outside of every tensor
+template <int Bytes>
+__device__ __forceinline__ void copy_async(void* shared, const void* global, bool inside = true) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "copy_async copies 4, 8 or 16 bytes");
+#if __CUDA_ARCH__ >= 800
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const int from_global = inside ? Bytes : 0;  // the rest is filled with zeros
+  if constexpr (Bytes == 16)                   // .cg passes L1 by; PTX has it for 16 bytes alone
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(from_global) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes), "r"(from_global)
+                 : "memory");
+#else
+  if constexpr (Bytes == 16)
+    *static_cast<uint4*>(shared) = inside ? *static_cast<const uint4*>(global) : make_uint4(0, 0, 0, 0);
+  else if constexpr (Bytes == 8)
+    *static_cast<uint2*>(shared) = inside ? *static_cast<const uint2*>(global) : make_uint2(0, 0);
+  else
+    *static_cast<unsigned*>(shared) = inside ? *static_cast<const unsigned*>(global) : 0;
+#endif
+}
+
+/// Makes one group of the copies that this thread has started since the last call, be there none.
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Waits until all of this thread's groups but the newest `Pending` are complete. The thread then sees what it has
+/// copied itself; others see it after a barrier that follows. Copies that commit_copies() has not closed are not
+/// waited for.
+template <int Pending>
+__device__ __forceinline__ void wait_copies() {
+  static_assert(Pending >= 0, "the number of groups that may be unfinished");
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#endif
 }
 
 #if !defined(__CUDACC_RTC__)

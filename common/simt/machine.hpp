@@ -54,8 +54,9 @@ struct Allocation {
   std::uint8_t* bytes;  ///< one a byte: kWritten, kLoaded
   Cell* cells;          ///< one a 4-byte word
 };
-constexpr std::uint8_t kWritten = 1;  ///< by the host or a kernel
-constexpr std::uint8_t kLoaded = 2;   ///< since begin_measurement()
+constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
+constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
+constexpr std::uint8_t kInFlight = 4;  ///< shared memory: an asynchronous copy has yet to write it
 
 /// A variable in shared or constant memory, or a function, from the program's symbol table.
 struct Variable {
@@ -138,6 +139,15 @@ struct Ordering {
   Knowledge acquired;
 };
 
+/// An asynchronous copy that its thread has not waited for.
+struct Copy {
+  std::uintptr_t to;
+  std::uint8_t values[16];
+  unsigned bytes;
+  unsigned group;  ///< how many groups the thread had closed before
+  Pc pc;
+};
+
 struct Thread {
   Context context;
   State state;
@@ -152,6 +162,8 @@ struct Thread {
   Orders orders;
   std::array<std::uint32_t, kWarp> warp_clocks;  ///< what it knows of its warp; its own component is its clock
   std::unique_ptr<Ordering> ordering;
+  std::vector<Copy> copies;  ///< the oldest first
+  unsigned groups;           ///< closed by commit_copies()
 };
 
 /// Everything about the launch that is running.
@@ -168,6 +180,7 @@ struct Machine {
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
   std::uint32_t phase = 0;
+  bool copying = false;  ///< this block has started an asynchronous copy
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;
 
@@ -183,7 +196,7 @@ struct Machine {
   // Shared memory of the running block: what is dynamic, then what is static.
   std::uintptr_t dynamic_begin = 0, dynamic_end = 0;
   std::vector<Cell> dynamic_cells, static_cells;
-  std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten
+  std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten, kInFlight
   std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
 
   Knowledge block_acquired;

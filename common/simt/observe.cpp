@@ -1,6 +1,7 @@
 // What the compiler's hooks report: each access is located, checked for bounds, alignment, initialisation and races,
 // and left in its lane's trace. A hook runs before its access, so a faulting one never happens.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -72,9 +73,11 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest)
   }
 }
 
+/// Calls `visit(cell, now)` for each word of the running thread's access.
 /// @param cells of the memory that begins at `begin`
-void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
-                 std::uint32_t oldest) {
+template <class Visit>
+void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
+                   Visit visit) {
   Access now;
   now.block = machine.block_serial;
   now.phase = machine.phase;
@@ -86,9 +89,15 @@ void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsi
   for (const std::uintptr_t end = offset + bytes; offset < end;) {
     const unsigned first = offset % 4, count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - offset));
     now.bytes = (((1u << count) - 1) << first) & 15;
-    check_races(cells[offset / 4], kind, now, oldest);
+    visit(cells[offset / 4], now);
     offset += count;
   }
+}
+
+void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
+                 std::uint32_t oldest) {
+  for_each_word(cells, begin, address, bytes, kind, pc,
+                [=](Cell& cell, const Access& now) { check_races(cell, kind, now, oldest); });
 }
 
 // ---- Initialisation ------------------------------------------------------------------------------------------------
@@ -138,9 +147,25 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.first_block_serial);
 }
 
+/// Reports an access to what an asynchronous copy has yet to write. Whether it was one. Where nothing orders even the
+/// copy's start before it, it is a race.
+/// @param cells of the memory that begins at `begin`
+bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address,
+                unsigned bytes, Pc pc) {
+  for (unsigned i = 0; i < bytes; ++i) {
+    if (!(state[i] & kInFlight)) continue;
+    const Access& copy = cells[(address + i - begin) / 4].write;  // whoever met the copy since has left no trace
+    const bool ordered = happened_before(copy, machine.block_serial);
+    report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_id(copy.block, copy.thread));
+    return true;
+  }
+  return false;
+}
+
 void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address, unsigned bytes,
                    Kind kind, Pc pc, const std::string& name) {
   state += address - begin;
+  if (machine.copying && meets_copy(cells, state, begin, address, bytes, pc)) return;
   if (kind != Kind::store && !all_written(state, bytes))
     report(FaultKind::uninitialized, pc, name + ", nothing in this block has written it");
   if (kind != Kind::load) mark_written(state, bytes);
@@ -221,15 +246,23 @@ void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame,
   if (trace.full()) yield_as(State::ready);
 }
 
+void check_alignment(std::uintptr_t address, unsigned bytes, Pc pc) {
+  if ((bytes & (bytes - 1)) != 0 || address % bytes == 0) return;
+  report(FaultKind::misaligned, pc, std::to_string(bytes) + "-byte access");
+  stop();
+}
+
+/// Whether it lies in the dynamic shared memory or so near that nothing else can be meant.
+bool in_dynamic_shared(std::uintptr_t address) {
+  return in(address, machine.dynamic_begin - kGuardBytes, machine.dynamic_begin + kMaxDynamicShared + kGuardBytes);
+}
+
 /// Checks one access and leaves it in the trace.
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
   const Program& loaded = program();
-  if ((bytes & (bytes - 1)) == 0 && address % bytes != 0) {
-    report(FaultKind::misaligned, pc, std::to_string(bytes) + "-byte access");
-    stop();
-  }
+  check_alignment(address, bytes, pc);
   Space space = Space::shared;
-  if (in(address, machine.dynamic_begin - kGuardBytes, machine.dynamic_begin + kMaxDynamicShared + kGuardBytes)) {
+  if (in_dynamic_shared(address)) {
     access_dynamic_shared(address, bytes, kind, pc);
   } else if (in(address, loaded.tls_begin, loaded.tls_end)) {
     access_static_shared(address, bytes, kind, pc);
@@ -310,6 +343,31 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
   }
 }
 
+// ---- Asynchronous copies -------------------------------------------------------------------------------------------
+
+/// What is known of shared memory, from `address` on; its words, and where they begin.
+struct SharedState {
+  std::uint8_t* bytes;
+  Cell* cells;
+  std::uintptr_t begin;
+};
+SharedState shared_state(std::uintptr_t address) {
+  if (in_dynamic_shared(address))
+    return {&machine.dynamic_bytes[address - machine.dynamic_begin], machine.dynamic_cells.data(),
+            machine.dynamic_begin};
+  const std::uintptr_t begin = program().tls_begin;
+  return {&machine.static_bytes[address - begin], machine.static_cells.data(), begin};
+}
+
+/// The copy has arrived: a write by its thread, made now.
+void land(const Copy& copy) {
+  const SharedState state = shared_state(copy.to);
+  std::memcpy(reinterpret_cast<void*>(copy.to), copy.values, copy.bytes);
+  for (unsigned i = 0; i < copy.bytes; ++i) state.bytes[i] &= static_cast<std::uint8_t>(~kInFlight);
+  for_each_word(state.cells, state.begin, copy.to, copy.bytes, Kind::store, copy.pc,
+                [](Cell& cell, const Access& now) { cell.write = now; });
+}
+
 // ---- Atomics -------------------------------------------------------------------------------------------------------
 
 Ordering& ordering() {
@@ -387,6 +445,42 @@ void set_memory(void* to, int value, std::size_t bytes) {
   hook_range(to, bytes, Kind::store, __builtin_return_address(0), __builtin_frame_address(0));
   const Unwatched unwatched;
   std::memset(to, value, bytes);
+}
+
+// One instruction of a warp, in two memory spaces: every lane leaves two events, so that lanes inside and outside stay
+// in step.
+void copy_async(void* shared, const void* global, unsigned bytes, bool inside) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const Unwatched unwatched;
+  const auto from = reinterpret_cast<std::uintptr_t>(global), to = reinterpret_cast<std::uintptr_t>(shared);
+  check_alignment(from, bytes, pc);
+  if (inside) {
+    access_global(from, bytes, Kind::load, pc);
+    ++machine.measurement.thread_accesses;
+  }
+  record(from, bytes, pc, frame, inside ? Kind::load : Kind::step, Space::global);
+  if (!in_dynamic_shared(to) && !in(to, program().tls_begin, program().tls_end))
+    out_of_bounds(pc, "copies to what is not shared memory");
+  observe(to, bytes, Kind::store, pc, frame);
+
+  Copy copy{to, {}, bytes, machine.thread->groups, pc};
+  if (inside) std::memcpy(copy.values, global, bytes);
+  machine.thread->copies.push_back(copy);
+  std::uint8_t* const state = shared_state(to).bytes;
+  for (unsigned i = 0; i < bytes; ++i) state[i] |= kInFlight;
+  machine.copying = true;
+}
+
+void commit_copies() { ++machine.thread->groups; }
+
+void wait_copies(unsigned pending) {
+  const Unwatched unwatched;
+  Thread& thread = *machine.thread;
+  const auto done = [&](const Copy& copy) { return copy.group + pending < thread.groups; };
+  const auto landed = std::find_if_not(thread.copies.begin(), thread.copies.end(), done);
+  std::for_each(thread.copies.begin(), landed, land);
+  thread.copies.erase(thread.copies.begin(), landed);
 }
 
 }  // namespace simt

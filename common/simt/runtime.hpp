@@ -47,6 +47,7 @@ enum class FaultKind {
   out_of_bounds,         ///< an access outside every object
   uninitialized,         ///< a read of what nothing has written
   race,                  ///< two accesses that nothing orders, one of them a plain write
+  missing_wait,          ///< an access to what an asynchronous copy has yet to write
   misaligned,            ///< an address that is no multiple of the access's size
   missing_barrier,       ///< some threads ended, others wait at a barrier
   divergent_barrier,     ///< threads of one block wait at barriers of different lines
@@ -67,7 +68,7 @@ struct FaultRecord {
   Pc pc = 0;
   ThreadId thread;
   std::string detail;     ///< "4 bytes past the end of 'input' (4096 bytes)"
-  Pc other_pc = 0;        ///< race: the earlier access; divergent barrier: the other one
+  Pc other_pc = 0;        ///< race: the earlier access; missing wait: the copy; divergent barrier: the other one
   ThreadId other_thread;  ///< who made it, or waits there
   std::int64_t count = 1;
   int line = 0, other_line = 0;  ///< of barriers and collectives, which know their own; else 0

@@ -117,6 +117,7 @@ void resume(unsigned number) {
 void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
   machine.phase = 0;
+  machine.copying = false;
   machine.steps = {};
   machine.block_acquired = {};
   machine.published_in_block.clear();
@@ -131,6 +132,8 @@ void start_block(std::uint64_t block) {
     thread.warp_clocks.fill(0);
     thread.warp_clocks[i % kWarp] = 1;
     thread.ordering.reset();
+    thread.copies.clear();
+    thread.groups = 0;
   }
   std::fill_n(machine.dynamic_bytes.begin(), machine.dynamic_end - machine.dynamic_begin, std::uint8_t{0});
   for (const Variable* variable : machine.shared_touched)
@@ -460,6 +463,8 @@ const char* to_string(FaultKind kind) {
       return "uninitialized";
     case FaultKind::race:
       return "race";
+    case FaultKind::missing_wait:
+      return "missing_wait";
     case FaultKind::misaligned:
       return "misaligned";
     case FaultKind::missing_barrier:

@@ -130,6 +130,10 @@ void fence(Scope scope);
 void copy_memory(void* to, const void* from, std::size_t bytes);
 void set_memory(void* to, int value, std::size_t bytes);
 
+void copy_async(void* shared, const void* global, unsigned bytes, bool inside);
+void commit_copies();
+void wait_copies(unsigned pending);
+
 /// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
               const void* arguments);
@@ -340,6 +344,23 @@ Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
 template <class T>
 __forceinline__ T* dynamic_shared() {
   return static_cast<T*>(simt::dynamic_shared_memory());
+}
+
+/// Starts a copy of 4, 8 or 16 bytes from global to shared memory: see kernel.hpp.
+template <int Bytes>
+__forceinline__ void copy_async(void* shared, const void* global, bool inside = true) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "copy_async copies 4, 8 or 16 bytes");
+  simt::copy_async(shared, global, Bytes, inside);
+}
+
+/// Closes a group of copies: see kernel.hpp.
+__forceinline__ void commit_copies() { simt::commit_copies(); }
+
+/// Waits for all groups but the newest `Pending`: see kernel.hpp.
+template <int Pending>
+__forceinline__ void wait_copies() {
+  static_assert(Pending >= 0, "the number of groups that may be unfinished");
+  simt::wait_copies(Pending);
 }
 
 /// Copies `count` elements from device memory into a `__constant__` array.

@@ -41,6 +41,15 @@ __global__ void shared_float4(float* output) {
   output[threadIdx.x] = value.x + value.w;
 }
 
+// Through shared memory and back, with a stride on the load, the store and both shared accesses.
+__global__ void float4_strides(const float4* input, float4* output, int global_stride, int shared_stride) {
+  __shared__ float4 tile[32 * 4];
+  const int i = threadIdx.x;
+  tile[i * shared_stride] = input[i * global_stride];
+  __syncwarp();
+  output[i * global_stride] = tile[(31 - i) * shared_stride];
+}
+
 __constant__ float c_values[64];
 
 __global__ void constant_loads(float* output, int scale) { output[threadIdx.x] = c_values[threadIdx.x * scale]; }
@@ -192,6 +201,10 @@ void launch_shared_column(float* output, bool padded) {
 }
 void launch_shared_stride(float* output, int stride) { launch(shared_stride, 1, 32, 0, nullptr)(output, stride); }
 void launch_shared_float4(float* output) { launch(shared_float4, 1, 32, 0, nullptr)(output); }
+void launch_float4_strides(const float* input, float* output, int global_stride, int shared_stride) {
+  launch(float4_strides, 1, 32, 0, nullptr)(reinterpret_cast<const float4*>(input), reinterpret_cast<float4*>(output),
+                                            global_stride, shared_stride);
+}
 void launch_constant_loads(const float* values, float* output, bool broadcast) {
   upload_constant(c_values, values, 64, nullptr);
   launch(constant_loads, 1, 64, 0, nullptr)(output, broadcast ? 0 : 1);

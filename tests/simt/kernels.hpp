@@ -10,6 +10,7 @@ void launch_float4_copy(const float* input, float* output);
 void launch_shared_column(float* output, bool padded);
 void launch_shared_stride(float* output, int stride);
 void launch_shared_float4(float* output);
+void launch_float4_strides(const float* input, float* output, int global_stride, int shared_stride);
 void launch_constant_loads(const float* values, float* output, bool broadcast);
 void launch_two_branches(const float* input, float* output);
 void launch_border_loop(const float* input, const float* filter, float* output, int n, int radius);
@@ -27,6 +28,29 @@ void launch_vector_parameter(float* output);
 void launch_histogram(const int* input, int* bins, int n);
 void launch_barriers(float* output, int barriers, int blocks, int threads);
 void launch_indices(int* output);
+
+// ---- async.cu: asynchronous copies, their counts and their faults ---------------------------------------------------
+
+void launch_async_copy(const float* input, float* output, int bytes, int n, int from_stride, int to_stride);
+void launch_async_border(const float* input, float* output, int size, int radius);
+void launch_async_groups(const float* input, float* output, int early);  // which group is read too early; 3 for none
+void launch_empty_group(const float* input, float* output);
+void launch_double_buffer(const float* input, float* output, int tiles, bool fixed);
+void launch_read_before_wait(const float* input, float* output, bool fixed);
+void launch_barrier_without_wait(const float* input, float* output, bool fixed);
+void launch_wait_without_barrier(const float* input, float* output, bool fixed);
+void launch_wait_after_barrier(const float* input, float* output, int copier);
+void launch_copy_too_early(const float* input, float* output, bool fixed);
+void launch_store_in_flight(const float* input, float* output, bool fixed);
+void launch_atomic_in_flight(const float* input, float* output, bool fixed);
+void launch_copy_onto_copy(const float* input, float* output, bool fixed);
+void launch_never_committed(const float* input, float* output, bool fixed);
+void launch_misaligned_copy(const float* input, float* output, int from, int to);
+void launch_copy_out_of_bounds(const float* input, float* output, int n, int shared_words);
+void launch_copy_to_global(const float* input, float* output);
+void launch_copy_from_shared(float* output);
+void launch_source_still_written(float* data, float* output, bool fixed);
+void launch_copies_of_an_earlier_block(const float* input, float* output);
 
 // ---- warps.cu: shuffles, votes, masks ------------------------------------------------------------------------------
 

@@ -62,15 +62,19 @@ std::vector<simt::FaultRecord> faults(const std::function<void()>& launch) {
   return simt::measurement().faults;
 }
 
-/// The line of tests/simt/faults.cu that carries the marker.
-int marked_line(const std::string& name) {
-  std::ifstream file(CONVLADDER_SOURCE_DIR "/tests/simt/faults.cu");
-  std::string text;
-  for (int line = 1; std::getline(file, text); ++line)
-    if (text.ends_with("// <- " + name)) return line;
+/// The line that carries the marker.
+simt::SourceLine marked(const std::string& name) {
+  for (const char* path : {"tests/simt/faults.cu", "tests/simt/async.cu"}) {
+    std::ifstream file(CONVLADDER_SOURCE_DIR "/" + std::string(path));
+    std::string text;
+    for (int line = 1; std::getline(file, text); ++line)
+      if (text.ends_with("// <- " + name)) return {path, line};
+  }
   FAIL("no marker " << name);
-  return 0;
+  return {};
 }
+
+int marked_line(const std::string& name) { return marked(name).line; }
 
 /// Expects the fault, first of all, in the kernel `name` and at the line that it marks (for a race, of either access).
 simt::FaultRecord expect_fault(const std::string& name, simt::FaultKind kind, const std::function<void()>& launch) {
@@ -80,11 +84,23 @@ simt::FaultRecord expect_fault(const std::string& name, simt::FaultKind kind, co
   const simt::FaultRecord fault = found.front();
   CHECK(std::string(simt::to_string(fault.kind)) == simt::to_string(kind));
   const simt::SourceLine line = simt::line_of(fault), other = simt::other_line_of(fault);
-  CHECK(line.file == "tests/simt/faults.cu");
+  CHECK(line.file == marked(name).file);
   const bool marked =
       line.line == marked_line(name) || (kind == simt::FaultKind::race && other.line == marked_line(name));
   CHECK(marked);
   CHECK(simt::kernel_name(fault.kernel).starts_with(name));
+  return fault;
+}
+
+/// Expects an access at the line marked `name` to what the copy at the line marked "`name`, copy" has yet to write.
+simt::FaultRecord expect_missing_wait(const std::string& name, const std::function<void()>& launch) {
+  const simt::FaultRecord fault = expect_fault(name, simt::FaultKind::missing_wait, launch);
+  const simt::SourceLine expected = marked(name + ", copy");
+  for (const simt::FaultRecord& each : simt::measurement().faults) {
+    CHECK(each.kind == simt::FaultKind::missing_wait);
+    CHECK(simt::other_line_of(each).file == expected.file);
+    CHECK(simt::other_line_of(each).line == expected.line);
+  }
   return fault;
 }
 
@@ -166,6 +182,28 @@ TEST_CASE("simt: 16-byte shared accesses in order are free of conflicts") {
   CHECK(c.shared_load_conflicts == 0);
   CHECK(c.shared_store_requests == 1);
   CHECK(c.shared_store_conflicts == 0);
+}
+
+TEST_CASE("simt: 16-byte accesses with a stride: eight lanes share a pass of shared memory") {
+  Array<float> input(ramp(4 * 32 * 4), "input"), output(4 * 32 * 4, "output");
+  struct Expected {
+    int global_stride, shared_stride, sectors, conflicts;
+  };
+  for (const Expected& e : {Expected{1, 1, 16, 0}, {2, 2, 32, 4}, {4, 4, 32, 12}, {1, 3, 16, 0}}) {
+    CAPTURE(e.global_stride);
+    CAPTURE(e.shared_stride);
+    const Counters c = count([&] { launch_float4_strides(input, output, e.global_stride, e.shared_stride); });
+    CHECK(c.global_load_requests == 1);
+    CHECK(c.global_load_sectors == e.sectors);
+    CHECK(c.global_load_bytes == 512);
+    CHECK(c.global_store_requests == 1);
+    CHECK(c.global_store_sectors == e.sectors);
+    CHECK(c.shared_store_requests == 1);
+    CHECK(c.shared_store_conflicts == e.conflicts);
+    CHECK(c.shared_load_requests == 1);
+    CHECK(c.shared_load_conflicts == e.conflicts);
+    CHECK(output.values()[0] == static_cast<float>(31 * 4 * e.global_stride));
+  }
 }
 
 TEST_CASE("simt: constant loads are no global loads") {
@@ -344,6 +382,219 @@ TEST_CASE("simt: at least 5 million accesses a second of processor time") {
   }
   MESSAGE("simulated accesses a second: " << rate);
   CHECK(rate > 5e6);
+}
+
+// ---- Asynchronous copies -------------------------------------------------------------------------------------------
+
+TEST_CASE("simt: an asynchronous copy is a load and a store of the warp") {
+  Array<float> input(ramp(4 * 64), "input");
+  for (int bytes : {4, 8, 16}) {
+    CAPTURE(bytes);
+    const int words = bytes / 4;
+    Array<float> output(static_cast<std::size_t>(64 * words), "output");
+    const Counters c = count([&] { launch_async_copy(input, output, bytes, 64, 1, 1); });
+    CHECK(c.global_load_requests == 2);
+    CHECK(c.global_load_sectors == 2 * bytes);
+    CHECK(c.global_load_bytes == 64 * bytes);
+    CHECK(c.global_load_unique_bytes == 64 * bytes);
+    CHECK(c.shared_store_requests == 2);
+    CHECK(c.shared_store_conflicts == 0);
+    std::vector<float> reversed(static_cast<std::size_t>(64 * words));
+    for (int i = 0; i < 64 * words; ++i)
+      reversed[static_cast<std::size_t>(i)] = static_cast<float>((63 - i / words) * words + i % words);
+    CHECK(output.values() == reversed);
+  }
+}
+
+TEST_CASE("simt: lanes outside copy zeros and make no global request") {
+  for (int bytes : {4, 8, 16}) {
+    for (int n : {40, 32, 0}) {
+      CAPTURE(bytes);
+      CAPTURE(n);
+      const int words = bytes / 4;
+      Array<float> input(std::vector<float>(static_cast<std::size_t>(n * words), 3.0f), "input");
+      Array<float> output(static_cast<std::size_t>(64 * words), "output");
+      const Counters c = count([&] { launch_async_copy(input, output, bytes, n, 1, 1); });
+      CHECK(c.global_load_requests == (n + 31) / 32);
+      CHECK(c.global_load_sectors == n * bytes / 32);
+      CHECK(c.global_load_bytes == n * bytes);
+      CHECK(c.global_load_unique_bytes == n * bytes);
+      CHECK(c.shared_store_requests == 2);
+      CHECK(c.shared_store_conflicts == 0);
+      std::vector<float> expected(static_cast<std::size_t>(64 * words), 0.0f);
+      std::fill(expected.end() - n * words, expected.end(), 3.0f);
+      CHECK(output.values() == expected);
+    }
+  }
+}
+
+TEST_CASE("simt: sectors and bank conflicts of asynchronous copies with a stride") {
+  Array<float> input(ramp(4 * 64 * 4), "input"), output(4 * 64, "output");
+  struct Expected {
+    int bytes, from_stride, to_stride, sectors, conflicts;  // of one warp
+  };
+  for (const Expected& e : {Expected{4, 2, 1, 8, 0},
+                            {4, 1, 2, 4, 1},
+                            {4, 4, 4, 16, 3},
+                            {8, 1, 2, 8, 2},
+                            {16, 2, 1, 32, 0},
+                            {16, 1, 2, 16, 4},
+                            {16, 1, 4, 16, 12}}) {
+    CAPTURE(e.bytes);
+    CAPTURE(e.from_stride);
+    CAPTURE(e.to_stride);
+    const Counters c = count([&] { launch_async_copy(input, output, e.bytes, 64, e.from_stride, e.to_stride); });
+    CHECK(c.global_load_requests == 2);
+    CHECK(c.global_load_sectors == 2 * e.sectors);
+    CHECK(c.global_load_unique_bytes == 64 * e.bytes);
+    CHECK(c.shared_store_requests == 2);
+    CHECK(c.shared_store_conflicts == 2 * e.conflicts);
+  }
+}
+
+TEST_CASE("simt: lanes inside and outside copy in step") {
+  const int size = 64, radius = 2;
+  Array<float> input(std::vector<float>(size * size, 1.0f), "input"), output(size * size, "output");
+  const Counters c = count([&] { launch_async_border(input, output, size, radius); });
+  const int rows = size * 5 - 6, columns = size * 5 - 6;  // inside: without those that two rows or columns lack
+  CHECK(c.global_load_requests == rows * 2 * 5);
+  CHECK(c.global_load_bytes == rows * columns * 4);
+  CHECK(c.shared_store_requests == size * 2 * 25);
+  CHECK(c.shared_load_requests == size * 2 * 25);
+  CHECK(output.values()[0] == 9);
+  CHECK(output.values()[size * size / 2 + size / 2] == 25);
+}
+
+TEST_CASE("simt: groups of copies are complete in order") {
+  Array<float> input(ramp(96), "input"), output(96, "output");
+  expect_silence([&] { launch_async_groups(input, output, 3); });
+  CHECK(output.values() == ramp(96));
+  for (int early : {0, 1, 2}) {
+    CAPTURE(early);
+    const auto found = faults([&] { launch_async_groups(input, output, early); });
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].kind == simt::FaultKind::missing_wait);
+    CHECK(found[0].count == 32);
+    CHECK(simt::line_of(found[0]).line == marked_line("async_groups") + 2 * early);
+    CHECK(simt::other_line_of(found[0]).line == marked_line("async_groups, copy"));
+    CHECK(found[0].other_thread.thread[0] == found[0].thread.thread[0]);
+  }
+  expect_silence([&] { launch_empty_group(input, output); });
+}
+
+TEST_CASE("simt: a double-buffered loop of copies") {
+  Array<float> input(ramp(64 * 5), "input"), output(64, "output");
+  for (int tiles : {1, 2, 5}) {
+    CAPTURE(tiles);
+    const Counters c = count([&] { launch_double_buffer(input, output, tiles, true); });
+    CHECK(c.global_load_requests == 2 * tiles);
+    CHECK(c.shared_store_requests == 2 * tiles);
+    CHECK(c.barriers == 2 * tiles);
+    float sum = 0;
+    for (int k = 0; k < tiles; ++k) sum = 2 * sum + static_cast<float>(64 * k + 63);
+    CHECK(output.values()[0] == sum);
+  }
+  expect_fault("double_buffer", simt::FaultKind::race, [&] { launch_double_buffer(input, output, 5, false); });
+  for (const simt::FaultRecord& race : simt::measurement().faults) CHECK(race.kind == simt::FaultKind::race);
+}
+
+TEST_CASE("simt: an access to what a copy has yet to write") {
+  Array<float> input(ramp(256), "input"), output(64, "output");
+  const auto own = expect_missing_wait("read_before_wait", [&] { launch_read_before_wait(input, output, false); });
+  CHECK(own.count == 64);
+  CHECK(own.other_thread.thread[0] == own.thread.thread[0]);
+  expect_silence([&] { launch_read_before_wait(input, output, true); });
+  CHECK(output.values() == ramp(64));
+
+  const auto others =
+      expect_missing_wait("barrier_without_wait", [&] { launch_barrier_without_wait(input, output, false); });
+  CHECK(others.thread.thread[0] == 0);
+  CHECK(others.other_thread.thread[0] == 63);
+  expect_silence([&] { launch_barrier_without_wait(input, output, true); });
+
+  expect_missing_wait("never_committed", [&] { launch_never_committed(input, output, false); });
+  expect_silence([&] { launch_never_committed(input, output, true); });
+  expect_missing_wait("store_in_flight", [&] { launch_store_in_flight(input, output, false); });
+  CHECK(simt::measurement().faults.size() == 2);  // the store, and the loads after it: the copy may come after both
+  expect_silence([&] { launch_store_in_flight(input, output, true); });
+  CHECK(output.values() == std::vector<float>(64, 1.0f));
+  expect_missing_wait("atomic_in_flight", [&] { launch_atomic_in_flight(input, output, false); });
+  expect_silence([&] { launch_atomic_in_flight(input, output, true); });
+  expect_missing_wait("copy_onto_copy", [&] { launch_copy_onto_copy(input, output, false); });
+  expect_silence([&] { launch_copy_onto_copy(input, output, true); });
+  CHECK(output.values()[1] == 7);
+}
+
+TEST_CASE("simt: a wait without a barrier after it orders nothing for others") {
+  Array<float> input(ramp(128), "input"), output(64, "output");
+  expect_fault("wait_without_barrier", simt::FaultKind::race,
+               [&] { launch_wait_without_barrier(input, output, false); });
+  for (const simt::FaultRecord& race : simt::measurement().faults) {
+    CHECK(race.kind == simt::FaultKind::race);
+    const int line = simt::line_of(race).line, other = simt::other_line_of(race).line;
+    CHECK(line + other == marked_line("wait_without_barrier") + marked_line("wait_without_barrier, copy"));
+    CHECK(race.thread.thread[0] + race.other_thread.thread[0] == 63);
+  }
+  expect_silence([&] { launch_wait_without_barrier(input, output, true); });
+
+  const auto race =
+      expect_fault("wait_after_barrier", simt::FaultKind::race, [&] { launch_wait_after_barrier(input, output, 0); });
+  CHECK(simt::line_of(race).line == marked_line("wait_after_barrier"));
+  CHECK(simt::other_line_of(race).line == marked_line("wait_after_barrier, copy"));
+  const auto unfinished =
+      expect_missing_wait("wait_after_barrier", [&] { launch_wait_after_barrier(input, output, 1); });
+  CHECK(unfinished.other_thread.thread[0] == 32 + unfinished.thread.thread[0]);
+}
+
+TEST_CASE("simt: a copy onto what others still read, and of what others still write") {
+  Array<float> input(ramp(128), "input"), output(64, "output"), data(64, "data");
+  const auto race =
+      expect_fault("copy_too_early", simt::FaultKind::race, [&] { launch_copy_too_early(input, output, false); });
+  CHECK(simt::line_of(race).line + simt::other_line_of(race).line == 2 * marked_line("copy_too_early") + 4);
+  expect_silence([&] { launch_copy_too_early(input, output, true); });
+  expect_fault("source_still_written", simt::FaultKind::race,
+               [&] { launch_source_still_written(data, output, false); });
+  expect_silence([&] { launch_source_still_written(data, output, true); });
+  CHECK(output.values() == std::vector<float>(64, 1.0f));
+}
+
+TEST_CASE("simt: addresses of copies") {
+  Array<float> input(ramp(132), "input"), output(64, "output"), untouched(64, "untouched");
+  for (int shift : {0, 2}) {
+    CAPTURE(shift);
+    const auto fault = expect_fault("misaligned_copy", simt::FaultKind::misaligned,
+                                    [&] { launch_misaligned_copy(input, output, 2 - shift, shift); });
+    CHECK(fault.detail == "16-byte access");
+  }
+  expect_silence([&] { launch_misaligned_copy(input, output, 4, 0); });
+
+  Array<float> small(ramp(40), "small");
+  const auto reads = expect_fault("copy_out_of_bounds", simt::FaultKind::out_of_bounds,
+                                  [&] { launch_copy_out_of_bounds(small, output, 64, 64); });
+  CHECK(reads.detail == "reads just past the end of 'small' (160 bytes)");
+  CHECK(reads.thread.thread[0] == 40);
+  expect_silence([&] { launch_copy_out_of_bounds(small, output, 40, 64); });
+  const auto writes = expect_fault("copy_out_of_bounds", simt::FaultKind::out_of_bounds,
+                                   [&] { launch_copy_out_of_bounds(small, output, 40, 60); });
+  CHECK(writes.detail == "just past the end of the dynamic shared memory (240 bytes)");
+  CHECK(writes.thread.thread[0] == 60);
+  const auto to_global =
+      expect_fault("copy_to_global", simt::FaultKind::out_of_bounds, [&] { launch_copy_to_global(input, output); });
+  CHECK(to_global.detail == "copies to what is not shared memory");
+  const auto from_shared =
+      expect_fault("copy_from_shared", simt::FaultKind::out_of_bounds, [&] { launch_copy_from_shared(output); });
+  CHECK(from_shared.detail == "reads an address that is not device memory");
+
+  const auto unwritten = expect_fault("copy_out_of_bounds", simt::FaultKind::uninitialized,
+                                      [&] { launch_copy_out_of_bounds(untouched, output, 64, 64); });
+  CHECK(unwritten.detail == "'untouched', nothing has written it");
+  CHECK(unwritten.count == 64);
+}
+
+TEST_CASE("simt: copies end with their block") {
+  Array<float> input(ramp(64), "input"), output(64, "output");
+  expect_silence([&] { launch_copies_of_an_earlier_block(input, output); });
+  CHECK(output.values() == std::vector<float>(64, 5.0f));
 }
 
 // ---- Warps ---------------------------------------------------------------------------------------------------------
