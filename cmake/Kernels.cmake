@@ -30,3 +30,12 @@ function(convladder_add_kernels target)
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
   set_property(GLOBAL APPEND PROPERTY CONVLADDER_INSTRUMENTED_TARGETS ${target})
 endfunction()
+
+# convladder_add_host_kernel(TARGET SOURCE): an object library of the kernel file of a stage that runs on the host, in
+# every program.
+function(convladder_add_host_kernel target source)
+  add_library(${target} OBJECT ${source})
+  target_compile_options(${target} PRIVATE -O3)
+  target_link_libraries(${target} PUBLIC OpenMP::OpenMP_CXX)
+  set_property(GLOBAL APPEND PROPERTY CONVLADDER_PLAIN_TARGETS ${target})
+endfunction()

@@ -1,7 +1,8 @@
 # The stages, from chapters/NN-name/stage.json.
 #
 # convladder_read_stages() sets CONVLADDER_STAGES to the folders' names, and for each of them
-# CONVLADDER_<folder>_KERNEL, _FACTORY and _ENTRY (its line of the registry).
+# CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _FACTORY and _ENTRY (its line of the
+# registry).
 
 function(convladder_stage_key output folder json key)
   string(JSON type ERROR_VARIABLE error TYPE "${json}" ${key})
@@ -85,11 +86,19 @@ function(convladder_read_stages)
                           "as in \"sm_70\"; got \"${requires}\"")
     endif()
 
-    file(GLOB kernels CONFIGURE_DEPENDS ${directory}/*.cu)
-    list(FILTER kernels EXCLUDE REGEX "/exercise[^/]*\\.cu$")
+    # A stage of the track cpu runs on the host: its kernel file is plain C++.
+    set(suffix .cu)
+    set(on_host FALSE)
+    if(track STREQUAL "cpu")
+      set(suffix .cpp)
+      set(on_host TRUE)
+    endif()
+    file(GLOB kernels CONFIGURE_DEPENDS ${directory}/*${suffix})
+    list(FILTER kernels EXCLUDE REGEX "/(exercise[^/]*|test\\.cpp)$")
     list(LENGTH kernels count)
     if(NOT count EQUAL 1)
-      message(FATAL_ERROR "chapters/${folder}: must hold one kernel file (.cu) besides exercise*.cu; it holds ${count}")
+      message(FATAL_ERROR "chapters/${folder}: must hold one kernel file (${suffix}) besides exercise*${suffix} and "
+                          "test.cpp; it holds ${count}")
     endif()
 
     set(entry "")
@@ -104,6 +113,7 @@ function(convladder_read_stages)
     string(APPEND entry "${previous}, ${quoted_dtype}, ${quoted_layout}, ${quoted_source}, ${quoted_requires}, ")
     string(APPEND entry "&${factory}}")
     set(CONVLADDER_${folder}_KERNEL ${kernels} PARENT_SCOPE)
+    set(CONVLADDER_${folder}_ON_HOST ${on_host} PARENT_SCOPE)
     set(CONVLADDER_${folder}_FACTORY ${factory} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ENTRY "${entry}" PARENT_SCOPE)
     list(APPEND folders ${folder})

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Usage: cuda-from-pypi.sh FOLDER
-# Puts a CUDA toolkit with NVRTC and cuFFT, and cuDNN, taken from PyPI's nvidia-* wheels, into a Python environment in FOLDER:
+# Puts a CUDA toolkit with NVRTC, cuBLAS and cuFFT, and cuDNN, taken from PyPI's nvidia-* wheels, into a Python
+# environment in FOLDER:
 #
 #   FOLDER/cuda    bin/nvcc, include, lib64      (cmake/Cuda.cmake looks here)
 #   FOLDER/cudnn   include, lib
@@ -27,13 +28,16 @@ fi
 python3 -m venv "$folder"
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
   'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
-  'nvidia-cuda-cccl==13.0.*' 'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cufft==12.0.*' 'nvidia-cudnn-cu13==9.*' >&2 ||
+  'nvidia-cuda-cccl==13.0.*' 'nvidia-cuda-nvrtc==13.0.*' 'nvidia-cublas==13.*' 'nvidia-cufft==12.0.*' \
+  'nvidia-cudnn-cu13==9.*' >&2 ||
   fail "pip could not install the wheels: look at its message above"
 
 # A wheel has no lib64, where nvcc looks, and no unversioned names, which the linker looks for.
 packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia
 ln -sfn lib "$packages/cu13/lib64"
 ln -sfn libcudart.so.13 "$packages/cu13/lib/libcudart.so"
+ln -sfn libcublas.so.13 "$packages/cu13/lib/libcublas.so"
+ln -sfn libcublasLt.so.13 "$packages/cu13/lib/libcublasLt.so"
 ln -sfn libcufft.so.12 "$packages/cu13/lib/libcufft.so"
 ln -sfn libnvrtc.so.13 "$packages/cu13/lib/libnvrtc.so"
 ln -sfn "$packages/cudnn" "$folder/cudnn"

@@ -13,10 +13,11 @@
 #include <utility>
 
 #include "common/bench_table.hpp"
-#include "common/cufft_baseline.hpp"
+#include "common/host_run.hpp"
 #include "common/output_file.hpp"
 #include "common/problem_io.hpp"
 #include "common/report.hpp"
+#include "common/rows_beside.hpp"
 #include "common/spelling.hpp"
 #include "common/standing.hpp"
 #include "common/text_table.hpp"
@@ -34,6 +35,8 @@ struct Rung {
   std::vector<const StageInfo*> stages;
 };
 
+bool is_on_host(const Rung& rung) { return all_on_host(rung.stages); }
+
 bool contains(const std::vector<std::string>& list, std::string_view item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
@@ -45,24 +48,6 @@ std::vector<std::string> all_tracks() {
   for (const StageInfo& stage : stages())
     if (!contains(tracks, stage.track)) tracks.emplace_back(stage.track);
   return tracks;
-}
-
-std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
-  for (const std::string& track : command.tracks) {
-    if (contains(all_tracks(), track)) continue;
-    throw UsageError(
-        fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
-  }
-  std::set<int> numbers;
-  for (const std::string& designation : command.stages) numbers.insert(find_stage(designation).number);
-  std::vector<const StageInfo*> chosen;
-  for (const StageInfo& stage : stages()) {
-    if (!numbers.empty() && !numbers.contains(stage.number)) continue;
-    if (!command.tracks.empty() && !contains(command.tracks, stage.track)) continue;
-    chosen.push_back(&stage);
-  }
-  if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
-  return chosen;
 }
 
 [[noreturn]] void throw_unknown_workload(const std::string& name, const std::vector<std::string>& tracks) {
@@ -97,8 +82,8 @@ std::vector<Rung> plan(const BenchCommand& command) {
       Rung& rung = rungs.emplace_back(Rung{std::move(workload), {}});
       for (const StageInfo* stage : chosen)
         if (stage->track == track) rung.stages.push_back(stage);
-      if (backend() == Backend::gpu && command.stages.empty() && track == cufft_row().track)
-        rung.stages.push_back(&cufft_row());
+      if (!command.stages.empty()) continue;
+      for (const StageInfo* row : rows_beside(track, backend())) rung.stages.push_back(row);
     }
   }
   for (const std::string& name : command.workloads)
@@ -171,8 +156,10 @@ class Bench {
 
   BenchReport run() {
     BenchReport report;
-    report.device = device_info();
-    if (backend() == Backend::gpu && !listing()) {
+    const bool on_host = std::all_of(rungs_.begin(), rungs_.end(), is_on_host);
+    const auto device = [&] { return on_host ? host_info() : device_info(); };
+    report.device = device();
+    if (backend() == Backend::gpu && !on_host && !listing()) {
       fmt::print(stderr, "measuring the device's ceilings\n");
       limits_ = measure_limits();
       report.ceilings = limits_->ceilings;
@@ -180,7 +167,7 @@ class Bench {
     register_all();
     run_benchmarks();
     if (failure_) std::rethrow_exception(failure_);
-    report.device_after = device_info();
+    report.device_after = device();
     report.rows = rows();
     return report;
   }
@@ -200,7 +187,7 @@ class Bench {
         auto* const registered = benchmark::RegisterBenchmark(
             name.c_str(), [this, r, place](benchmark::State& state) { measure(state, r, place); });
         registered->UseManualTime()->Unit(benchmark::kMicrosecond);
-        if (backend() == Backend::sim) {
+        if (backend() == Backend::sim || is_on_host(rungs_[r])) {
           registered->Iterations(1);
         } else if (!flag_value(flags_, "benchmark_min_time")) {
           registered->Iterations(kSamples);
@@ -225,11 +212,9 @@ class Bench {
       return;
     }
     try {
-      load(rung);
-      fmt::print(stderr, "{}  {} ... ", workload_->name, stage.folder);
-      RunResult result = backend() == Backend::gpu ? time_on_gpu(state, stage) : count_in_simulator(state, stage);
+      RunResult result = result_of(state, rung, stage);
       if (baselines_.contains(rung)) result.cudnn = baselines_[rung];
-      add_roofline(result, limits_ ? &*limits_ : nullptr);
+      add_roofline(result, limits_ && !runs_on_host(stage) ? &*limits_ : nullptr);
       fmt::print(stderr, "{}\n", progress_text(result));
       if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
       results_[{rung, place}] = std::move(result);
@@ -240,19 +225,45 @@ class Bench {
     }
   }
 
+  /// What the memory does not hold becomes a refusal: the others of the bench still run.
+  RunResult result_of(benchmark::State& state, std::size_t rung, const StageInfo& stage) {
+    const NamedWorkload& named = rungs_[rung].workload;
+    const auto beyond_memory = [&](const char* reason) {
+      RunResult result = refused(stage, named.problem, reason);
+      result.workload_name = named.name;
+      return result;
+    };
+    try {
+      load(rung);
+      fmt::print(stderr, "{}  {} ... ", named.name, stage.folder);
+      if (runs_on_host(stage)) return time_on_host(state, stage);
+      return backend() == Backend::gpu ? time_on_gpu(state, stage) : count_in_simulator(state, stage);
+    } catch (const MachineError& error) {
+      return beyond_memory(error.what());
+    } catch (const UsageError& error) {  // of the workload's sizes
+      return beyond_memory(error.what());
+    } catch (const std::bad_alloc&) {
+      return beyond_memory("this machine's memory does not hold it");
+    }
+  }
+
   /// Makes the workload's tensors and, on a GPU, its cuDNN baseline; keeps the tensors of one workload at a time.
   void load(std::size_t rung) {
     if (workload_ && loaded_ == rung) return;
     const NamedWorkload& named = rungs_[rung].workload;
     workload_.reset();
-    require_valid(named.problem);
+    if (is_on_host(rungs_[rung])) {
+      require_valid_on_host(named.problem);
+    } else {
+      require_valid(named.problem);
+    }
     if (named.simulated_accesses > 0) {
       fmt::print(stderr, "{}: about {} simulated accesses in the track's first stage\n", named.name,
                  short_number(static_cast<double>(named.simulated_accesses)));
     }
     workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
     loaded_ = rung;
-    if (backend() != Backend::gpu || baselines_.contains(rung)) return;
+    if (backend() != Backend::gpu || is_on_host(rungs_[rung]) || baselines_.contains(rung)) return;
     fmt::print(stderr, "{}  cuDNN ... ", named.name);
     CudnnBaseline& baseline = baselines_[rung];
     try {
@@ -275,6 +286,15 @@ class Bench {
       return samples;
     };
     return run_stage(stage, *workload_, options);
+  }
+
+  RunResult time_on_host(benchmark::State& state, const StageInfo& stage) const {
+    RunResult result;
+    for (auto _ : state) {
+      result = run_stage(stage, *workload_, {});
+      state.SetIterationTime(result.time_us ? result.time_us->median * 1e-6 : 0);
+    }
+    return result;
   }
 
   RunResult count_in_simulator(benchmark::State& state, const StageInfo& stage) const {
@@ -320,6 +340,24 @@ int exit_status_of(const std::vector<RunResult>& rows) {
 }
 
 }  // namespace
+
+std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
+  for (const std::string& track : command.tracks) {
+    if (contains(all_tracks(), track)) continue;
+    throw UsageError(
+        fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
+  }
+  std::set<int> numbers;
+  for (const std::string& designation : command.stages) numbers.insert(find_stage(designation).number);
+  std::vector<const StageInfo*> chosen;
+  for (const StageInfo& stage : stages()) {
+    if (!numbers.empty() && !numbers.contains(stage.number)) continue;
+    if (!command.tracks.empty() && !contains(command.tracks, stage.track)) continue;
+    chosen.push_back(&stage);
+  }
+  if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
+  return chosen;
+}
 
 int bench_command(const BenchCommand& command) {
   if (contains(command.benchmark_flags, "--help")) {

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/problem_io.hpp"
@@ -60,24 +62,104 @@ std::string stage_cell(const RunResult& row) {
   return fmt::format("{}{}", row.stage->folder, on_ladder(*row.stage) ? "" : " (no stage)");
 }
 
-std::string gpu_table(Rows rows) {
-  TextTable table({"stage", "time", "spread", "cold", "vs previous", "vs first", "vs cuDNN Winograd", "vs cuDNN best",
-                   "of floor", "status"});
+/// A column of a table, between the stage's name and the status.
+struct Column {
+  std::string heading;
+  std::function<std::string(const RunResult&, Footnotes&)> cell;  ///< of a row that has results
+};
+
+/// Stage, columns, status.
+/// @param has_results whether a row has more to show than its status
+template <class HasResults>
+std::string table_of(Rows rows, const std::vector<Column>& columns, const HasResults& has_results) {
+  std::vector<std::string> headings{"stage"};
+  for (const Column& column : columns) headings.push_back(column.heading);
+  headings.emplace_back("status");
+  TextTable table(headings);
   Footnotes notes;
   for (const RunResult& row : rows) {
-    const std::string stage = stage_cell(row), status = status_cell(row, notes);
-    if (!row.time_us) {
-      table.add({stage, "-", "-", "-", "-", "-", "-", "-", "-", status});
-      continue;
-    }
-    table.add({stage, time_text(row.time_us->median), "±" + percent_text(row.time_us->spread),
-               row.time_cold_us ? time_text(row.time_cold_us->median) : notes.mark("n/a", row.cold_unavailable),
-               previous_cell(row, notes), first_cell(row, notes),
-               ratio_or(row.speedup.cudnn_winograd, cudnn_reason(row.cudnn, "WINOGRAD"), notes),
-               ratio_or(row.speedup.cudnn_best, cudnn_reason(row.cudnn, ""), notes),
-               row.roofline && row.roofline->share ? percent_text(*row.roofline->share) : "-", status});
+    std::vector<std::string> cells{stage_cell(row)};
+    const std::string status = status_cell(row, notes);
+    for (const Column& column : columns) cells.push_back(has_results(row) ? column.cell(row, notes) : "-");
+    cells.push_back(status);
+    table.add(std::move(cells));
   }
   return table.text() + notes.text();
+}
+
+bool was_timed(const RunResult& row) { return row.time_us.has_value(); }
+
+std::string time_cell(const RunResult& row, Footnotes&) { return time_text(row.time_us->median); }
+
+std::string spread_cell(const RunResult& row, Footnotes&) { return "±" + percent_text(row.time_us->spread); }
+
+std::string workspace_cell(const RunResult& row, Footnotes&) {
+  return row.workspace_bytes ? bytes_text(*row.workspace_bytes) : "-";
+}
+
+/// The time without the transform, where a row has one.
+void add_product_column(Rows rows, std::vector<Column>& columns) {
+  const auto has_product = [](const RunResult& row) { return row.time_without_transform_us.has_value(); };
+  if (std::none_of(rows.begin(), rows.end(), has_product)) return;
+  columns.push_back({"product alone", [](const RunResult& row, Footnotes&) {
+                       return row.time_without_transform_us ? time_text(row.time_without_transform_us->median) : "-";
+                     }});
+}
+
+/// The first row with a right result and a time whose stage is one of those that `chosen` accepts, or null.
+template <class Chosen>
+const RunResult* timed_row(Rows rows, const Chosen& chosen) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const RunResult& row) {
+    return row.status == Status::ok && row.time_us && chosen(*row.stage);
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::string gpu_table(Rows rows) {
+  const bool lowering = lowers(*rows.front().stage);
+  std::vector<Column> columns{
+      {"time", time_cell}, {"spread", spread_cell}, {"cold", [](const RunResult& row, Footnotes& notes) {
+                                                       return row.time_cold_us
+                                                                  ? time_text(row.time_cold_us->median)
+                                                                  : notes.mark("n/a", row.cold_unavailable);
+                                                     }}};
+  add_product_column(rows, columns);
+  columns.push_back({"vs previous", previous_cell});
+  columns.push_back({"vs first", first_cell});
+  const RunResult* const beside =
+      lowering ? timed_row(rows, [](const StageInfo& stage) { return !on_ladder(stage); }) : nullptr;
+  if (beside) {
+    columns.push_back({fmt::format("vs {}", beside->stage->name), [beside](const RunResult& row, Footnotes&) {
+                         return ratio_text(beside->time_us->median / row.time_us->median);
+                       }});
+  }
+  columns.push_back({"vs cuDNN Winograd", [](const RunResult& row, Footnotes& notes) {
+                       return ratio_or(row.speedup.cudnn_winograd, cudnn_reason(row.cudnn, kWinogradFamily), notes);
+                     }});
+  columns.push_back({"vs cuDNN best", [](const RunResult& row, Footnotes& notes) {
+                       return ratio_or(row.speedup.cudnn_best, cudnn_reason(row.cudnn, ""), notes);
+                     }});
+  columns.push_back({"of floor", [](const RunResult& row, Footnotes&) {
+                       return row.roofline && row.roofline->share ? percent_text(*row.roofline->share) : "-";
+                     }});
+  if (lowering) columns.push_back({"workspace", workspace_cell});
+  return table_of(rows, columns, was_timed);
+}
+
+std::string cpu_table(Rows rows) {
+  std::vector<Column> columns{
+      {"time", time_cell}, {"spread", spread_cell}, {"GFLOP/s", [](const RunResult& row, Footnotes&) {
+                                                       return short_number(static_cast<double>(row.problem.flops()) /
+                                                                           row.time_us->median * 1e-3);
+                                                     }}};
+  add_product_column(rows, columns);
+  if (const RunResult* const stage = timed_row(rows, on_ladder)) {
+    columns.push_back({fmt::format("{} vs this", stage->stage->name), [stage](const RunResult& row, Footnotes&) {
+                         return ratio_text(row.time_us->median / stage->time_us->median);
+                       }});
+  }
+  columns.push_back({"workspace", workspace_cell});
+  return table_of(rows, columns, was_timed);
 }
 
 std::string prediction_cell(const RunResult& row, Footnotes& notes) {
@@ -92,48 +174,55 @@ std::string prediction_cell(const RunResult& row, Footnotes& notes) {
 }
 
 std::string sim_table(Rows rows) {
-  TextTable table({"stage", "loads B/output", "sectors/request", "sectors/output", "unique bytes", "shared requests",
-                   "conflicts", "constant requests", "barriers", "as predicted", "status"});
-  Footnotes notes;
-  for (const RunResult& row : rows) {
-    const std::string stage(row.stage->folder), status = status_cell(row, notes);
-    if (!row.counters || row.status == Status::fault) {
-      table.add({stage, "-", "-", "-", "-", "-", "-", "-", "-", "-", status});
-      continue;
-    }
-    const Counters& c = *row.counters;
-    const CounterFigures figures = figures_of(c, row.problem.output_size());
-    table.add({stage, short_number(figures.load_bytes_per_output), short_number(figures.sectors_per_load),
-               short_number(figures.sectors_per_output), grouped(c.global_load_unique_bytes),
-               grouped(c.shared_load_requests + c.shared_store_requests),
-               grouped(c.shared_load_conflicts + c.shared_store_conflicts), grouped(c.constant_load_requests),
-               grouped(c.barriers), prediction_cell(row, notes), status});
-  }
-  return table.text() + notes.text();
+  using Cell = std::string (*)(const Counters&, const CounterFigures&);
+  const auto counted = [](std::string heading, Cell cell) {
+    return Column{std::move(heading), [cell](const RunResult& row, Footnotes&) {
+                    return cell(*row.counters, figures_of(*row.counters, row.problem.output_size()));
+                  }};
+  };
+  std::vector<Column> columns{
+      counted("loads B/output", [](auto&, auto& figures) { return short_number(figures.load_bytes_per_output); }),
+      counted("sectors/request", [](auto&, auto& figures) { return short_number(figures.sectors_per_load); }),
+      counted("sectors/output", [](auto&, auto& figures) { return short_number(figures.sectors_per_output); }),
+      counted("unique bytes", [](auto& c, auto&) { return grouped(c.global_load_unique_bytes); }),
+      counted("shared requests",
+              [](auto& c, auto&) { return grouped(c.shared_load_requests + c.shared_store_requests); }),
+      counted("conflicts", [](auto& c, auto&) { return grouped(c.shared_load_conflicts + c.shared_store_conflicts); }),
+      counted("constant requests", [](auto& c, auto&) { return grouped(c.constant_load_requests); }),
+      counted("barriers", [](auto& c, auto&) { return grouped(c.barriers); }),
+      {"as predicted", prediction_cell}};
+  if (lowers(*rows.front().stage)) columns.push_back({"workspace", workspace_cell});
+  return table_of(rows, columns, [](const RunResult& row) { return row.counters && row.status != Status::fault; });
 }
 
 /// What the ratios and shares in a table refer to.
 std::string references_text(const RunResult& row) {
   std::string text;
+  if (lowers(*row.stage)) text += fmt::format("  memory: {}\n", memory_text(row.problem));
   if (row.roofline && row.roofline->floor_us) {
     text += fmt::format("  floor: {} ({})\n", time_text(*row.roofline->floor_us), row.roofline->bound);
   }
   if (!row.cudnn) return text;
   const auto line = [&](const char* label, const CudnnTrial* trial) {
     if (!trial) return;
-    text += fmt::format("  cuDNN {}{}{} ({}) in {}\n", row.cudnn->version, label, trial->algorithm, trial->layout,
-                        time_text(*trial->time_us));
+    text += fmt::format("  cuDNN {}{}{} ({}) in {}{}\n", row.cudnn->version, label, trial->algorithm, trial->layout,
+                        time_text(*trial->time_us),
+                        trial->workspace_bytes > 0 ? ", workspace " + bytes_text(trial->workspace_bytes) : "");
   };
-  line(" Winograd: ", row.cudnn->best_winograd());
+  line(" Winograd: ", row.cudnn->best_of(kWinogradFamily));
+  line(" FFT: ", row.cudnn->best_of(kFftFamily));
+  line(" GEMM family: ", row.cudnn->best_of(kGemmFamily));
   line(" best: ", row.cudnn->best());
   line(", ", row.cudnn->best_two_pass());
   return text;
 }
 
-std::string workload_text(Rows rows) {
+/// @param device that the report's first line names
+std::string workload_text(Rows rows, std::string_view device) {
   const RunResult& first = rows.front();
   std::string text = fmt::format("{}: {} ({})\n", first.stage->track, first.workload_name, to_string(first.problem));
-  text += first.backend == "gpu" ? gpu_table(rows) : sim_table(rows);
+  if (first.backend == "cpu" && first.device != device) text += fmt::format("on {}\n", first.device);
+  text += first.backend == "gpu" ? gpu_table(rows) : first.backend == "cpu" ? cpu_table(rows) : sim_table(rows);
   return text + references_text(first);
 }
 
@@ -162,7 +251,7 @@ std::string bench_text(const BenchReport& report) {
            rows[end].stage->track == rows[begin].stage->track) {
       ++end;
     }
-    text += "\n" + workload_text(rows.subspan(begin, end - begin));
+    text += "\n" + workload_text(rows.subspan(begin, end - begin), report.device.name);
   }
   return text;
 }

@@ -12,7 +12,7 @@ __host__ __device__ __forceinline__ int border_index(int i, int size, Padding pa
   if (i >= 0 && i < size) return i;
   if (padding == Padding::zero) return -1;
   if (padding == Padding::replicate) return i < 0 ? 0 : size - 1;
-  return i < 0 ? -i : 2 * (size - 1) - i;
+  return i < 0 ? -i : size - 1 - (i - (size - 1));
 }
 
 }  // namespace convladder

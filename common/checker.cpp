@@ -70,6 +70,29 @@ double root_mean_square(const std::vector<double>& values) {
   return count == 0 ? 0 : std::sqrt(squares / count);
 }
 
+/// Outputs are checked in pieces of this many, whatever the number of threads: so are the sums' orders.
+constexpr std::size_t kPiece = 1 << 16;
+
+/// What the check of some of the outputs found.
+struct Findings {
+  double max_abs_err = 0, error_squares = 0, bound_squares = 0, reference_squares = 0;
+  std::int64_t wrong = 0, unwritten = 0, unchecked = 0;
+  std::int64_t first_wrong = -1, first_unwritten = -1;
+
+  /// Adds those of later outputs.
+  void add(const Findings& later) {
+    max_abs_err = std::max(max_abs_err, later.max_abs_err);
+    error_squares += later.error_squares;
+    bound_squares += later.bound_squares;
+    reference_squares += later.reference_squares;
+    wrong += later.wrong;
+    unwritten += later.unwritten;
+    unchecked += later.unchecked;
+    if (first_wrong < 0) first_wrong = later.first_wrong;
+    if (first_unwritten < 0) first_unwritten = later.first_unwritten;
+  }
+};
+
 }  // namespace
 
 ErrorModel direct_fp32_error(const ConvProblem& problem) {
@@ -93,34 +116,49 @@ CheckResult check_output(const ConvProblem& problem, const std::vector<float>& o
   const auto expected_at = [&](std::size_t i) {
     return expected(reference.output[i], model.spread ? common_magnitude : reference.magnitudes[i], relative, model);
   };
-
-  CheckResult result;
-  double error_squares = 0, bound_squares = 0, reference_squares = 0;
-  std::int64_t first_unwritten = -1, first_bad = -1;
-  for (std::size_t i = 0; i < size; ++i) {
+  const auto check = [&](std::size_t i, Findings& findings) {
     const double exact = reference.output[i];
     const Expected wanted = expected_at(i);
     const double bound = wanted.bound;
     const auto index = static_cast<std::int64_t>(i);
     // A NaN of the input may carry the same payload, and brings it to where the reference is NaN.
     if (std::bit_cast<std::uint32_t>(output[i]) == kPoison && !std::isnan(exact)) {
-      if (result.unwritten++ == 0) first_unwritten = index;
+      if (findings.unwritten++ == 0) findings.first_unwritten = index;
     } else if (!wanted.admits(output[i])) {
-      if (result.wrong++ == 0) first_bad = index;
+      if (findings.wrong++ == 0) findings.first_wrong = index;
     } else if (std::isfinite(exact) && !std::isfinite(output[i])) {
-      ++result.unchecked;
-      continue;
+      ++findings.unchecked;
+      return;
     }
 
-    if (!(std::abs(exact) < kOverflow)) continue;
+    if (!(std::abs(exact) < kOverflow)) return;
     const double error = std::isfinite(output[i]) ? std::abs(output[i] - exact) : kInfinity;
-    result.max_abs_err = std::max(result.max_abs_err, error);
-    error_squares += error * error;
-    bound_squares += bound * bound;
-    reference_squares += exact * exact;
+    findings.max_abs_err = std::max(findings.max_abs_err, error);
+    findings.error_squares += error * error;
+    findings.bound_squares += bound * bound;
+    findings.reference_squares += exact * exact;
+  };
+
+  std::vector<Findings> pieces((size + kPiece - 1) / kPiece);
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (pieces.size() > 1)
+#endif
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    Findings findings;
+    for (std::size_t i = piece * kPiece; i < std::min((piece + 1) * kPiece, size); ++i) check(i, findings);
+    pieces[piece] = findings;
   }
-  result.rel_l2_err = ratio(error_squares, reference_squares);
-  result.tolerance = ratio(bound_squares, reference_squares);
+  Findings all;
+  for (const Findings& piece : pieces) all.add(piece);
+
+  CheckResult result;
+  result.max_abs_err = all.max_abs_err;
+  result.wrong = all.wrong;
+  result.unwritten = all.unwritten;
+  result.unchecked = all.unchecked;
+  const std::int64_t first_unwritten = all.first_unwritten, first_bad = all.first_wrong;
+  result.rel_l2_err = ratio(all.error_squares, all.reference_squares);
+  result.tolerance = ratio(all.bound_squares, all.reference_squares);
 
   if (result.unwritten > 0) {
     result.message = fmt::format("{} of {} outputs {} never written, first at {}", result.unwritten, size,

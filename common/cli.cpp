@@ -63,7 +63,8 @@ void add_number(CLI::App& app, const std::string& name, std::optional<Value>& ta
 }
 
 void add_backend(CLI::App& app, CommandLine& line) {
-  app.add_option("--backend", line.backend, "auto, gpu or sim; auto takes the GPU where there is one")
+  app.add_option("--backend", line.backend,
+                 "auto, gpu or sim; auto takes the GPU where there is one; stages of the track cpu ignore it")
       ->check(CLI::IsMember({"auto", "gpu", "sim"}));
 }
 
@@ -90,7 +91,15 @@ void add_list(CLI::App& app, CommandLine& line, Body& body) {
 }
 
 int do_run(CommandLine& line, char** arguments) {
-  find_stage(line.run.stage);  // an unknown stage is told before anything else
+  const StageInfo& stage = find_stage(line.run.stage);  // an unknown stage is told before anything else
+  if (runs_on_host(stage)) {
+    if (line.sass || line.run.lines) {
+      throw UsageError(fmt::format("{} runs on the CPU: it has no {}; leave out {}", stage.folder,
+                                   line.sass ? "machine code for a GPU" : "counters of source lines",
+                                   line.sass ? "--sass" : "--lines"));
+    }
+    return run_command(line.run);
+  }
   if (line.sass) return print_sass(line.run.stage);
   BackendChoice choice = parse_backend(line.backend);
   if (line.run.lines) {
@@ -148,8 +157,7 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       "--benchmark_filter=tiled");
   bench->callback([&, arguments] {
     body = [&line, arguments] {
-      for (const std::string& stage : line.bench.stages) find_stage(stage);
-      continue_on(parse_backend(line.backend), arguments);
+      if (!all_on_host(chosen_stages(line.bench))) continue_on(parse_backend(line.backend), arguments);
       return bench_command(line.bench);
     };
   });
@@ -165,8 +173,9 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
   compare->callback([&, arguments] {
     body = [&line, arguments] {
-      for (const std::string& stage : line.compare.stages) find_stage(stage);
-      continue_on(parse_backend(line.backend), arguments);
+      std::vector<const StageInfo*> stages;
+      for (const std::string& stage : line.compare.stages) stages.push_back(&find_stage(stage));
+      if (!all_on_host(stages)) continue_on(parse_backend(line.backend), arguments);
       return compare_command(line.compare);
     };
   });

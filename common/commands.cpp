@@ -18,8 +18,9 @@
 namespace convladder {
 namespace {
 
-std::optional<Limits> limits_here() {
-  if (backend() != Backend::gpu) return std::nullopt;
+/// Of a GPU, if one of the stages runs there.
+std::optional<Limits> limits_here(const std::vector<const StageInfo*>& stages) {
+  if (backend() != Backend::gpu || all_on_host(stages)) return std::nullopt;
   return measure_limits();
 }
 
@@ -35,7 +36,11 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
   UserProblem user = read_problem(problem, stages.front()->track);
   std::vector<RunResult> results;
   try {
-    require_valid(user.problem);
+    if (all_on_host(stages)) {
+      require_valid_on_host(user.problem);
+    } else {
+      require_valid(user.problem);
+    }
   } catch (const RefusedError& error) {
     for (const StageInfo* stage : stages) results.push_back(refused(*stage, user.problem, error.what()));
     return results;
@@ -49,13 +54,23 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
     return results;
   }
   const Workload workload = make_workload(std::move(user), problem.seed);
-  const std::optional<Limits> limits = limits_here();
+  const std::optional<Limits> limits = limits_here(stages);
   for (const StageInfo* stage : stages) {
     results.push_back(run_stage(*stage, workload, options));
-    add_roofline(results.back(), limits ? &*limits : nullptr);
+    add_roofline(results.back(), limits && !runs_on_host(*stage) ? &*limits : nullptr);
   }
   add_speedups(results);
   return results;
+}
+
+/// The devices that the stages run on, a line each.
+std::string device_lines(const std::vector<const StageInfo*>& stages) {
+  std::string lines;
+  for (const StageInfo* stage : stages) {
+    const std::string line = device_line(device_of(*stage)) + "\n";
+    if (lines.find(line) == std::string::npos) lines += line;
+  }
+  return lines;
 }
 
 std::vector<std::int64_t> output_shape(const ConvProblem& x) { return {x.n, x.k, x.p(), x.q()}; }
@@ -113,7 +128,7 @@ int run_command(const RunCommand& command) {
   if (command.json) {
     fmt::print("{}", text_of(to_json(result)));
   } else if (result.status != Status::refused) {
-    fmt::print("{}\n{}", device_line(device_info()), run_text(result));
+    fmt::print("{}{}", device_lines({&stage}), run_text(result));
     if (write) fmt::print("wrote {}\n", command.output->string());
   }
   if (result.status == Status::refused) fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
@@ -129,7 +144,7 @@ int compare_command(const CompareCommand& command) {
     for (const RunResult& result : results) list.push_back(to_json(result));
     fmt::print("{}", text_of(list));
   } else {
-    fmt::print("{}\n{}", device_line(device_info()), comparison_text(results));
+    fmt::print("{}{}", device_lines(stages), comparison_text(results));
   }
   return exit_status(results);
 }

@@ -39,11 +39,14 @@ void find_candidates(const ConvProblem& problem, CudnnCandidates& found) {
 std::vector<float> transposed(const std::vector<float>& source, std::int64_t count, std::int64_t rows,
                               std::int64_t columns) {
   std::vector<float> result(source.size());
+#ifdef _OPENMP
+#pragma omp parallel for collapse(2)
+#endif
   for (std::int64_t i = 0; i < count; ++i) {
-    const float* from = source.data() + i * rows * columns;
-    float* to = result.data() + i * rows * columns;
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) to[column * rows + row] = from[row * columns + column];
+      const float* from = source.data() + (i * rows + row) * columns;
+      float* to = result.data() + i * rows * columns + row;
+      for (std::int64_t column = 0; column < columns; ++column) to[column * rows] = from[column];
     }
   }
   return result;

@@ -16,6 +16,12 @@ namespace convladder {
 /// How the name of a trial of two passes begins.
 inline constexpr const char* kTwoPasses = "two passes";
 
+/// A family of cuDNN's algorithms: those that are neither Winograd nor FFT, implicit or explicit matrix products and
+/// DIRECT.
+inline constexpr std::string_view kGemmFamily = "GEMM";
+inline constexpr std::string_view kFftFamily = "FFT";            ///< the family of FFT and FFT_TILING
+inline constexpr std::string_view kWinogradFamily = "WINOGRAD";  ///< that of WINOGRAD and WINOGRAD_NONFUSED
+
 /// One algorithm or plan that was tried.
 struct CudnnTrial {
   /// "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API; or "two passes: GEMM + plan 2 (eng0{})"
@@ -29,6 +35,15 @@ struct CudnnTrial {
 
   /// Whether it may count: its result was right, and it was timed.
   bool ok() const { return time_us && status.starts_with("ok"); }
+
+  /// Its family, by its name: the module names plans of the graph API after cuDNN's notes on their engines. Empty for
+  /// two passes.
+  std::string_view family() const {
+    if (algorithm.starts_with(kTwoPasses)) return "";
+    for (const std::string_view family : {kWinogradFamily, kFftFamily})
+      if (algorithm.starts_with(family)) return family;
+    return kGemmFamily;
+  }
 };
 
 /// Everything that cuDNN was tried with on one problem.
@@ -38,18 +53,22 @@ struct CudnnBaseline {
   std::vector<CudnnTrial> trials;
 
   /// The fastest of the trials that are ok, or null. Two passes do not count: only some filters allow them.
-  const CudnnTrial* best() const { return fastest(""); }
-  /// The same among the algorithms named WINOGRAD*.
-  const CudnnTrial* best_winograd() const { return fastest("WINOGRAD"); }
+  const CudnnTrial* best() const {
+    return fastest([](const CudnnTrial& trial) { return !trial.family().empty(); });
+  }
+  /// The same within a family.
+  const CudnnTrial* best_of(std::string_view family) const {
+    return fastest([family](const CudnnTrial& trial) { return trial.family() == family; });
+  }
   /// The 1 x s convolution with the r x 1 convolution after it, for a filter of rank one; or null.
-  const CudnnTrial* best_two_pass() const { return fastest(kTwoPasses); }
+  const CudnnTrial* best_two_pass() const { return best_of(""); }
 
  private:
-  const CudnnTrial* fastest(std::string_view prefix) const {
+  template <class Counts>
+  const CudnnTrial* fastest(const Counts& counts) const {
     const CudnnTrial* result = nullptr;
     for (const CudnnTrial& trial : trials) {
-      if (!trial.ok() || !trial.algorithm.starts_with(prefix)) continue;
-      if (prefix != kTwoPasses && trial.algorithm.starts_with(kTwoPasses)) continue;
+      if (!trial.ok() || !counts(trial)) continue;
       if (!result || *trial.time_us < *result->time_us) result = &trial;
     }
     return result;

@@ -25,13 +25,17 @@ bool fits(std::initializer_list<std::int64_t> factors) {
 Verdict check_lowering(const ConvProblem& p) {
   if (p.groups != 1)
     return Verdict::refuse("the stages of matrix multiplication want groups = 1; got groups=%lld", number(p.groups));
-  if (!fits({p.h + 2 * p.pad_h}) || !fits({p.w + 2 * p.pad_w}) || !fits({p.stride_h}) || !fits({p.stride_w}) ||
-      !fits({p.dilation_h}) || !fits({p.dilation_w}))
-    return Verdict::refuse(
-        "the stages of matrix multiplication index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides "
-        "and dilations at most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
-        number(kMaxIndex), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h), number(p.stride_w),
-        number(p.dilation_h), number(p.dilation_w));
+  const struct {
+    const char* name;
+    std::int64_t value;
+  } positions[] = {{"h + 2 pad_h", p.h + 2 * p.pad_h}, {"w + 2 pad_w", p.w + 2 * p.pad_w},
+                   {"stride_h", p.stride_h},           {"stride_w", p.stride_w},
+                   {"dilation_h", p.dilation_h},       {"dilation_w", p.dilation_w}};
+  for (const auto& [name, value] : positions) {
+    if (!fits({value}))
+      return Verdict::refuse("the stages of matrix multiplication index with 32 bits: %s at most %lld; got %lld", name,
+                             number(kMaxIndex), number(value));
+  }
   // Filters are packed in tiles of up to 128, and in steps of up to 16 products.
   if (!fits({p.c, p.r, p.s}) || !fits({(p.k + 127) / 128 * 128, p.c * p.r * p.s + 16}))
     return Verdict::refuse(

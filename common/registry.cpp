@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <vector>
 
 #include "common/problem_io.hpp"
 #include "common/spelling.hpp"
@@ -41,6 +41,10 @@ const StageInfo& find_stage(std::string_view designation) {
     if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
   }
   throw_unknown_stage(designation);
+}
+
+bool all_on_host(const std::vector<const StageInfo*>& stages) {
+  return std::all_of(stages.begin(), stages.end(), [](const StageInfo* stage) { return runs_on_host(*stage); });
 }
 
 int required_capability(const StageInfo& stage) {

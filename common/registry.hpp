@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "common/stage.hpp"
 
@@ -24,6 +25,12 @@ struct StageInfo {
 
 /// Whether it is a stage: bench has rows that are none, and their number is 0.
 inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
+
+/// Whether it runs on the host's processor, with every program, and not on the program's device.
+inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; }
+
+/// Whether all of them do.
+bool all_on_host(const std::vector<const StageInfo*>& stages);
 
 /// In the order of their numbers.
 std::span<const StageInfo> stages();

@@ -1,5 +1,6 @@
 #include "common/report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -66,7 +67,8 @@ Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
                     {"layout", trial.layout},
                     {"status", trial.status},
                     {"time_us", number(trial.time_us)},
-                    {"workspace_bytes", trial.workspace_bytes}});
+                    {"workspace_bytes", trial.workspace_bytes},
+                    {"family", text(trial.family())}});
   }
   return list;
 }
@@ -89,15 +91,22 @@ Json clocks_json(const DeviceInfo& info) {
   return {{"sm_mhz", positive(info.sm_clock_mhz)}, {"memory_mhz", positive(info.memory_clock_mhz)}};
 }
 
+bool all_on_cpu(const std::vector<RunResult>& rows) {
+  return !rows.empty() &&
+         std::all_of(rows.begin(), rows.end(), [](const RunResult& row) { return row.backend == "cpu"; });
+}
+
 Json device_json(const BenchReport& report) {
   const DeviceInfo& info = report.device;
-  const bool gpu = !info.driver.empty();
+  const bool gpu = !info.driver.empty(), host = all_on_cpu(report.rows);
   return {{"name", info.name},
-          {"backend", gpu ? "gpu" : "sim"},
-          {"compute_capability", info.compute_capability},
+          {"backend", host  ? "cpu"
+                      : gpu ? "gpu"
+                            : "sim"},
+          {"compute_capability", host ? Json() : Json(info.compute_capability)},
           {"multiprocessors", gpu ? Json(info.multiprocessors) : Json()},
           {"memory_bytes", gpu ? Json(info.memory_bytes) : Json()},
-          {"shared_bytes_per_block", info.shared_bytes_per_block},
+          {"shared_bytes_per_block", host ? Json() : Json(info.shared_bytes_per_block)},
           {"l2_bytes", positive(info.l2_bytes)},
           {"clocks_before", gpu ? clocks_json(info) : Json()},
           {"clocks_after", gpu ? clocks_json(report.device_after) : Json()}};
@@ -148,8 +157,9 @@ std::vector<Column> csv_columns() {
   for (const char* key : {"median", "min", "spread"})
     add(std::string("time_us_") + key, std::string("/time_us/") + key);
   add("time_cold_us_median", "/time_cold_us/median");
+  add("time_without_transform_us_median", "/time_without_transform_us/median");
   for (const char* key : {"effective_tflops", "prepare_us", "workspace_bytes"}) add(key, std::string("/") + key);
-  for (const char* key : {"previous", "first", "cudnn_winograd", "cudnn_best"})
+  for (const char* key : {"previous", "first", "cudnn_winograd", "cudnn_best", "cudnn_gemm", "cudnn_fft"})
     add(std::string("speedup_") + key, std::string("/speedup/") + key);
   for (const char* key : {"bytes", "flops", "floor_us", "share", "bound"})
     add(std::string("roofline_") + key, std::string("/roofline/") + key);
@@ -201,7 +211,9 @@ Json to_json(const RunResult& result) {
            {{"previous", number(result.speedup.previous)},
             {"first", number(result.speedup.first)},
             {"cudnn_winograd", number(result.speedup.cudnn_winograd)},
-            {"cudnn_best", number(result.speedup.cudnn_best)}}},
+            {"cudnn_best", number(result.speedup.cudnn_best)},
+            {"cudnn_gemm", number(result.speedup.cudnn_gemm)},
+            {"cudnn_fft", number(result.speedup.cudnn_fft)}}},
           {"cudnn", cudnn_json(result.cudnn)},
           {"roofline", roofline_json(result.roofline)},
           {"counters", result.counters ? counters_json(*result.counters) : Json()},
@@ -214,7 +226,8 @@ Json to_json(const RunResult& result) {
           {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()},
           {"configuration",
            result.configuration ? to_json(result.configuration->configuration, result.configuration->knobs) : Json()},
-          {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()}};
+          {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
+          {"time_without_transform_us", time_json(result.time_without_transform_us)}};
 }
 
 Json to_json(const BenchReport& report) {

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
+#include "common/host_run.hpp"
+#include "common/stage_run.hpp"
 #include "common/timing.hpp"
-#include "common/tuning_log.hpp"
 
 namespace convladder {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr double kGroupUs = 2000;     // how long one replay of a timed graph should last
 constexpr std::int64_t kColdL2s = 3;  // cold buffers together exceed the L2 cache this many times
 constexpr std::int64_t kMaxCopies = 64;
+constexpr std::size_t kLeastSamples = 5;
+constexpr std::chrono::seconds kSamplingTime{1};  // then kLeastSamples samples will do
 
 std::size_t bytes_of(std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); }
 
@@ -35,75 +38,25 @@ struct DeviceTensors {
   Tensors view() const { return {input.floats(), filter.floats(), output.floats()}; }
 };
 
-std::string describe(const Fault& fault) {
-  std::string text = fault.kind;
-  if (!fault.file.empty()) text += fmt::format(" at {}:{}", fault.file, fault.line);
-  if (!fault.kernel.empty()) text += " in " + fault.kernel;
-  if (!fault.other.empty()) text += (fault.kind == "race" ? " with " : ": ") + fault.other;
-  return text;
+TimeSummary time(const std::vector<std::function<void(Stream)>>& launches, const Sampling& sampling) {
+  const int rounds = std::max(1, repetitions_for(launches.front(), kGroupUs) / static_cast<int>(launches.size()));
+  GraphTimer timer(launches, rounds);
+  const TimeSeries series{sampling([&] { return timer.sample(); })};
+  return {series.median(), series.min(), series.spread()};
 }
 
-/// One stage on one workload, from its preparation to its last check, noted down in a RunResult.
-class StageRun {
+/// On the program's device: a GPU or the simulator.
+class DeviceRun final : public StageRun {
  public:
-  StageRun(const Workload& workload, const RunOptions& options, RunResult& result)
-      : workload_(workload), options_(options), result_(result) {}
-
-  void execute() {
-    if (!accepted()) return;
-    configure();
-    tensors_.emplace(workload_);
-    if (!prepare() || !launch_and_check()) return;
-    if (backend() == Backend::gpu && options_.time) {
-      time_hot();
-      if (options_.cold) time_cold();
-      if (!launch_and_check()) {
-        result_.reason = "right before the timing, not after it: " + result_.reason;
-        return;
-      }
-    }
-    result_.verified = true;
-    result_.status = Status::ok;
-  }
+  using StageRun::StageRun;
 
  private:
-  bool accepted() {
-    std::string rule = refusal(*result_.stage, workload_.problem, workload_.tensors.filter.data());
-    if (rule.empty()) return true;
-    result_.status = Status::refused;
-    result_.reason = std::move(rule);
-    return false;
-  }
+  Tensors tensors() const override { return tensors_->view(); }
 
-  void configure() {
-    const std::unique_ptr<Stage> stage(result_.stage->make());
-    if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) choose_configuration(*tunable);
-    stage_ = make_stage();
-  }
+  void place_tensors() override { tensors_.emplace(workload_); }
 
-  void choose_configuration(const TunableStage& stage) {
-    UsedConfiguration& used = result_.configuration.emplace();
-    used.knobs = stage.knobs();
-    if (options_.configuration) {
-      used.configuration = *options_.configuration;
-      used.origin = "given";
-    } else if (const auto tuned = tuned_configuration(*result_.stage, stage, workload_.problem)) {
-      used.configuration = *tuned;
-      used.origin = "tuned";
-    } else {
-      used.configuration = stage.default_configuration(workload_.problem, device_limits());
-      used.origin = "default";
-    }
-  }
-
-  std::unique_ptr<Stage> make_stage() const {
-    std::unique_ptr<Stage> stage(result_.stage->make());
-    if (result_.configuration) dynamic_cast<TunableStage&>(*stage).use(result_.configuration->configuration);
-    return stage;
-  }
-
-  bool prepare() {
-    const auto work = [&](Stream stream) { stage_->prepare(workload_.problem, tensors_->view(), stream); };
+  bool prepare() override {
+    const auto work = [&](Stream stream) { stage_->prepare(workload_.problem, tensors(), stream); };
     if (backend() == Backend::gpu) {
       warm_up();
       result_.prepare_us = run_and_wait(work);
@@ -117,85 +70,32 @@ class StageRun {
   /// The first use of a module loads it; that is no part of preparing.
   void warm_up() {
     const std::unique_ptr<Stage> other = make_stage();
-    run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors_->view(), stream); });
+    run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors(), stream); });
   }
 
-  void launch(Stream stream) { stage_->launch(workload_.problem, tensors_->view(), stream); }
+  void poison_output() override { tensors_->output.poison(); }
 
-  /// Whether it ran without fault and its result is right. Notes what it saw; a later call replaces what an earlier
-  /// one noted.
-  bool launch_and_check() {
-    tensors_->output.poison();
-    Observation seen = observe([&](Stream stream) { launch(stream); }, options_.lines);
-    note_observation(seen);
-    std::vector<float> output(static_cast<std::size_t>(workload_.problem.output_size()));
-    tensors_->output.download(output.data());
-    const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
-                           .exact = workload_.inputs == InputKind::integers,
-                           .spread = stage_->errors_spread(),
-                           .absolute = filter_error()};
-    result_.check = check_output(workload_.problem, output, workload_.reference, model);
-    if (options_.keep_output) result_.output = std::move(output);
+  Observation observe_work(const std::function<void(Stream)>& work) override { return observe(work, options_.lines); }
 
-    add_guard_faults(seen.faults);
-    if (!seen.faults.empty()) return note_faults(seen.faults);
-    if (result_.check->ok) return true;
-    result_.status = Status::wrong;
-    result_.reason = result_.check->message;
-    return false;
+  void download_output(float* output) const override { tensors_->output.download(output); }
+
+  std::vector<const char*> damaged() const override {
+    std::vector<const char*> names;
+    if (!tensors_->input.guards_intact()) names.push_back("input");
+    if (!tensors_->filter.guards_intact()) names.push_back("filter");
+    if (!tensors_->output.guards_intact()) names.push_back("output");
+    return names;
   }
 
-  /// What an output may be off by if the stage applies other taps than it was given.
-  double filter_error() const {
-    const double tap = stage_->filter_error(workload_.problem, workload_.tensors.filter.data());
-    if (tap == 0) return 0;
-    double largest = 0;
-    for (const float value : workload_.tensors.input) {
-      if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
-    }
-    return tap * largest * static_cast<double>(workload_.problem.reduction_length());
-  }
+  bool has_time() const override { return backend() == Backend::gpu; }
 
-  void note_observation(const Observation& seen) {
-    result_.kernels = seen.kernels;
-    result_.lines = seen.lines;
-    result_.prediction = stage_->predict(workload_.problem);
-    if (backend() != Backend::sim) return;
-    result_.counters = seen.counters;
-    result_.counters->flops = std::max<std::int64_t>(result_.prediction->flops, 0);
-  }
-
-  void add_guard_faults(std::vector<Fault>& faults) const {
-    const auto add = [&](const char* name) {
-      Fault fault;
-      fault.kind = "out_of_bounds";
-      if (!result_.kernels.empty()) fault.kernel = result_.kernels.front().name;
-      fault.other =
-          fmt::format("something wrote just outside '{}'; --backend sim or compute-sanitizer names the line", name);
-      faults.push_back(std::move(fault));
-    };
-    if (!tensors_->input.guards_intact()) add("input");
-    if (!tensors_->filter.guards_intact()) add("filter");
-    if (!tensors_->output.guards_intact()) add("output");
-    if (!stage_->workspace_intact()) add("workspace");
-  }
-
-  bool note_faults(const std::vector<Fault>& faults) {
-    result_.faults = faults;
-    result_.status = Status::fault;
-    result_.reason = describe(faults.front());
-    return false;
-  }
-
-  TimeSummary time(const std::vector<std::function<void(Stream)>>& launches, const Sampling& sampling) const {
-    const int rounds = std::max(1, repetitions_for(launches.front(), kGroupUs) / static_cast<int>(launches.size()));
-    GraphTimer timer(launches, rounds);
-    const TimeSeries series{sampling([&] { return timer.sample(); })};
-    return {series.median(), series.min(), series.spread()};
-  }
-
-  void time_hot() {
+  void time_launch() override {
     result_.time_us = time({[&](Stream stream) { launch(stream); }}, options_.sampling);
+    if (options_.cold) time_cold();
+  }
+
+  void time_product() override {
+    result_.time_without_transform_us = time({[&](Stream stream) { launch_product(stream); }}, take_samples);
   }
 
   void time_cold() {
@@ -231,10 +131,6 @@ class StageRun {
     result_.time_cold_us = time(launches, take_samples);
   }
 
-  const Workload& workload_;
-  const RunOptions& options_;
-  RunResult& result_;
-  std::unique_ptr<Stage> stage_;
   std::optional<DeviceTensors> tensors_;
 };
 
@@ -242,8 +138,8 @@ RunResult blank(const StageInfo& stage, const ConvProblem& problem) {
   RunResult result;
   result.stage = &stage;
   result.problem = problem;
-  result.backend = backend() == Backend::gpu ? "gpu" : "sim";
-  result.device = device_info().name;
+  result.backend = runs_on_host(stage) ? "cpu" : backend() == Backend::gpu ? "gpu" : "sim";
+  result.device = device_of(stage).name;
   return result;
 }
 
@@ -282,8 +178,11 @@ std::vector<const CounterField*> broken_claims(const Counters& counters, const P
 }
 
 std::vector<double> take_samples(const std::function<double()>& sample) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   std::vector<double> samples;
-  for (int i = 0; i < kSamples; ++i) samples.push_back(sample());
+  while (samples.size() < kLeastSamples || (samples.size() < kSamples && Clock::now() - start < kSamplingTime))
+    samples.push_back(sample());
   return samples;
 }
 
@@ -291,7 +190,11 @@ RunResult run_stage(const StageInfo& stage, const Workload& workload, const RunO
   RunResult result = blank(stage, workload.problem);
   result.workload_name = workload.name;
   try {
-    StageRun(workload, options, result).execute();
+    if (runs_on_host(stage)) {
+      run_on_host(workload, options, result);
+    } else {
+      DeviceRun(workload, options, result).execute();
+    }
   } catch (const DeviceError& error) {
     result.status = Status::error;
     result.reason = error.what();
@@ -310,12 +213,17 @@ std::string refusal(const StageInfo& stage, const ConvProblem& problem, const fl
   std::string rule = device_refusal(stage);
   if (!rule.empty()) return rule;
   const std::unique_ptr<Stage> instance(stage.make());
-  const Verdict verdict = instance->check(problem, device_limits());
+  const Verdict verdict = instance->check(problem, limits_of(stage));
   if (!verdict.accepted() || !filter) return verdict.reason();
   return instance->check_filter(problem, filter).reason();
 }
 
+DeviceInfo device_of(const StageInfo& stage) { return runs_on_host(stage) ? host_info() : device_info(); }
+
+DeviceLimits limits_of(const StageInfo& stage) { return runs_on_host(stage) ? DeviceLimits{0, 0} : device_limits(); }
+
 std::string device_refusal(const StageInfo& stage) {
+  if (runs_on_host(stage)) return "";
   const int have = device_limits().compute_capability;
   if (required_capability(stage) <= have) return "";
   return fmt::format("{} needs a GPU of {} or later and {} is sm_{}; use --backend sim", stage.name,

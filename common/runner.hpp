@@ -1,5 +1,6 @@
 /// @file
-/// Runs one stage on one problem: checked, then counted (simulator) or timed (GPU), then checked again.
+/// Runs one stage on one problem: checked, then counted (simulator) or timed (GPU, and on the CPU the stages of the
+/// track cpu), then checked again.
 #pragma once
 #include <functional>
 #include <optional>
@@ -55,7 +56,7 @@ struct Roofline {
 
 /// Absent where the comparison is not possible.
 struct Speedups {
-  std::optional<double> previous, first, cudnn_winograd, cudnn_best;
+  std::optional<double> previous, first, cudnn_winograd, cudnn_best, cudnn_gemm, cudnn_fft;
 };
 
 /// What a tunable stage ran with.
@@ -70,7 +71,7 @@ struct RunResult {
   const StageInfo* stage = nullptr;
   std::string workload_name;
   ConvProblem problem;
-  std::string backend;  ///< "gpu" or "sim"
+  std::string backend;  ///< "gpu", "sim", or "cpu" for a stage that runs on the host
   std::string device;
   Status status = Status::error;
   std::string reason;     ///< "" if ok: the rule, the first wrong output, the first fault, or what failed
@@ -79,7 +80,9 @@ struct RunResult {
   std::optional<TimeSummary> time_us;       ///< hot: the same buffers in every launch. The headline.
   std::optional<TimeSummary> time_cold_us;  ///< buffers rotated past L2
   std::string cold_unavailable;             ///< why there is no cold time, where there is a hot one
-  std::optional<double> prepare_us;         ///< GPU only
+  /// Of launch_without_transform(), hot: the product on an input that has been rearranged before.
+  std::optional<TimeSummary> time_without_transform_us;
+  std::optional<double> prepare_us;  ///< where times are taken
   std::optional<std::int64_t> workspace_bytes;
   std::optional<Counters> counters;  ///< simulator only
   std::optional<Prediction> prediction;
@@ -101,25 +104,31 @@ using Sampling = std::function<std::vector<double>(const std::function<double()>
 
 /// The samples that a run takes unless something else (Google Benchmark) drives it.
 inline constexpr int kSamples = 15;
-/// `kSamples` samples, one after the other.
+/// `kSamples` samples, one after the other; only 5 where these take more than a second.
 std::vector<double> take_samples(const std::function<double()>& sample);
 
 /// What a run finds out, and keeps.
 struct RunOptions {
   bool lines = false;  ///< counters per source line (simulator)
-  bool time = true;    ///< on a GPU: time it; false: check only
-  bool cold = true;    ///< and with buffers rotated past L2, too
+  bool time = true;    ///< on a GPU or CPU: time it; false: check only
+  bool cold = true;    ///< on a GPU: with buffers rotated past L2, too
   bool keep_output = false;
-  Sampling sampling = take_samples;
+  Sampling sampling = take_samples;            ///< of the hot time on a GPU
   std::optional<Configuration> configuration;  ///< of a tunable stage, in place of the tuned or default one
 };
 
 /// A refusal, a fault, a wrong result or a failed launch is the result's status, never an exception.
-/// @throws MachineError if the device's memory does not hold the tensors
+/// @throws MachineError if the device's memory does not hold the tensors; std::bad_alloc if the host's does not
 RunResult run_stage(const StageInfo& stage, const Workload& workload, const RunOptions& options);
 
 /// The result of a run that a rule forbids before it begins.
 RunResult refused(const StageInfo& stage, const ConvProblem& problem, std::string rule);
+
+/// The device that the stage runs on: the program's, or the host.
+DeviceInfo device_of(const StageInfo& stage);
+
+/// What a stage may ask of that device; zeros for the host.
+DeviceLimits limits_of(const StageInfo& stage);
 
 /// What a stage refuses on this device, whatever the problem: "" or the rule ("needs a GPU of sm_90 or later; ...").
 std::string device_refusal(const StageInfo& stage);

@@ -50,8 +50,10 @@ void add_speedups(std::vector<RunResult>& results) {
       add_speedup(result.speedup.first, result, timed_result(results, first_of_track(*result.stage)));
     }
     if (!result.cudnn) continue;
-    add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_winograd());
+    add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_of(kWinogradFamily));
     add_speedup(result.speedup.cudnn_best, result, result.cudnn->best());
+    add_speedup(result.speedup.cudnn_gemm, result, result.cudnn->best_of(kGemmFamily));
+    add_speedup(result.speedup.cudnn_fft, result, result.cudnn->best_of(kFftFamily));
   }
 }
 

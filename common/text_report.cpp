@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/lowering.hpp"
 #include "common/problem_io.hpp"
 #include "common/text_table.hpp"
 #include "common/tuning_log.hpp"
@@ -72,8 +73,11 @@ std::string times_text(const RunResult& result) {
   std::string text = time_line("time (hot, the headline)", *result.time_us);
   text += result.time_cold_us ? time_line("time (cold)", *result.time_cold_us)
                               : fmt::format("time (cold): n/a: {}\n", result.cold_unavailable);
-  text += fmt::format("{} TFLOP/s of the direct form",
-                      short_number(static_cast<double>(result.problem.flops()) / result.time_us->median * 1e-6));
+  if (result.time_without_transform_us)
+    text += time_line("time of the product alone (hot)", *result.time_without_transform_us);
+  const double tflops = static_cast<double>(result.problem.flops()) / result.time_us->median * 1e-6;
+  text += result.backend == "cpu" ? fmt::format("{} GFLOP/s of the direct form", short_number(1e3 * tflops))
+                                  : fmt::format("{} TFLOP/s of the direct form", short_number(tflops));
   if (result.roofline && result.roofline->share) {
     text += fmt::format("; {} of the floor of {} ({})", percent_text(*result.roofline->share),
                         time_text(*result.roofline->floor_us), result.roofline->bound);
@@ -116,6 +120,17 @@ std::string device_line(const DeviceInfo& info) {
   return line;
 }
 
+bool lowers(const StageInfo& stage) { return stage.track == "lowering" || stage.track == "cpu"; }
+
+std::string bytes_text(std::int64_t bytes) { return short_number(static_cast<double>(bytes) * 1e-6) + " MB"; }
+
+std::string memory_text(const ConvProblem& problem) {
+  const std::int64_t im2col = im2col_size(problem), im2win = im2win_size(problem);
+  return fmt::format("input {}, im2col's matrix {}, im2win's tensor {} ({} of it)",
+                     bytes_text(4 * problem.input_size()), bytes_text(4 * im2col), bytes_text(4 * im2win),
+                     percent_text(ratio(im2win, im2col)));
+}
+
 std::string verdict_line(const RunResult& result) {
   std::string line = result.status == Status::ok ? "verified" : to_string(result.status);
   if (result.check && result.check->ok) {
@@ -153,6 +168,8 @@ std::string run_text(const RunResult& result) {
   for (const Fault& fault : result.faults) text += fault_line(fault);
   if (result.configuration) text += configuration_line(*result.configuration);
   if (result.time_us) text += "\n" + times_text(result);
+  if (result.workspace_bytes && result.status == Status::ok && lowers(stage))
+    text += fmt::format("memory: workspace {}; {}\n", bytes_text(*result.workspace_bytes), memory_text(result.problem));
   if (!result.kernels.empty()) text += "\n" + kernels_table(result.kernels);
   if (result.counters && result.status != Status::fault) {
     text += "\n" + counters_table(*result.counters, *result.prediction);

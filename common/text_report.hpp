@@ -11,6 +11,15 @@ namespace convladder {
 /// "NVIDIA H200 (sm_90, 132 multiprocessors, 140 GiB, L2 60 MiB, CUDA driver 13.0), clocks 1980 and 3201 MHz"
 std::string device_line(const DeviceInfo& info);
 
+/// Whether the stage's track is one of those that lower a convolution to a matrix product: their memory is shown.
+bool lowers(const StageInfo& stage);
+
+/// 12345678 as "12.3 MB".
+std::string bytes_text(std::int64_t bytes);
+
+/// What the two rearrangements of the input take by their formulas: "input 25.7 MB, im2col's matrix 215 MB, ..."
+std::string memory_text(const ConvProblem& problem);
+
 /// "verified: ...", or the status and its reason.
 std::string verdict_line(const RunResult& result);
 

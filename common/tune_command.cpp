@@ -84,7 +84,7 @@ std::unique_ptr<TunableStage> make_tunable(const StageInfo& stage) {
 std::vector<const StageInfo*> tunable_stages() {
   std::vector<const StageInfo*> found;
   for (const StageInfo& stage : stages())
-    if (make_tunable(stage)) found.push_back(&stage);
+    if (!runs_on_host(stage) && make_tunable(stage)) found.push_back(&stage);
   return found;
 }
 
@@ -96,8 +96,10 @@ const StageInfo& chosen_stage(const TuneCommand& command) {
   if (std::find(tunable.begin(), tunable.end(), &stage) != tunable.end()) return stage;
   std::vector<std::string_view> folders;
   for (const StageInfo* other : tunable) folders.push_back(other->folder);
-  throw UsageError(
-      fmt::format("{} has no configurations to choose from; tune takes {}", stage.folder, fmt::join(folders, ", ")));
+  throw UsageError(fmt::format("{} {}; tune takes {}", stage.folder,
+                               runs_on_host(stage) ? "runs on the CPU, and tune searches what runs on a GPU"
+                                                   : "has no configurations to choose from",
+                               fmt::join(folders, ", ")));
 }
 
 std::vector<Search> chosen_searches(const std::string& name) {

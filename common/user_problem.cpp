@@ -95,6 +95,8 @@ void require_valid(const ConvProblem& problem) {
   validate(problem, std::min(host, device), device < host ? device_name : "this machine");
 }
 
+void require_valid_on_host(const ConvProblem& problem) { validate(problem, host_memory_bytes()); }
+
 Workload make_workload(UserProblem user, std::uint64_t seed) {
   if (!user.tensors) return make_workload(std::move(user.name), user.problem, InputKind::normal, user.filter, seed);
   Workload workload{std::move(user.name), user.problem, InputKind::normal, std::move(*user.tensors), {}};

@@ -33,6 +33,8 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track);
 
 /// Checks the problem against the memory of host and device. @throws UsageError, RefusedError
 void require_valid(const ConvProblem& problem);
+/// Checks it against the memory of the host alone, for stages that run there. @throws UsageError, RefusedError
+void require_valid_on_host(const ConvProblem& problem);
 
 /// The tensors, by the seed where no files gave them, and the reference.
 Workload make_workload(UserProblem user, std::uint64_t seed);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
+#include "common/lowering.hpp"
 #include "common/problem_io.hpp"
 
 namespace convladder {
@@ -120,6 +123,84 @@ std::vector<NamedWorkload> depthwise_in_simulator() {
   return result;
 }
 
+/// A layer of a network: a batch of square images over all channels, square filters.
+struct Layer {
+  std::string_view name;
+  std::int64_t n, c, size, k, side, stride = 1, pad = 0;
+};
+
+NamedWorkload named_layer(const Layer& layer) {
+  ConvProblem problem = image(layer.size, layer.size, layer.side);
+  problem.n = layer.n;
+  problem.c = layer.c;
+  problem.k = layer.k;
+  problem.stride_h = problem.stride_w = layer.stride;
+  problem.pad_h = problem.pad_w = layer.pad;
+  std::string name = fmt::format("{} ({},{},{},{})->{} {}x{}", layer.name, layer.n, layer.c, layer.size, layer.size,
+                                 layer.k, layer.side, layer.side);
+  if (layer.stride != 1) name += fmt::format(" stride {}", layer.stride);
+  return {std::move(name), problem};
+}
+
+/// The twelve layers of the im2win papers' benchmark, without padding; three unlike ones first.
+constexpr Layer kLayers[] = {
+    {"layer 9", 128, 64, 56, 64, 3},     {"layer 12", 128, 512, 7, 512, 3},  {"layer 1", 128, 3, 227, 96, 11, 4},
+    {"layer 2", 128, 3, 231, 96, 11, 4}, {"layer 3", 128, 3, 227, 64, 7, 2}, {"layer 4", 128, 64, 224, 64, 7, 2},
+    {"layer 5", 128, 96, 24, 256, 5},    {"layer 6", 128, 256, 12, 512, 3},  {"layer 7", 128, 3, 224, 64, 3},
+    {"layer 8", 128, 64, 112, 128, 3},   {"layer 10", 128, 128, 28, 128, 3}, {"layer 11", 128, 256, 14, 256, 3}};
+
+std::vector<NamedWorkload> lowering_on_gpu() {
+  std::vector<NamedWorkload> result;
+  for (const Layer& layer : kLayers) result.push_back(named_layer(layer));
+  for (const std::int64_t n : {32, 128}) {
+    for (Layer layer : {Layer{"conv2", n, 64, 56, 64, 3},
+                        {"conv3", n, 128, 28, 128, 3},
+                        {"conv4", n, 256, 14, 256, 3},
+                        {"conv5", n, 512, 7, 512, 3}}) {
+      layer.pad = 1;
+      result.push_back(named_layer(layer));
+    }
+  }
+  return result;
+}
+
+std::vector<NamedWorkload> lowering_in_simulator() {
+  std::vector<NamedWorkload> result;
+  for (const Layer& layer : {Layer{"layer 9", 1, 16, 26, 16, 3},
+                             {"layer 12", 2, 48, 7, 48, 3},
+                             {"layer 1", 1, 3, 59, 12, 11, 4},
+                             {"layer 2", 1, 3, 63, 12, 11, 4},
+                             {"layer 3", 1, 3, 57, 8, 7, 2},
+                             {"layer 4", 1, 8, 39, 8, 7, 2},
+                             {"layer 5", 1, 6, 24, 16, 5},
+                             {"layer 6", 2, 16, 12, 32, 3},
+                             {"layer 7", 1, 3, 74, 8, 3},
+                             {"layer 8", 1, 8, 38, 16, 3},
+                             {"layer 10", 1, 32, 14, 32, 3},
+                             {"layer 11", 1, 48, 9, 48, 3},
+                             {"conv4", 2, 16, 14, 16, 3, 1, 1}})
+    result.push_back(named_layer(layer));
+  result.push_back(
+      {"primes (2,5,23,29)->7 3x5 dilation 2", parse_shape("n=2,c=5,h=23,w=29,k=7,r=3,s=5,dilation_h=2,dilation_w=2")});
+  // The first stage reads a pixel and a tap for each product.
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops();
+  return result;
+}
+
+/// The same layers with a batch for which im2col's matrix takes less than 1 GB; before them, three small batches.
+std::vector<NamedWorkload> lowering_on_cpu() {
+  constexpr std::int64_t kBatch = 16, kSmallBatch = 2, kFloats = 1'000'000'000 / 4;
+  std::vector<NamedWorkload> result;
+  const auto add = [&](Layer layer, std::int64_t batch) {
+    layer.n = 1;
+    layer.n = std::min(batch, kFloats / im2col_size(named_layer(layer).problem));
+    result.push_back(named_layer(layer));
+  };
+  for (const Layer& layer : std::span(kLayers).first(kBenchWorkloads)) add(layer, kSmallBatch);
+  for (const Layer& layer : kLayers) add(layer, kBatch);
+  return result;
+}
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -133,6 +214,8 @@ FilterForm filter_form(std::string_view track) { return track == "images" ? Filt
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend) {
   if (track == "images") return backend == Backend::gpu ? images_on_gpu() : images_in_simulator();
   if (track == "depthwise") return backend == Backend::gpu ? depthwise_on_gpu() : depthwise_in_simulator();
+  if (track == "lowering") return backend == Backend::gpu ? lowering_on_gpu() : lowering_in_simulator();
+  if (track == "cpu") return lowering_on_cpu();
   if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
   return {};
 }

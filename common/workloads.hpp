@@ -26,7 +26,7 @@ struct NamedWorkload {
 FilterForm filter_form(std::string_view track);
 
 /// Every workload of a track, the headline first. The simulator's are small: it handles some million accesses a second.
-/// Empty for a track that has none yet.
+/// Those of the track cpu do not depend on the backend. Empty for a track that has none yet.
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend);
 
 /// How many workloads of a track bench runs unless it is told otherwise.

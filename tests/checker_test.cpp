@@ -263,6 +263,24 @@ TEST_CASE("the norms are over outputs whose reference is finite") {
   CHECK(result.max_abs_err == 0);
 }
 
+TEST_CASE("what pieces of a long output find is put together in order") {
+  constexpr std::size_t kSize = 300'000;
+  std::vector<float> output(kSize, 1.0f);
+  const std::vector<double> reference(kSize, 1.0);
+  for (const std::size_t i : {70'000, 150'000, 299'999}) output[i] = 3.0f;
+  output[140'000] = kPoisoned;
+  const CheckResult result = check_row(output, reference, exact());
+  CHECK(result.wrong == 4);
+  CHECK(result.unwritten == 1);
+  CHECK(result.first_wrong == 70'000);
+  CHECK(result.message.find("first at (0,0,0,140000); 3 of 300000 outputs are wrong, first at (0,0,0,70000)") !=
+        std::string::npos);
+  output[70'000] = output[140'000] = 1.0f;
+  CHECK(check_row(output, reference, exact()).first_wrong == 150'000);
+  CHECK(check_row(output, reference, exact()).rel_l2_err == doctest::Approx(std::sqrt(8.0 / kSize)));
+  CHECK(check_row(output, reference, exact()).max_abs_err == 2.0);
+}
+
 TEST_CASE("a reference of zeros divides nothing") {
   CheckResult result = check_row({0, 0}, {0, 0}, exact());
   CHECK(result.rel_l2_err == 0);

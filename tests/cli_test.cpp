@@ -8,9 +8,11 @@
 
 #include "common/commands.hpp"
 #include "common/comparison.hpp"
+#include "common/lowering.hpp"
 #include "common/output_file.hpp"
 #include "common/problem_io.hpp"
 #include "common/registry.hpp"
+#include "common/rows_beside.hpp"
 #include "common/spelling.hpp"
 #include "common/standing.hpp"
 #include "common/user_problem.hpp"
@@ -85,6 +87,71 @@ TEST_CASE("workloads: the headline first, names unique, every problem valid") {
   CHECK(workloads_of("signals", Backend::gpu).front().problem.w == 1 << 24);
   CHECK(workloads_of("signals", Backend::sim).front().simulated_accesses == 2 * 11 * 65536);
   CHECK(workloads_of("nowhere", Backend::sim).empty());
+}
+
+TEST_CASE("the lowering track's workloads: twelve layers without padding, and a network's with it") {
+  const std::vector<NamedWorkload> layers = workloads_of("lowering", Backend::gpu);
+  REQUIRE(layers.size() == 20);
+  std::set<std::string> names;
+  for (const NamedWorkload& workload : layers) {
+    CAPTURE(workload.name);
+    CHECK(names.insert(workload.name).second);
+    CHECK_NOTHROW(validate(workload.problem, std::int64_t{1} << 40));
+    CHECK(workload.problem.groups == 1);
+  }
+  CHECK(names.contains("layer 4 (128,64,224,224)->64 7x7 stride 2"));
+  CHECK(names.contains("conv5 (128,512,7,7)->512 3x3"));
+  for (std::size_t i = 0; i < 12; ++i) CHECK((layers[i].problem.n == 128 && layers[i].problem.pad_h == 0));
+  for (std::size_t i = 12; i < 20; ++i) {
+    const ConvProblem& problem = layers[i].problem;
+    CHECK((problem.pad_h == 1 && problem.pad_w == 1 && problem.c == problem.k && problem.p() == problem.h));
+  }
+  CHECK(select_workloads("lowering", Backend::gpu, "layer 1 (128,3,227,227)->96 11x11 stride 4").at(0).problem.q() ==
+        55);
+
+  const std::vector<NamedWorkload> small = workloads_of("lowering", Backend::sim);
+  CHECK(small.size() == 14);
+  bool has_padding = false, has_dilation = false;
+  for (const NamedWorkload& workload : small) {
+    CAPTURE(workload.name);
+    CHECK(workload.simulated_accesses == workload.problem.flops());
+    CHECK(workload.simulated_accesses < 3'000'000);
+    CHECK(workload.problem.n <= 2);
+    has_padding |= workload.problem.pad_h == 1;
+    has_dilation |= workload.problem.dilation_h == 2;
+  }
+  CHECK((has_padding && has_dilation));
+}
+
+TEST_CASE("the cpu track's workloads: the same layers on every device, im2col's matrix below 1 GB") {
+  const std::vector<NamedWorkload> layers = workloads_of("cpu", Backend::gpu),
+                                   others = workloads_of("cpu", Backend::sim);
+  REQUIRE(layers.size() == 15);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    CAPTURE(layers[i].name);
+    CHECK(layers[i].name == others[i].name);
+    CHECK(4 * im2col_size(layers[i].problem) < 1'000'000'000);
+    CHECK(layers[i].problem.n == (i < 3 ? 2 : layers[i].name.starts_with("layer 4 ") ? 6 : 16));
+  }
+}
+
+TEST_CASE("the rows beside a track's stages") {
+  const auto names = [](std::string_view track, Backend backend) {
+    std::vector<std::string_view> result;
+    for (const StageInfo* row : rows_beside(track, backend)) {
+      CHECK_FALSE(on_ladder(*row));
+      CHECK(row->track == track);
+      result.push_back(row->name);
+    }
+    return result;
+  };
+  using Names = std::vector<std::string_view>;
+  CHECK(names("images", Backend::gpu) == Names{"cufft"});
+  CHECK(names("lowering", Backend::gpu) == Names{"im2col-cublas"});
+  CHECK(names("images", Backend::sim).empty());
+  CHECK(names("lowering", Backend::sim).empty());
+  CHECK(names("signals", Backend::gpu).empty());
+  CHECK(names("cpu", Backend::gpu) == names("cpu", Backend::sim));
 }
 
 TEST_CASE("workloads are chosen by name, with or without spaces, or all") {

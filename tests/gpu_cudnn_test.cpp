@@ -31,11 +31,11 @@ TEST_CASE("the best are the fastest among the trials that are ok") {
                      trial("IMPLICIT_GEMM", "ok, timed without a CUDA graph", 5.0),
                      trial("DIRECT", "ok", std::nullopt)};
   CHECK(baseline.best() == &baseline.trials[2]);
-  CHECK(baseline.best_winograd() == nullptr);
+  CHECK(baseline.best_of(kWinogradFamily) == nullptr);
   baseline.trials.push_back(trial("WINOGRAD_NONFUSED", "ok", 9.0));
   baseline.trials.push_back(trial("WINOGRAD plan 2 (eng4{})", "ok", 8.0));
   CHECK(baseline.best() == &baseline.trials[2]);
-  CHECK(baseline.best_winograd() == &baseline.trials[5]);
+  CHECK(baseline.best_of(kWinogradFamily) == &baseline.trials[5]);
 }
 
 TEST_CASE("cuDNN is tried in both layouts, and only right results count") {

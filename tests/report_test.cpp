@@ -57,7 +57,23 @@ const Names kResultKeys{"stage",
                         "lines",
                         "cudnn_unavailable",
                         "configuration",
-                        "configuration_origin"};
+                        "configuration_origin",
+                        "time_without_transform_us"};
+
+constexpr StageInfo kLoweringStage{21,
+                                   "im2win-pipelined",
+                                   "21-im2win-pipelined",
+                                   "Overlap",
+                                   "lowering",
+                                   "Copy while computing.",
+                                   20,
+                                   "fp32",
+                                   "NCHW",
+                                   "004",
+                                   "sm_70",
+                                   nullptr};
+constexpr StageInfo kCpuStage{22, "im2win-cpu", "22-im2win-cpu", "On a CPU", "cpu",   "Vectors.",
+                              0,  "fp32",       "NCHW",          "004",      "sm_70", nullptr};
 
 RunResult blank_result() {
   RunResult result;
@@ -84,7 +100,7 @@ RunResult gpu_result() {
   result.prepare_us = 10;
   result.workspace_bytes = 64;
   result.kernels = {{"tiled_2d", 32, 0, 1024, 0.75}};
-  result.speedup = {2.0, 3.0, std::nullopt, 0.5};
+  result.speedup = {2.0, 3.0, std::nullopt, 0.5, 0.5, std::nullopt};
   result.cudnn.emplace();
   result.cudnn->version = "9.19.0";
   result.cudnn->trials = {{"WINOGRAD", "NCHW", "CUDNN_STATUS_NOT_SUPPORTED", std::nullopt, 0},
@@ -102,7 +118,7 @@ TEST_CASE("a result's JSON has every key, in order, null where it does not apply
     CAPTURE(key);
     CHECK(json[key].is_null());
   }
-  CHECK(keys(json["speedup"]) == Names{"previous", "first", "cudnn_winograd", "cudnn_best"});
+  CHECK(keys(json["speedup"]) == Names{"previous", "first", "cudnn_winograd", "cudnn_best", "cudnn_gemm", "cudnn_fft"});
   CHECK(json["speedup"]["previous"].is_null());
   CHECK(json["faults"] == Json::array());
   CHECK(keys(json["workload"]) == Names{"n", "c", "h", "w", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w",
@@ -127,7 +143,12 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn"][0]["time_us"].is_null());
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
   CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
+  CHECK(json["cudnn"][0]["family"] == "WINOGRAD");
+  CHECK(json["cudnn"][1]["family"] == "GEMM");
+  CHECK(json["speedup"]["cudnn_gemm"] == 0.5);
+  CHECK(json["speedup"]["cudnn_fft"].is_null());
   CHECK(json["cudnn_unavailable"].is_null());
+  CHECK(json["time_without_transform_us"].is_null());
 }
 
 TEST_CASE("the verdict says how many outputs were not checked") {
@@ -259,6 +280,8 @@ TEST_CASE("CSV quotes what needs it, and absent values are empty") {
   CHECK(cell(1, "time_us_median") == "2.0");
   CHECK(cell(1, "speedup_cudnn_winograd") == "");
   CHECK(cell(1, "global_load_bytes") == "");
+  CHECK(cell(1, "time_without_transform_us_median") == "");
+  CHECK(cell(1, "speedup_cudnn_gemm") == "0.5");
   CHECK(cell(1, "w") == "1000");
   CHECK(cell(2, "time_us_median") == "");
   CHECK(cell(2, "roofline_share") == "");
@@ -329,6 +352,106 @@ TEST_CASE("cuDNN's two passes stand apart from its best") {
   const std::string text = bench_text(report);
   CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
   CHECK(text.find("cuDNN 9.19.0, two passes: GEMM + plan 2 (eng0{}) (NCHW) in 0.250 us") != std::string::npos);
+}
+
+TEST_CASE("every family of cuDNN's algorithms has a best of its own") {
+  RunResult result = gpu_result();
+  result.cudnn->trials = {{"FFT_TILING", "NCHW", "ok", 4.0, 0},
+                          {"FFT plan 7 (eng5{})", "NCHW", "ok", 3.0, 0},
+                          {"WINOGRAD plan 2 (eng4{})", "NHWC", "ok", 0.5, 0},
+                          {"plan 3 (eng0{})", "NHWC", "ok", 1.5, 12'000'000},
+                          {"DIRECT", "NCHW", "ok", 1.0, 0},
+                          {"IMPLICIT_GEMM", "NCHW", "wrong result", 0.25, 0},
+                          {"two passes: FFT + GEMM", "NCHW", "ok", 0.125, 0}};
+  const std::vector<CudnnTrial>& trials = result.cudnn->trials;
+  CHECK(result.cudnn->best_of(kFftFamily) == &trials[1]);
+  CHECK(result.cudnn->best_of(kWinogradFamily) == &trials[2]);
+  CHECK(result.cudnn->best_of(kGemmFamily) == &trials[4]);
+  CHECK(result.cudnn->best() == &trials[2]);
+  CHECK(result.cudnn->best_two_pass() == &trials[6]);
+  std::vector<RunResult> rows{result};
+  add_speedups(rows);
+  CHECK(rows[0].speedup.cudnn_gemm == 0.5);
+  CHECK(rows[0].speedup.cudnn_fft == 1.5);
+  CHECK(rows[0].speedup.cudnn_winograd == 0.25);
+  CHECK(to_json(rows[0])["cudnn"][6]["family"].is_null());
+  BenchReport report;
+  report.rows = rows;
+  const std::string text = bench_text(report);
+  CHECK(text.find("cuDNN 9.19.0 GEMM family: DIRECT (NCHW) in 1.00 us\n") != std::string::npos);
+  CHECK(text.find("cuDNN 9.19.0 FFT: FFT plan 7 (eng5{}) (NCHW) in 3.00 us\n") != std::string::npos);
+  CHECK(text.find("cuDNN 9.19.0 Winograd: WINOGRAD plan 2") != std::string::npos);
+}
+
+/// Whether a table has a column under this heading.
+bool has_heading(const std::string& text, const std::string& heading) {
+  return text.find("  " + heading) != std::string::npos;
+}
+
+/// 64 channels of 56 x 56 pixels, 3 x 3: im2win's tensor is 56/54 of a third of im2col's matrix.
+RunResult lowering_result(const StageInfo& stage, std::string_view backend) {
+  RunResult result = gpu_result();
+  result.stage = &stage;
+  result.backend = backend;
+  result.problem = parse_shape("c=64,h=56,w=56,k=64,r=3,s=3,pad_h=0,pad_w=0");
+  result.workspace_bytes = 2'322'432;
+  result.time_without_transform_us = TimeSummary{1.25, 1, 0.5};
+  return result;
+}
+
+TEST_CASE("the lowering track's table tells of memory, and compares with the row beside it") {
+  StageInfo row = kLoweringStage;
+  row.number = 0;
+  row.folder = row.name = "im2col-cublas";
+  BenchReport report;
+  report.rows = {lowering_result(kLoweringStage, "gpu"), lowering_result(row, "gpu")};
+  report.rows[1].time_us->median = 5;
+  report.rows[1].time_without_transform_us.reset();
+  std::string text = bench_text(report);
+  CHECK(has_heading(text, "product alone"));
+  CHECK(has_heading(text, "vs im2col-cublas"));
+  CHECK(has_heading(text, "workspace"));
+  CHECK(text.find("2.50x") != std::string::npos);
+  CHECK(text.find("1.25 us") != std::string::npos);
+  CHECK(text.find("2.32 MB") != std::string::npos);
+  CHECK(text.find("memory: input 0.803 MB, im2col's matrix 6.72 MB, im2win's tensor 2.32 MB (34.6% of it)\n") !=
+        std::string::npos);
+  report.rows = {gpu_result()};
+  text = bench_text(report);
+  CHECK_FALSE(has_heading(text, "product alone"));
+  CHECK_FALSE(has_heading(text, "workspace"));
+  CHECK(text.find("memory:") == std::string::npos);
+}
+
+TEST_CASE("the cpu track's table tells rates, and the device that is not the report's") {
+  StageInfo row = kCpuStage;
+  row.number = 0;
+  row.folder = row.name = "onednn";
+  BenchReport report;
+  report.device.name = "SIMT simulator";
+  report.rows = {lowering_result(kCpuStage, "cpu"), lowering_result(row, "cpu")};
+  for (RunResult& result : report.rows) result.device = "Some CPU, 2 threads";
+  report.rows[1].time_us->median = 5;
+  const std::string text = bench_text(report);
+  CHECK(text.find("\non Some CPU, 2 threads\n") != std::string::npos);
+  CHECK(has_heading(text, "GFLOP/s"));
+  CHECK(has_heading(text, "im2win-cpu vs this"));
+  CHECK(text.find("2.50x") != std::string::npos);
+  CHECK_FALSE(has_heading(text, "vs cuDNN best"));
+  const Json json = to_json(report);
+  CHECK(json["device"]["backend"] == "cpu");
+  CHECK(json["device"]["compute_capability"].is_null());
+  CHECK(json["rows"][0]["kernels"].is_null());
+}
+
+TEST_CASE("a run tells the product alone and the memory") {
+  RunResult result = lowering_result(kCpuStage, "cpu");
+  const std::string text = run_text(result);
+  CHECK(text.find("time of the product alone (hot): median 1.25 us, min 1.00 us, spread 50.0%\n") != std::string::npos);
+  CHECK(text.find("GFLOP/s of the direct form") != std::string::npos);
+  CHECK(text.find("memory: workspace 2.32 MB; input 0.803 MB, im2col's matrix 6.72 MB") != std::string::npos);
+  CHECK(to_json(result)["time_without_transform_us"] == Json{{"median", 1.25}, {"min", 1.0}, {"spread", 0.5}});
+  CHECK(run_text(gpu_result()).find("memory:") == std::string::npos);
 }
 
 TEST_CASE("a broken prediction is flagged") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <memory>
+
 #include "common/problem_io.hpp"
 #include "common/workloads.hpp"
 
@@ -178,6 +181,67 @@ std::vector<SuiteCase> depthwise_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> lowering_suite() {
+  std::vector<SuiteCase> suite;
+  for (const char* text : {
+           "h=1,w=1",                                // a plain product
+           "c=3,k=2,h=1,w=1,r=3,s=3",                // smaller than the filter
+           "n=2,c=2,k=3,h=2,w=3,r=5,s=7",            // smaller than the radius
+           "n=2,c=2,k=4,h=1,w=40,r=3,s=3",           // a single row
+           "c=2,k=5,h=40,w=1,r=3,s=3",               // a single column
+           "n=70,c=1,k=7,h=1,w=1",                   // an output an image, more images than a tile has outputs
+           "n=33,c=8,k=17,h=2,w=2",                  // a vector an image; products: a step of 8
+           "n=3,c=7,k=1,h=5,w=5",                    // images that share tiles; one product less than a step
+           "n=2,c=9,k=16,h=7,w=7",                   // one more
+           "n=2,c=5,k=15,h=8,w=8,r=1,s=3",           // 15 products; an image is a tile of 64
+           "c=16,k=64,h=7,w=9",                      // 16 products, one step; 63 outputs, one less than a tile
+           "c=17,k=65,h=5,w=13",                     // 17, two steps; 65 outputs, 65 filters
+           "n=3,c=1,k=96,h=6,w=6,r=3,s=3",           // tiles that begin inside an image, at a vector
+           "c=3,k=97,h=9,w=7,r=3,s=3",               // one filter more than 96
+           "n=2,c=8,k=128,h=9,w=9,r=2,s=2,pad_h=0",  // 32 products; even
+           "n=2,c=33,k=6,h=8,w=8",                   // more channels than a warp has lanes
+           "c=2,k=130,h=5,w=9,r=5,s=3,stride_w=2",   // one tile of filters and two more
+           "n=2,c=2,k=200,h=5,w=5,r=3,s=1",          // two tiles of 128
+           "n=2,c=1,k=290,h=3,w=3,r=3,s=3",          // five of 64
+           "c=3,k=3,h=1,w=127",                      // 127 outputs
+           "c=1,k=9,h=16,w=8,r=3,s=5",               // 128
+           "c=2,k=2,h=3,w=43,r=1,s=2,pad_w=0",       // 126
+           "c=1,k=2,h=3,w=43",                       // 129
+           "c=12,k=8,h=9,w=11,r=2,s=2",              // 48 products, three steps
+           "n=2,c=2,k=3,h=11,w=12,r=1,s=7",          // a filter of one row
+           "n=2,c=2,k=3,h=12,w=11,r=7,s=1",          // of one column
+           "c=2,k=5,h=10,w=11,r=4,s=4",              // even, with padding
+           "n=2,c=3,k=4,h=23,w=23,r=11,s=11,stride_h=4,stride_w=4,pad_h=0,pad_w=0",  // the first layer of a network
+           "n=2,c=3,k=6,h=14,w=14,r=7,s=7,stride_h=2,stride_w=2",                    // of another
+           "n=2,c=2,k=8,h=13,w=16,r=3,s=3,stride_h=2,stride_w=2",
+           "n=2,c=2,k=3,h=12,w=11,r=3,s=5,stride_h=2",         // down only
+           "n=2,c=2,k=3,h=9,w=22,r=5,s=3,stride_w=3,pad_w=0",  // across only
+           "c=2,k=5,h=15,w=18,r=3,s=4,stride_h=3,stride_w=2",  // unlike
+           "n=3,c=3,k=2,h=9,w=11,stride_h=2,stride_w=4",       // pixels that no output needs
+           "n=2,c=2,k=3,h=13,w=16,r=2,s=3,stride_h=5,stride_w=4,pad_h=1",
+           "n=2,c=2,k=3,h=4,w=5,r=3,s=3,stride_h=7,stride_w=7",  // one output an image, stride longer than the image
+           "n=2,c=2,k=5,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
+           "n=2,c=2,k=3,h=8,w=13,r=3,s=3,dilation_w=3,pad_w=3",  // across only
+           "n=2,c=2,k=3,h=13,w=8,r=3,s=2,dilation_h=3",          // down only
+           "c=3,k=4,h=15,w=17,r=3,s=3,stride_h=2,stride_w=3,dilation_h=3,dilation_w=2,pad_h=1,pad_w=4",
+           "n=2,c=2,k=3,h=5,w=4,r=3,s=2,pad_h=1000000000,dilation_h=1000000000,stride_w=2147418111",  // sums near 2^31
+           "n=2,c=2,k=5,h=9,w=8,r=5,s=3,pad_h=0,pad_w=0",  // "valid": the output is smaller
+           "n=2,c=2,k=5,h=7,w=9,r=3,s=5,pad_h=4,pad_w=1",  // more padding than the radius, and less
+           "c=2,k=3,h=5,w=8,r=3,s=3,pad_h=4,pad_w=7",      // more padding than the filter
+       }) {
+    ConvProblem problem = parse_shape(text);
+    suite.push_back({problem, InputKind::normal});
+    suite.push_back({problem, InputKind::integers});
+    for (const Padding padding : {Padding::replicate, Padding::reflect}) {
+      problem.padding = padding;
+      if (problem.pad_h + problem.pad_w > 0 && defined(problem)) suite.push_back({problem, InputKind::integers});
+    }
+  }
+  add_other_inputs("n=2,c=3,k=7,h=6,w=7,r=3,s=5", FilterForm::dense, suite);
+  add_other_inputs("c=1,k=3,h=5,w=6,r=3,s=5", FilterForm::dense, suite);  // some window begins with the infinity
+  return suite;
+}
+
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case) {
   RunOptions options;
   options.time = false;
@@ -200,6 +264,66 @@ void check_refusal(std::string_view stage, std::string_view text, std::string_vi
   CAPTURE(text);
   CHECK(std::string(to_string(result.status)) == "refused");
   CHECK_MESSAGE(result.reason.find(rule) != std::string::npos, result.reason);
+}
+
+void check_refusals_of_lowering(std::string_view stage) {
+  struct Refusal {
+    const char* shape;
+    const char* rule;
+  };
+  for (const auto& [text, rule] : {
+           Refusal{"c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "want groups = 1; got groups=2"},
+           Refusal{"c=4,k=4,groups=4,h=8,w=8,r=3,s=3", "want groups = 1; got groups=4"},
+           Refusal{"h=2147483647", "index with 32 bits"},
+           Refusal{"h=8,w=8,pad_w=1073741823", "index with 32 bits"},
+           Refusal{"h=8,w=8,stride_h=4294967297", "index with 32 bits"},
+           Refusal{"h=8,w=8,dilation_w=4294967297", "index with 32 bits"},
+           Refusal{"c=65536,k=32768", "the filters, their number rounded up to 128"},
+           Refusal{"n=65536,h=256,w=128", "positions n p q"},
+           Refusal{"n=65536,c=32768", "planes, n c and n k"},
+           Refusal{"n=65536,k=32768", "planes, n c and n k"},
+           Refusal{"k=32768,h=256,w=256", "outputs k p q"},
+           Refusal{"c=32768,h=256,w=256", "one image's rearrangement"},
+           Refusal{"c=256,h=1024,w=1024,r=3", "one image's rearrangement"},
+       }) {
+    CAPTURE(text);
+    const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
+    CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
+  }
+}
+
+void check_product_alone(std::string_view designation, const std::vector<std::string>& shapes) {
+  for (const std::string& text : shapes) {
+    CAPTURE(text);
+    const ConvProblem problem = shape(text);
+    const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, kSeed);
+    const auto bytes = [](std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); };
+    DeviceBuffer input(bytes(problem.input_size()), "input"), filter(bytes(problem.filter_size()), "filter"),
+        output(bytes(problem.output_size()), "output");
+    input.upload(tensors.input.data());
+    filter.upload(tensors.filter.data());
+    const Tensors view{input.floats(), filter.floats(), output.floats()};
+    const std::unique_ptr<Stage> stage(find_stage(designation).make());
+    run_and_wait([&](Stream stream) { stage->prepare(problem, view, stream); });
+
+    std::vector<float> whole(static_cast<std::size_t>(problem.output_size())), product(whole.size());
+    const auto run = [&](const std::function<void(Stream)>& launch, std::vector<float>& result) {
+      output.poison();
+      const Observation seen = observe(launch, false);
+      CHECK(seen.faults.empty());
+      output.download(result.data());
+      return seen.counters.global_store_bytes;
+    };
+    const std::int64_t stored = run([&](Stream stream) { stage->launch(problem, view, stream); }, whole);
+    bool has_product = false;
+    const std::int64_t stored_by_product =
+        run([&](Stream stream) { has_product = stage->launch_without_transform(problem, view, stream); }, product);
+    REQUIRE(has_product);
+    CHECK(std::memcmp(whole.data(), product.data(), bytes(problem.output_size())) == 0);
+    if (backend() == Backend::gpu) continue;
+    CHECK(stored_by_product == problem.output_size() * 4);
+    CHECK(stored > stored_by_product);
+  }
 }
 
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes) {

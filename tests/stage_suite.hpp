@@ -34,6 +34,12 @@ std::string depthwise_shape(int channels, const std::string& sizes);
 /// where it is defined.
 std::vector<SuiteCase> depthwise_suite();
 
+/// Batches of images with many channels and filters: 1x1, smaller than the filter; outputs around 64 and 128, of one
+/// image and across several, whole vectors of them and not; filters around 16, 64, 96 and 128; products around 8, 16
+/// and 32; filters 1x1 to 11x11, even, a single row or column; strides 1 to 7 and far beyond; dilations;
+/// padding other than the radius. Reflect only where it is defined.
+std::vector<SuiteCase> lowering_suite();
+
 /// Runs the stage once on one case. The same seed gives the same tensors.
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case);
 
@@ -42,6 +48,13 @@ void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite);
 
 /// Requires that the stage refuses the shape, with `rule` in the reason.
 void check_refusal(std::string_view stage, std::string_view shape, std::string_view rule);
+
+/// Requires that the stage refuses what 32 bits do not index, and groups, each by its rule (lowering.hpp). No tensor is
+/// made.
+void check_refusals_of_lowering(std::string_view stage);
+
+/// Requires of each shape that launch_without_transform() gives, on what launch() left, the outputs of launch().
+void check_product_alone(std::string_view stage, const std::vector<std::string>& shapes);
 
 /// For cases named "... (simulator)": every counter that the stage predicts is what was measured, for each shape and
 /// padding mode.

@@ -7,7 +7,7 @@
    nothing else of the machine.
 2. The judge makes the cases, of a fresh seed.
 3. The runner, with the exercise linked in, runs them in a process of its own, in the simulator and, with a GPU, there
-   too. It has the inputs, a limit on its processor time and memory, and a folder for what comes out.
+   too; or on the host's processor, where the lab is about that. It has the inputs, a limit on its processor time and memory, and a folder for what comes out.
 4. The judge, which holds the right results, compares and gives the marks.
 
 Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded.
@@ -34,6 +34,7 @@ COMPILE_SECONDS = 120
 RUN_SECONDS = 10  # of processor time, for one process; a correct answer takes about one for all cases
 WALL_SECONDS = 60  # for all cases, restarts included
 RUN_GIB = 6
+THREADS = 4  # of an exercise on the host, on however many cores
 DEATHS = 3  # how often the runner may crash, or be stopped, before the remaining cases are given up
 GIB = 1 << 30
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # of prctl(2)
@@ -74,16 +75,27 @@ def with_labs():
     return [folder.name for folder in chapters() if (folder / "lab.json").exists()] or ["none"]
 
 
+def runs_on_host(lab):
+    """Whether the lab's exercise is plain C++ for the host, and not a kernel file."""
+    try:
+        return json.loads(lab.read_text()).get("runs") == "host"
+    except (OSError, ValueError, AttributeError):
+        return False  # the judge says what is wrong with it
+
+
+def exercise_of(folder):
+    return folder / ("exercise.cpp" if runs_on_host(folder / "lab.json") else "exercise.cu")
+
+
 # ---- What a file may hold --------------------------------------------------------------------------------------------
 
 # A student's file and what it includes run in the runner's process, so it must not reach around the simulator: no other
 # headers of the project, no calls of the system, no code that escapes the hooks or runs before main().
 
-OFFERED = ["common/kernel.hpp", "common/border.hpp", "common/signal.hpp", "common/image.hpp", "common/depthwise.hpp",
-           "common/workspace.hpp"]
+OFFERED = ["common/kernel.hpp", "common/border.hpp", "common/grid.hpp", "common/signal.hpp", "common/image.hpp",
+           "common/depthwise.hpp", "common/lowering.hpp", "common/workspace.hpp"]
 LANGUAGE = ["cfloat", "climits", "cmath", "cstddef", "cstdint", "limits", "math.h", "stddef.h", "stdint.h", "type_traits"]
-INCLUDE = re.compile(r'\s*("(' + "|".join(map(re.escape, OFFERED)) + r')"|<(' + "|".join(map(re.escape, LANGUAGE)) +
-                     r")>)\s*")
+LANGUAGE_ON_HOST = [*LANGUAGE, "algorithm", "omp.h"]
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
 # As a compiler reads: the first of these that begins at a place is there. Raw strings and grouped digits are rejected,
 # since they would make this reading a guess.
@@ -100,16 +112,22 @@ FORBIDDEN = re.compile(r"\b(asm|__asm(__)?|__attribute(__)?|_Pragma|__pragma|gnu
 TELLTALE = re.compile(r"\b__(CUDA|NVCC|SANITIZE)\w*")
 PRINTING = re.compile(r"\b(f?printf|puts)\b")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
+PRAGMA_ON_HOST = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!omp\b|once\b)(.*)$", re.M)
 
 # Functions of the simulator's kernel-facing header (simt.hpp), and what compilers call on their own.
 CALLS = re.compile(
     r"__tsan_\w+|__sanitizer_cov_trace_pc|atomic(Add|Min|Max|Exch|CAS)\(.*|"
     r"simt::(thread_index|block_index|block_size|grid_size|lane_index|dynamic_shared_memory|block_barrier|collective|"
-    r"fence|copy_memory|set_memory|run_grid|copy_to_constant|watch|ballot)\(.*|"
+    r"fence|copy_memory|set_memory|copy_async|commit_copies|wait_copies|run_grid|copy_to_constant|watch|ballot)\(.*|"
     r"operator (new|delete)\(.*|__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__cxa_pure_virtual|"
     r"__start_simt_constant|__stop_simt_constant|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|"
     r"(vtable|typeinfo) for (__cxxabiv1::__\w+|convladder::Stage)|memcpy|memset|memmove|"
     r"f?(abs|ma|min|max|mod)f?|(exp|exp2|log|log2|pow|sqrt|rsqrt|sin|cos|tan|tanh|floor|ceil|round|trunc|rint)f?")
+
+# On the host: of OpenMP's functions those that ask, and what compilers make of its pragmas. No hook sees an atomic.
+CALLS_ON_HOST = re.compile(r"(?!__tsan_atomic|simt::(run_grid|watch|copy_to_constant)\()(" + CALLS.pattern +
+                           r"|GOMP_(parallel|loop_\w+|barrier|critical_\w+|single_\w+)|__kmpc_\w+|"
+                           r"omp_get_(num_threads|max_threads|thread_num))")
 
 
 def lexed(source):
@@ -129,27 +147,30 @@ def lexed(source):
     return "".join([*code, text[end:]]), "".join([*bare, text[end:]])
 
 
-def look_over_source(source):
+def look_over_source(source, on_host):
     """Rejects what a file must not hold as it is written."""
     code, bare = lexed(source)
+    language = LANGUAGE_ON_HOST if on_host else LANGUAGE
+    include = re.compile(r'\s*("(' + "|".join(map(re.escape, OFFERED)) + r')"|<(' + "|".join(map(re.escape, language)) +
+                         r")>)\s*")
     for line in code.split("\n"):
         directive = re.match(r"\s*(?:#|%:)\s*(\w*)(.*)", line)
         if not directive:
             continue
         if directive[1] not in DIRECTIVES | {""}:
             raise Rejected(f"the directive '#{directive[1]}' is not allowed", "remove it")
-        if directive[1] == "include" and not INCLUDE.fullmatch(directive[2]):
+        if directive[1] == "include" and not include.fullmatch(directive[2]):
             raise Rejected(f"includes {directive[2].strip()}", f"an exercise may include {', '.join(OFFERED)}, and "
-                           f"<{'>, <'.join(LANGUAGE)}>")
+                           f"<{'>, <'.join(language)}>")
     for pattern, remedy in ((PRINTING, "nothing is printed here; the marks name the shape, the output, the line and the "
                              "thread"), (TELLTALE, "write the same code for both back ends"),
-                            (FORBIDDEN, "write it in plain CUDA C++")):
+                            (FORBIDDEN, f"write it in plain {'C++' if on_host else 'CUDA C++'}")):
         found = pattern.search(bare)
         if found:
             raise Rejected(f"'{found[0]}' is not allowed in an exercise", remedy)
 
 
-def look_over_expansion(preprocessed):
+def look_over_expansion(preprocessed, on_host):
     """The same for what its macros make of it. Line markers tell which text is the file's own."""
     own, depth = [], 0
     for line in preprocessed.split("\n"):
@@ -162,12 +183,14 @@ def look_over_expansion(preprocessed):
         elif "2" in marker[1].split():
             depth = max(depth - 1, 0)
     text = "\n".join(own)
-    pragma = PRAGMA.search(text)
+    pragma = (PRAGMA_ON_HOST if on_host else PRAGMA).search(text)
     if pragma:
-        raise Rejected(f"'#pragma {pragma[1]}' is not allowed", "use UNROLL and UNROLL_BY(n) for loops")
+        raise Rejected(f"'#pragma {pragma[1]}' is not allowed", "use OpenMP's alone" if on_host else
+                       "use UNROLL and UNROLL_BY(n) for loops")
     forbidden = FORBIDDEN.search(EXPANSIONS.sub(" ", text))
     if forbidden:
-        raise Rejected(f"'{forbidden[0]}' is not allowed in an exercise", "write it in plain CUDA C++")
+        raise Rejected(f"'{forbidden[0]}' is not allowed in an exercise",
+                       f"write it in plain {'C++' if on_host else 'CUDA C++'}")
 
 
 def symbols_of(toolchain, path, *flags):
@@ -175,10 +198,10 @@ def symbols_of(toolchain, path, *flags):
     return [line.split(None, 2 if line[:1].strip() else 1)[-1] for line in output.splitlines() if " " in line.strip()]
 
 
-def check_symbols(toolchain, compiled):
+def check_symbols(toolchain, compiled, calls):
     offered = set(symbols_of(toolchain, toolchain["offered"], "-C", "--defined-only"))
     for name in symbols_of(toolchain, compiled, "-C", "-u"):
-        if name not in offered and not CALLS.fullmatch(name):
+        if name not in offered and not calls.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
                            f"kernels and launches need nothing but what {', '.join(OFFERED)} offer; declare your own "
                            "functions static or in the anonymous namespace, and define them")
@@ -238,8 +261,8 @@ def build_exercise(toolchain, source, folder, name):
     compiled, program = folder / f"{name}.o", folder / name
     options = ["-DCONVLADDER_STAGE_FACTORY=make_exercise"]
     done = run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile", source)
-    if name == "simulator":
-        check_symbols(toolchain, compiled)
+    if name != "gpu":
+        check_symbols(toolchain, compiled, CALLS_ON_HOST if name == "host" else CALLS)
         # Whatever else it defines stays its own, and takes the place of nothing in the runner; so templates need no
         # groups, by which the linker would choose one of several. The library's memcpy carries no hooks.
         run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", "--remove-section=.group",
@@ -278,7 +301,7 @@ def describe_end(child, timed_out):
     if child.returncode == -signal.SIGXCPU or child.returncode == -signal.SIGKILL:
         return f"stopped after {RUN_SECONDS} s of processor time: a loop without end?"
     if child.returncode < 0:
-        return f"crashed ({signal.Signals(-child.returncode).name}) outside the kernels"
+        return f"crashed ({signal.Signals(-child.returncode).name}) in host code"
     return f"ended by itself, with status {child.returncode}"
 
 
@@ -286,6 +309,7 @@ def run_once(program, cases, results, first, seconds):
     """Runs the cases from number `first` on. Returns the process, what it complained of, and whether time was up."""
     environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HOME")
                    if key in os.environ}
+    environment.update(OMP_NUM_THREADS=str(THREADS), OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
     child = subprocess.Popen([str(program), str(cases), str(results), str(first)], cwd=results, env=environment,
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                              start_new_session=True, preexec_fn=limited(RUN_SECONDS, 256 << 20, RUN_GIB))
@@ -338,7 +362,9 @@ def judge(toolchain, *arguments):
 
 def grade(lab, build, source, gpu):
     """The marks, as the judge gives them, with the compiler's warnings; "rejected" and "remedy" where nothing was run."""
-    toolchain = load_toolchain(build, "simulator")
+    on_host = runs_on_host(lab)
+    where = "host" if on_host else "simulator"
+    toolchain = load_toolchain(build, where)
     text = read_source(source)
     with tempfile.TemporaryDirectory(prefix="convladder-") as name:
         folder = pathlib.Path(name)
@@ -348,24 +374,26 @@ def grade(lab, build, source, gpu):
             path.mkdir()
         judge(toolchain, "cases", lab, seed, folders["cases"])
         try:
-            look_over_source(text)
+            look_over_source(text, on_host)
             expanded = folder / "expanded"
             run_tool([*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source), "-o",
                       str(expanded)], "does not compile", source)
-            look_over_expansion(expanded.read_text(errors="replace"))
-            program, warnings = build_exercise(toolchain, source, folder, "simulator")
-            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu")[0] if gpu else None
+            look_over_expansion(expanded.read_text(errors="replace"), on_host)
+            program, warnings = build_exercise(toolchain, source, folder, where)
+            on_gpu = gpu and not on_host
+            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu")[0] if on_gpu else None
         except Rejected as error:
             marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
             for check in marks["checks"]:
                 check.update(score=0, messages=["nothing was run"], measured="", hint="")
-            return {**marks, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
+            return {**marks, "on_host": on_host, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
         run_cases(program, folders["cases"], folders["simulated"])
         results = [folders["simulated"]]
         if gpu_program:
             run_cases(gpu_program, folders["cases"], folders["on_gpu"])
             results.append(folders["on_gpu"])
-        return {**json.loads(judge(toolchain, "marks", lab, seed, *results)), "warnings": warnings[:3]}
+        marks = json.loads(judge(toolchain, "marks", lab, seed, *results))
+        return {**marks, "on_host": on_host, "warnings": warnings[:3]}
 
 
 # ---- Reports ---------------------------------------------------------------------------------------------------------
@@ -400,7 +428,7 @@ def remarks(check):
 
 
 def as_text(marks, folder, source, gpu):
-    where = "in the simulator" + (" and on the GPU" if gpu else "")
+    where = "on this processor" if marks["on_host"] else "in the simulator" + (" and on the GPU" if gpu else "")
     lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {where}", ""]
     if "rejected" in marks:
         lines += [part for text in (*marks["rejected"].splitlines(), f"Hint: {marks['remedy']}")
@@ -436,7 +464,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("chapter", metavar="CHAPTER", help="a number (1 or 01), name or folder")
-    parser.add_argument("--file", type=pathlib.Path, help="grade this file; default: the chapter's exercise.cu")
+    parser.add_argument("--file", type=pathlib.Path, help="grade this file; default: the chapter's exercise")
     parser.add_argument("--json", action="store_true", help="print Gradescope's results.json")
     arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -444,7 +472,7 @@ def main():
     process_control(PR_SET_DUMPABLE, 0)  # no other process of this user may look into this one
     try:
         folder = find_chapter(arguments.chapter)
-        source = (arguments.file or folder / "exercise.cu").absolute()
+        source = (arguments.file or exercise_of(folder)).absolute()
         marks = shorten(grade(folder / "lab.json", arguments.build, source, arguments.gpu), source)
     except (Unusable, OSError, subprocess.CalledProcessError, ValueError) as error:
         print(f"./lab: {error}", file=sys.stderr)

@@ -54,7 +54,7 @@ def is_text(data):
 def kernels():
     """Of each chapter the files that its stage is built from."""
     for manifest in ROOT.glob("chapters/*/stage.json"):
-        yield manifest.parent / (manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".cu")
+        yield from manifest.parent.glob(manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".c*")
         yield from manifest.parent.glob("*.cuh")
 
 
@@ -70,12 +70,12 @@ def solution_lines():
 
     folders = sorted(ROOT.glob("solutions/*/"))
     # What the lessons show anyway, and what the exercises give.
-    given = [generate.split((folder / "exercise.cu").read_text())[0] for folder in folders]
+    given = [generate.split(path.read_text())[0] for folder in folders for path in folder.glob("exercise.c*")]
     public = words(" ".join([path.read_text() for path in kernels()] + given))
     lines = {}
     for folder in folders:
-        for path in (folder / "exercise.cu", folder / "README.md"):
-            code = path.suffix == ".cu"
+        for path in (*folder.glob("exercise.c*"), folder / "README.md"):
+            code = path.suffix != ".md"
             for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():
                 text = words(line)
                 if len(text) >= (24 if code else 60) and text not in public:

@@ -5,9 +5,9 @@
 ///     lab-judge cases LAB.json SEED CASES
 ///     lab-judge marks LAB.json SEED RESULTS [GPU_RESULTS]
 ///
-/// `cases` writes CASES/cases.json, [{shape, padding, lines}...], and for each case N its tensors as N.input.npy and
-/// N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints
-/// {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
+/// `cases` writes CASES/cases.json, [{shape, padding, lines, threads}...], and for each case N its tensors as
+/// N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints {title,
+/// minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
 
 #include <fmt/format.h>
 
@@ -48,7 +48,8 @@ namespace fs = std::filesystem;
 struct Case {
   std::string shape;
   Padding padding = Padding::zero;
-  bool lines = false;  ///< counted line by line, for a counter's message
+  bool lines = false;    ///< counted line by line, for a counter's message
+  bool threads = false;  ///< it is of interest how many work on it
 
   std::string name() const {
     return padding == Padding::zero ? shape : fmt::format("{} {}", shape, to_string(padding));
@@ -64,23 +65,25 @@ struct Case {
 struct Bound {
   std::string counter;
   std::int64_t Counters::*member = nullptr;
-  bool per_output = false;
+  enum class Per { run, output, product } per = Per::run;
   std::optional<double> at_least, at_most;
 };
 
-/// A line of the marks: earned if the outputs of its cases are right; and its bounds are kept; or if no case had a
-/// fault.
+/// A line of the marks: earned if the outputs of its cases are right; and its bounds are kept; and all threads stored
+/// some of them; or if no case had a fault.
 struct Check {
   std::string name, hint;
   int points = 0;
   std::vector<std::size_t> cases;  ///< of the lab; unused for no_faults
   std::vector<Bound> bounds;
   bool no_faults = false;
+  bool all_threads = false;
 };
 
 struct Lab {
   std::string title;
   int minutes = 0;
+  bool on_host = false;   ///< the exercise is C++ for the host
   bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
   FilterForm filter = FilterForm::dense;
   std::vector<Case> cases;
@@ -109,8 +112,10 @@ Bound read_bound(const Json& json) {
   for (const CounterField& field : kCounterFields)
     if (bound.counter == field.name && bound.counter != "flops") bound.member = field.member;
   if (!bound.member) throw UsageError("there is no counter " + in_quotes(bound.counter));
-  bound.per_output = json.contains("per");
-  if (bound.per_output && json.at("per") != "output") throw UsageError("\"per\" must be \"output\", or absent");
+  if (const std::string per = json.value("per", "run"); per == "output" || per == "product")
+    bound.per = per == "output" ? Bound::Per::output : Bound::Per::product;
+  else if (json.contains("per"))
+    throw UsageError("\"per\" must be \"output\" or \"product\", or absent");
   if (json.contains("at_least")) bound.at_least = json.at("at_least").get<double>();
   if (json.contains("at_most")) bound.at_most = json.at("at_most").get<double>();
   if (!bound.at_least && !bound.at_most) throw UsageError("a counter needs \"at_most\" or \"at_least\"");
@@ -139,6 +144,15 @@ Check read_check(Lab& lab, const Json& json) {
   if (json.contains("right")) {
     require_keys(json, {"name", "points", "hint", "right", "padding"});
     read_shapes(lab, json, check);
+  } else if (json.contains("all_threads")) {
+    require_keys(json, {"name", "points", "hint", "all_threads"});
+    for (const Json& shape : json.at("all_threads")) {
+      check.cases.push_back(case_number(lab, shape.get<std::string>(), Padding::zero));
+      lab.cases[check.cases.back()].threads = true;
+    }
+    if (check.cases.empty() || !lab.on_host)
+      throw UsageError("\"all_threads\" names the shapes of a lab that runs on the host");
+    check.all_threads = true;
   } else if (json.contains("counter")) {
     require_keys(json, {"name", "points", "hint", "counter", "per", "at_least", "at_most", "shape", "and"});
     check.bounds.push_back(read_bound(json));
@@ -162,10 +176,12 @@ Lab read_lab(const fs::path& path) {
   if (!file) throw UsageError("cannot read " + in_quotes(path.string()));
   try {
     const Json json = Json::parse(file);
-    require_keys(json, {"title", "minutes", "reference", "filter", "checks"});
+    require_keys(json, {"title", "minutes", "runs", "reference", "filter", "checks"});
     Lab lab;
     lab.title = json.at("title").get<std::string>();
     lab.minutes = json.at("minutes").get<int>();
+    if (json.contains("runs") && json.at("runs") != "host") throw UsageError("\"runs\" must be \"host\", or absent");
+    lab.on_host = json.contains("runs");
     if (json.contains("reference") && json.at("reference") != "circular")
       throw UsageError("\"reference\" must be \"circular\", or absent");
     lab.circular = json.contains("reference");
@@ -207,7 +223,10 @@ void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
     HostTensors tensors = tensors_of(lab, i, seed);
     write_npy(folder / fmt::format("{}.input.npy", i), {input_shape(problem), std::move(tensors.input)});
     write_npy(folder / fmt::format("{}.filter.npy", i), {filter_shape(problem), std::move(tensors.filter)});
-    list.push_back({{"shape", a_case.shape}, {"padding", to_string(a_case.padding)}, {"lines", a_case.lines}});
+    list.push_back({{"shape", a_case.shape},
+                    {"padding", to_string(a_case.padding)},
+                    {"lines", a_case.lines},
+                    {"threads", a_case.threads}});
   }
   write_file(folder / "cases.json", list.dump());
 }
@@ -237,6 +256,7 @@ struct Outcome {
   bool has_fault = false;  ///< and not only outputs that were never written
   Counters counters;
   std::vector<LineCounters> lines;
+  int threads = 0, threads_stored = 0;  ///< how many there were, and how many have stored outputs
 };
 
 Counters counters_from(const Json& json) {
@@ -255,8 +275,12 @@ std::string fault_text(const Json& fault) {
     sentence += fmt::format(" at {}:{}", text("file"), fault.at("line").is_number() ? fault.at("line").get<int>() : 0);
   if (!text("kernel").empty()) sentence += fmt::format(", block {} thread {}", text("block"), text("thread"));
   if (other.empty()) return sentence;
-  const bool other_is_place = kind == "race" || kind == "divergent_barrier";
-  return sentence + (other_is_place ? kind == "race" ? ", with " : "; others wait at " : ": ") + other;
+  const char* relation = text("kernel").empty()        ? ": "
+                         : kind == "race"              ? ", with "
+                         : kind == "missing_wait"      ? ", of the copy at "
+                         : kind == "divergent_barrier" ? "; others wait at "
+                                                       : ": ";
+  return sentence + relation + other;
 }
 
 /// A direct sum's; or that of two sums one after the other, if these are longer. A tap of rank one was rounded twice.
@@ -309,6 +333,8 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
     if (!outcome.wrong.empty()) outcome.wrong = outcome.faulty + "; " + outcome.wrong;
   }
   if (!json.contains("counters")) return outcome;  // on a GPU
+  outcome.threads = json.at("threads").at("all").get<int>();
+  outcome.threads_stored = json.at("threads").at("stored").get<int>();
   outcome.counters = counters_from(json.at("counters"));
   for (const Json& line : json.at("lines")) {
     outcome.lines.push_back(
@@ -336,10 +362,17 @@ struct Measured {
   std::string text;  ///< "global_load_bytes per output is 4.156; at most 4.05"
 
   Measured(const Bound& bound, const Case& a_case, const Outcome& outcome) {
-    const auto count = static_cast<double>(outcome.counters.*bound.member);
-    const double value = bound.per_output ? count / static_cast<double>(a_case.problem().output_size()) : count;
+    const ConvProblem problem = a_case.problem();
+    const auto per = bound.per == Bound::Per::run      ? 1.0
+                     : bound.per == Bound::Per::output ? static_cast<double>(problem.output_size())
+                                                       : static_cast<double>(problem.flops()) / 2;
+    const double value = static_cast<double>(outcome.counters.*bound.member) / per;
     kept = (!bound.at_most || value <= *bound.at_most) && (!bound.at_least || value >= *bound.at_least);
-    text = fmt::format("{}{} is {:.6g}", bound.counter, bound.per_output ? " per output" : "", value);
+    text = fmt::format("{}{} is {:.6g}", bound.counter,
+                       bound.per == Bound::Per::run      ? ""
+                       : bound.per == Bound::Per::output ? " per output"
+                                                         : " per product",
+                       value);
     if (bound.at_most) text += fmt::format("; at most {:.6g}", *bound.at_most);
     if (bound.at_least) text += fmt::format("; at least {:.6g}", *bound.at_least);
   }
@@ -381,6 +414,18 @@ Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome
     if (std::none_of(outcomes.begin(), outcomes.end(), is_right) &&
         std::none_of(outcomes.begin(), outcomes.end(), has_fault))
       return {{"graded as soon as a shape is right"}, true, ""};
+  } else if (check.all_threads) {
+    for (const std::size_t number : check.cases) {
+      const Outcome& outcome = outcomes[number];
+      if (!outcome.wrong.empty())
+        return {{fmt::format("graded as soon as the output of {} is right", lab.cases[number].name())}, true, ""};
+      const std::string text = fmt::format("{}: {} of {} threads store outputs", lab.cases[number].name(),
+                                           outcome.threads_stored, outcome.threads);
+      if (outcome.threads_stored < outcome.threads)
+        remarks.messages.push_back(text);
+      else
+        remarks.measured += (remarks.measured.empty() ? "" : "; ") + text;
+    }
   } else if (check.bounds.empty()) {
     remarks.messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
   } else {

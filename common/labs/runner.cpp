@@ -63,6 +63,7 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
   outputs.poison();
   const Tensors tensors{inputs.floats(), filters.floats(), outputs.floats()};
 
+  await_threads(json.at("threads").get<bool>());
   // Preparing counts too: else it could do the launch's work.
   Observation seen = observe([&](Stream stream) { run_watched(exercise, problem, tensors, stream, end_at_fault); },
                              json.at("lines").get<bool>());
@@ -80,7 +81,9 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
   }
 
   Json result{{"status", seen.faults.empty() ? "ok" : "fault"}, {"faults", faults_json(seen.faults)}};
-  if (backend() == Backend::sim) {
+  const Threads threads = threads_seen();
+  result["threads"] = {{"all", threads.all}, {"stored", threads.stored}};
+  if (counts_accesses()) {
     result["counters"] = counters_json(seen.counters);
     result["lines"] = lines_json(seen.lines);
   }

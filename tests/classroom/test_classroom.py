@@ -57,6 +57,13 @@ class RunAutograder(Folder):
         self.grader('echo "[\\"$*\\", \\"$(cat exercise.cu)\\"]"')
         self.assertEqual(self.results(), ["grade 3 --file exercise.cu --json", "code"])
 
+    def test_an_exercise_in_plain_cpp(self):
+        self.write("source/convladder/chapters/03-tiled-1d/exercise.cpp", "unsolved")
+        self.grader('echo "[\\"$*\\", \\"$(cat exercise.cpp)\\"]"')
+        self.assert_no_points("There is no file exercise.cpp")
+        self.write("submission/exercise.cpp", "plain")
+        self.assertEqual(self.results(), ["grade 3 --file exercise.cpp --json", "plain"])
+
     def test_the_grader_is_not_root(self):
         self.grader('echo "[$(id -u)]"')
         self.assertNotEqual(self.results(), [0])
@@ -110,6 +117,12 @@ class Workflow(Folder):
         status, output, _ = self.run_step("echo '100 of 100 points'")
         self.assertEqual(status, 0)
         self.assertIn("Points 100/100", output)
+
+    def test_an_exercise_in_plain_cpp(self):
+        (self.base / "student/chapters/03-tiled-1d/exercise.cu").rename(
+            self.base / "student/chapters/03-tiled-1d/exercise.cpp")
+        _, _, summary = self.run_step("echo \"$*\"\necho '60 of 100 points'")
+        self.assertIn("    --yes grade 3 --file student/chapters/03-tiled-1d/exercise.cpp\n", summary)
 
     def test_nothing_graded(self):
         self.assertEqual(self.run_step("exit 2"), (2, "", ""))

@@ -6,6 +6,7 @@ Usage: test_cli.py PROGRAM
 import fcntl
 import json
 import os
+import resource
 import signal
 import struct
 import subprocess
@@ -310,6 +311,74 @@ def wrong_arguments(folder):
 def no_gpu(folder):
     for command in (["run", "1"], ["bench"], ["compare", "1", "2"], ["run", "1", "--json"]):
         refuses([*command, "--backend", "gpu"], "no usable NVIDIA GPU", "--backend sim")
+
+
+CPU_SHAPE = ("--shape", "n=2,c=3,h=9,w=8,k=4,r=3,s=3,stride_h=2")
+
+
+@case
+def the_cpu_track_ignores_the_backend(folder):
+    for backend in ("auto", "gpu", "sim"):
+        result = json.loads(succeeds("run", "22", *CPU_SHAPE, "--backend", backend, "--json").stdout)
+        expect(result["backend"] == "cpu" and " thread" in result["device"], result["device"])
+        expect(result["verified"] and result["time_us"]["median"] > 0 and result["prepare_us"] > 0, result)
+        expect(result["counters"] is None and result["time_cold_us"] is None and result["faults"] == [], result)
+    out = succeeds("run", "22", *CPU_SHAPE, "--backend", "gpu").stdout
+    expect("GFLOP/s" in out and "\nmemory: workspace " in out and "simulator" not in out, out)
+    out = succeeds("compare", "22", "1", "--shape", "w=100,s=3", "--backend", "sim").stdout
+    expect(" thread" in out.split("\n")[0] and out.split("\n")[1] == "SIMT simulator", out)
+    refuses(["compare", "22", "1", "--shape", "w=100,s=3", "--backend", "gpu"], "no usable NVIDIA GPU")
+
+
+@case
+def the_cpu_track_has_no_simulator_and_no_machine_code(folder):
+    refuses(["run", "22", "--lines"], "runs on the CPU", "--lines")
+    refuses(["run", "22", "--sass"], "runs on the CPU", "--sass")
+    refuses(["tune", "22"], "runs on the CPU", "tune takes 15-depthwise-tuned")
+    refuses(["image", "sharpen", grey_png(), "out.png", "--stage", "22"], "22-im2win-cpu is of the track cpu")
+    refuses(["run", "22", "--shape", "n=4611686018427387904,w=8"], "overflow")
+    refuses(["run", "22", "--shape", "c=2,k=2,groups=2,h=4,w=4"], "groups = 1", status=3)
+
+
+@case
+def bench_times_the_cpu_track(folder):
+    workload = "layer 12 (2,512,7,7)->512 3x3"
+    names = succeeds("bench", "--track", "cpu", "--backend", "gpu", "--", "--benchmark_list_tests").stdout
+    expect("layer12(2,512,7,7)->5123x3/22-im2win-cpu/" in names and "/direct-cpu/" in names, names)
+    out = succeeds("bench", "--track", "cpu", "--backend", "gpu", "--workload", workload, "--json", "b.json", "--csv",
+                   "b.csv", "--", "--benchmark_filter=22-im2win|onednn|openblas").stdout
+    expect(f"cpu: {workload}" in out and "im2win-cpu vs this" in out and "im2col's matrix 0.922 MB" in out, out)
+    with open("b.json") as file:
+        report = json.load(file)
+    expect(report["device"]["backend"] == "cpu" and report["ceilings"] is None, report["device"])
+    rows = report["rows"]
+    expect([row["number"] for row in rows] == [22, None, None] and rows[0]["status"] == "ok", rows)
+    expect(all(row["backend"] == "cpu" and row["status"] in ("ok", "refused") for row in rows), rows)
+    expect(list(rows[0])[:len(RESULT_KEYS)] == RESULT_KEYS, list(rows[0]))
+    with open("b.csv", newline="") as file:
+        expect("time_without_transform_us_median" in file.readline(), "CSV headings")
+    # Only a stage that was asked for: no row beside it.
+    out = succeeds("bench", "--stage", "22", "--workload", workload).stdout
+    expect("(no stage)" not in out and "22-im2win-cpu" in out, out)
+
+
+@case
+def bench_refuses_what_the_memory_does_not_hold_and_goes_on(folder):
+    bench = ["bench", "--stage", "22", "--workload", "layer 8 (16,64,112,112)->128 3x3", "--workload",
+             "layer 12 (2,512,7,7)->512 3x3"]
+    limit = 700 << 20  # the first takes more
+    two_threads = dict(ENVIRONMENT, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1")  # each takes memory for its stack
+    result = subprocess.run([PROGRAM, *bench], capture_output=True, text=True, timeout=120, env=two_threads,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    expect(result.returncode == 0, f"exit status {result.returncode}: {result.stderr}")
+    expect("refused [1]\n  [1] this machine's memory does not hold it\n" in result.stdout, result.stdout)
+    expect(result.stdout.count("  ok\n") == 1, result.stdout)
+
+
+@case
+def the_lowering_track_tells_of_memory(folder):
+    out = succeeds("bench", "--stage", "17", "--backend", "sim", "--workload", "layer 12 (2,48,7,7)->48 3x3").stdout
+    expect("workspace" in out and "  memory: input 0.019 MB, im2col's matrix 0.086 MB" in out, out)
 
 
 @case

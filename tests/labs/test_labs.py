@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The labs, graded: test_labs.py BUILD CHAPTER grades a chapter's starter, its solution and its wrong answers;
-test_labs.py BUILD grader grades what is hostile, broken or no exercise at all."""
+test_labs.py BUILD grader grades what is hostile, broken or no exercise at all, test_labs.py BUILD host the same of an
+exercise that runs on the host."""
 import concurrent.futures
 import json
 import os
@@ -45,7 +46,7 @@ def has_gpu():
 
 def grade_text(text, lab, gpu=False):
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "exercise.cu"
+        source = pathlib.Path(folder) / grade.exercise_of(lab.parent).name
         source.write_text(text)
         return grade.shorten(grade.grade(lab, BUILD, source, gpu), source)
 
@@ -67,7 +68,8 @@ class Chapter(unittest.TestCase):
 
     def setUp(self):
         self.lab = ROOT / "chapters" / WHAT / "lab.json"
-        self.solution = (ROOT / "solutions" / WHAT / "exercise.cu").read_text()
+        self.exercise = grade.exercise_of(ROOT / "chapters" / WHAT)
+        self.solution = (ROOT / "solutions" / WHAT / self.exercise.name).read_text()
 
     def text_of(self, answer):
         return (ROOT / answer["file"]).read_text() if "file" in answer else edited(self.solution, answer["edits"])
@@ -76,13 +78,13 @@ class Chapter(unittest.TestCase):
         """The lab's page prints what the unsolved exercise does; its digits are random."""
         page = (ROOT / "chapters" / WHAT / "LAB.md").read_text()
         shown = re.search(r"```\n(Lab \d\d: .*?)\n```", page, re.S)[1]
-        printed = grade.as_text(marks, pathlib.Path(WHAT), ROOT / "chapters" / WHAT / "exercise.cu", False)
+        printed = grade.as_text(marks, pathlib.Path(WHAT), self.exercise, False)
         without_digits = [re.sub(r"-?[\d.]+(e-\d+)?", "#", text).split() for text in (shown.split("\n...")[0], printed)]
         self.assertGreater(len(without_digits[0]), 30)
         self.assertEqual(without_digits[0], without_digits[1][:len(without_digits[0])])
 
     def test_all(self):
-        starter = (ROOT / "chapters" / WHAT / "exercise.cu").read_text()
+        starter = self.exercise.read_text()
         self.assertEqual(generate.split(self.solution)[0], starter, "run solutions/generate.py")
         answers = json.loads((ROOT / "solutions" / WHAT / "wrong_answers.json").read_text())
         self.assertGreaterEqual(len(answers), 2)
@@ -377,6 +379,92 @@ class Grader(unittest.TestCase):
         self.assert_rejected(self.marks((LAUNCH, "  undefined_function();")), "does not compile")
 
 
+class OnHost(unittest.TestCase):
+    """An exercise for the host: the solution of 22, changed."""
+    LAB = ROOT / "chapters/22-im2win-cpu/lab.json"
+    SOLUTION = ROOT / "solutions/22-im2win-cpu/exercise.cpp"
+    TILE = "  float sums[kPixels][kLanes] = {};\n"
+    LOOPS = "#pragma omp parallel for collapse(3)\n"
+    CHECKS = [
+        {"name": "right", "points": 40, "right": ["c=2,k=20,h=9,w=9,r=3,s=3"], "hint": "look"},
+        {"name": "faults", "points": 30, "no_faults": True, "hint": "look"},
+        {"name": "threads", "points": 30, "all_threads": ["c=2,k=20,h=9,w=9,r=3,s=3"], "hint": "look"},
+    ]
+
+    def marks(self, *replacements, before=""):
+        text = before + edited(self.SOLUTION.read_text(), [{"old": old, "new": new} for old, new in replacements])
+        with tempfile.TemporaryDirectory() as folder:
+            lab = pathlib.Path(folder) / "lab.json"
+            lab.write_text(json.dumps({"title": "Test", "minutes": 1, "runs": "host", "checks": self.CHECKS}))
+            return grade_text(text, lab)
+
+    def test_full_marks(self):
+        marks = self.marks()
+        self.assertEqual(marks["score"], 100, marks)
+        self.assertIn("4 of 4 threads", marks["checks"][2]["measured"])
+        self.assertIn("on this processor", grade.as_text(marks, pathlib.Path("22"), self.SOLUTION, False))
+
+    def test_threads_are_seen_however_tiles_are_dealt_out(self):
+        self.assertEqual(self.marks((self.LOOPS, self.LOOPS.replace("\n", " schedule(dynamic)\n")))["score"], 100)
+        self.assertEqual(lost(self.marks((self.LOOPS, self.LOOPS.replace("\n", " num_threads(3)\n")))), ["threads"])
+
+    def test_out_of_bounds_is_named(self):
+        load = self.marks(("window[j][tap];", "window[j][tap + 600];"))
+        self.assertRegex(load["checks"][1]["messages"][0],
+                         r"out_of_bounds at exercise.cpp:\d+: reads \d+ bytes past the end of 'im2win tensor'")
+        store = self.marks(("output[std::int64_t{k} * output_plane(l) + j] = ", "output[std::int64_t{k} * output_plane(l) + j + 9 * 9 * 4] = "))
+        self.assertRegex(store["checks"][1]["messages"][0], r"out_of_bounds at exercise.cpp:\d+: writes .* past the end of 'output'")
+        self.assertEqual(store["score"], 0)
+
+    def test_what_nothing_has_written_is_named(self):
+        marks = self.marks(("    im2win(l, tensors.input, windows_.floats());\n", "    (void)im2win;\n"))
+        self.assertEqual(marks["score"], 0)
+        self.assertRegex(marks["checks"][0]["messages"][0], r"uninitialized at exercise.cpp:\d+: reads 'im2win tensor'")
+
+    def test_races_are_named(self):
+        shared = "  static volatile int last;\n  last = pixels;\n"
+        for name, change in {"variable": (self.TILE, shared + self.TILE),
+                             "output": (self.LOOPS, "#pragma omp parallel\n")}.items():
+            with self.subTest(name):
+                marks = self.marks(change)
+                self.assertEqual(lost(marks), ["faults"], marks)
+                self.assertRegex(marks["checks"][1]["messages"][0], r"race at exercise.cpp:\d+: ")
+
+    def test_endless_loops_and_crashes_are_contained(self):
+        grade.RUN_SECONDS = 2
+        endless = self.marks((self.TILE, self.TILE + "  volatile int x = 0;\n  while (x == 0) {}\n"))
+        self.assertIn("stopped after", endless["checks"][0]["messages"][0])
+        crash = self.marks((self.TILE, self.TILE + "  int* volatile p = nullptr;\n  *p = 0;\n"))
+        self.assertIn("crashed (SIGSEGV)", crash["checks"][0]["messages"][0])
+        self.assertEqual(endless["score"] + crash["score"], 0)
+
+    def test_what_an_exercise_may_not_use(self):
+        for why, change in {"'#pragma GCC": (self.LOOPS, '#pragma GCC optimize("O3")\n' + self.LOOPS),
+                            "'omp_set_num_threads'": (self.LOOPS, "  omp_set_num_threads(1);\n" + self.LOOPS),
+                            "'__tsan_atomic": (self.TILE, "  static int n = 0;\n#pragma omp atomic\n  ++n;\n" + self.TILE),
+                            "<vector>": ("#include <algorithm>\n", "#include <vector>\n"),
+                            "'printf'": (self.TILE, '  printf("x");\n' + self.TILE)}.items():
+            with self.subTest(why):
+                marks = self.marks(change, before="#include <omp.h>\n")
+                self.assertIn(why, marks["rejected"])
+                self.assertEqual(marks["score"], 0)
+
+    def test_kernels_are_no_host_code(self):
+        marks = self.marks((self.LOOPS, "  launch(f, dim3(1), dim3(1), 0, nullptr)(0);\n" + self.LOOPS),
+                           before='#include "common/kernel.hpp"\n__global__ static void f(int) {}\n')
+        self.assertIn("calls or uses 'simt::", marks["rejected"])
+
+    def test_malformed_labs(self):
+        checks = json.loads(json.dumps(self.CHECKS))
+        for why, lab in {"runs on the host": {"title": "Test", "minutes": 1, "checks": checks},
+                         '"runs\\" must be': {"title": "Test", "minutes": 1, "runs": "here", "checks": checks}}.items():
+            with self.subTest(why), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "lab.json"
+                path.write_text(json.dumps(lab))
+                with self.assertRaisesRegex(grade.Unusable, why.replace("\\", "")):
+                    grade_text("", path)
+
+
 class CommandLine(unittest.TestCase):
     """grade.py as `./lab grade` calls it."""
 
@@ -472,7 +560,7 @@ class Handout(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    suites = {"grader": [Grader], "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
+    suites = {"grader": [Grader], "host": [OnHost], "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
     loader = unittest.TestLoader()
     suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in suites)
     result = unittest.TextTestRunner(verbosity=1, buffer=True).run(suite)

@@ -3,6 +3,7 @@
 
 #include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
+#include "tests/mutants/lowering_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
 #include "tests/stage_suite.hpp"
 
@@ -22,6 +23,8 @@ template <ImageMutation M>
 constexpr Mutant images{"images", &make_image_mutant<M>};
 template <DepthwiseMutation M>
 constexpr Mutant depthwise{"depthwise", &make_depthwise_mutant<M>};
+template <LoweringMutation M>
+constexpr Mutant lowering{"lowering", &make_lowering_mutant<M>};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
@@ -34,12 +37,16 @@ StageInfo stage_of(const Mutant& mutant) {
   return info;
 }
 
-/// The suite of the mutant's track; of images and planes without the cases that keep the simulator busy for seconds.
-std::vector<SuiteCase> suite_of(const Mutant& mutant) {
+std::vector<SuiteCase> whole_suite_of(const Mutant& mutant) {
   if (mutant.track == "signals") return signal_suite();
-  const bool images = mutant.track == "images";
-  const std::int64_t most_flops = images ? 1'000'000 : 300'000;
-  std::vector<SuiteCase> suite = images ? image_suite(FilterForm::dense) : depthwise_suite();
+  if (mutant.track == "images") return image_suite(FilterForm::dense);
+  return mutant.track == "depthwise" ? depthwise_suite() : lowering_suite();
+}
+
+/// The suite of the mutant's track, without the cases that keep the simulator busy for seconds.
+std::vector<SuiteCase> suite_of(const Mutant& mutant) {
+  const std::int64_t most_flops = mutant.track == "images" || mutant.track == "signals" ? 1'000'000 : 300'000;
+  std::vector<SuiteCase> suite = whole_suite_of(mutant);
   std::erase_if(suite, [&](const SuiteCase& suite_case) { return suite_case.problem.flops() > most_flops; });
   return suite;
 }
@@ -77,6 +84,19 @@ void check_wrong(const Mutant& mutant, const MayFail& may_fail) {
   check_rejected(mutant, "outputs are wrong", "outputs are wrong", may_fail);
 }
 
+/// Requires that the first case of the suite that rejects the mutant does so for this fault: what the simulator says of
+/// every case takes it minutes to find out.
+void check_fault(const Mutant& mutant, std::string_view fault) {
+  for (const SuiteCase& suite_case : suite_of(mutant)) {
+    const RunResult result = run_case(stage_of(mutant), suite_case);
+    if (result.status == Status::ok) continue;
+    CAPTURE(to_string(suite_case));
+    CHECK_MESSAGE(result.reason.starts_with(fault), result.reason);
+    return;
+  }
+  FAIL_CHECK("no case rejects it");
+}
+
 void check_passes(const Mutant& mutant) {
   for (const SuiteCase& suite_case : suite_of(mutant)) {
     CAPTURE(to_string(suite_case));
@@ -88,6 +108,7 @@ void check_passes(const Mutant& mutant) {
 bool replicates(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::replicate; }
 bool reflects(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::reflect; }
 bool has_nan(const SuiteCase& suite_case) { return suite_case.inputs == InputKind::nan; }
+bool has_infinity(const SuiteCase& suite_case) { return suite_case.inputs == InputKind::infinity; }
 bool is_batch(const SuiteCase& suite_case) { return suite_case.problem.n > 1; }
 /// A halo on two sides of a corner.
 bool has_corner(const SuiteCase& suite_case) { return suite_case.problem.r > 1 && suite_case.problem.s > 1; }
@@ -115,6 +136,23 @@ bool dilations_differ(const SuiteCase& suite_case) {
   return suite_case.problem.dilation_h != suite_case.problem.dilation_w &&
          suite_case.problem.r * suite_case.problem.s > 1;
 }
+
+bool pads_across(const SuiteCase& suite_case) { return suite_case.problem.pad_w > 0; }
+bool dilates_down(const SuiteCase& suite_case) { return suite_case.problem.dilation_h > 1 && suite_case.problem.r > 1; }
+bool strides_across(const SuiteCase& suite_case) {
+  return suite_case.problem.stride_w > 1 && suite_case.problem.q() > 1;
+}
+bool has_more_than_128_filters(const SuiteCase& suite_case) { return suite_case.problem.k > 128; }
+bool ends_in_part_of_a_step(const SuiteCase& suite_case) { return suite_case.problem.reduction_length() % 8 != 0; }
+bool ends_in_part_of_a_filter_tile(const SuiteCase& suite_case) { return suite_case.problem.k % 16 != 0; }
+std::int64_t outputs_of_image(const SuiteCase& suite_case) { return suite_case.problem.p() * suite_case.problem.q(); }
+bool ends_in_part_of_four(const SuiteCase& suite_case) {
+  return suite_case.problem.n * outputs_of_image(suite_case) % 4 != 0;
+}
+bool shares_tiles(const SuiteCase& suite_case) {
+  return is_batch(suite_case) && outputs_of_image(suite_case) % 32 != 0;
+}
+bool shares_fours(const SuiteCase& suite_case) { return is_batch(suite_case) && outputs_of_image(suite_case) % 4 != 0; }
 bool pads_zeros(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::zero; }
 
 }  // namespace
@@ -256,4 +294,109 @@ TEST_CASE("mutants: reflect off by one in a plane is caught, with reflect paddin
 }
 TEST_CASE("mutants: a NaN swallowed in a plane is caught, by the NaN input only") {
   check_wrong(depthwise<DepthwiseMutation::nan_swallowed>, has_nan);
+}
+
+TEST_CASE("mutants: the im2win kernel they are made from passes") { check_passes(lowering<LoweringMutation::none>); }
+TEST_CASE("mutants: taps in another order than the windows' are caught, where they have rows and columns") {
+  check_wrong(lowering<LoweringMutation::taps_by_row>, has_corner);
+}
+TEST_CASE("mutants: the next channel's offset forgotten is caught, where there are channels") {
+  check_wrong(lowering<LoweringMutation::channel_forgotten>, has_channels);
+}
+TEST_CASE("mutants: channels of the tensor as far apart as the input's are caught, where there are channels") {
+  check_wrong(lowering<LoweringMutation::channel_of_input>, has_channels);
+}
+TEST_CASE("mutants: rows of the tensor without padded columns are caught, where there are some") {
+  check_wrong(lowering<LoweringMutation::pad_columns_missing>, pads_across);
+}
+TEST_CASE("mutants: a transform without dilation down is caught") {
+  check_wrong(lowering<LoweringMutation::rows_undilated>, dilates_down);
+}
+TEST_CASE("mutants: windows without dilation across are caught") {
+  check_wrong(lowering<LoweringMutation::columns_undilated>, dilates_across);
+}
+TEST_CASE("mutants: windows one column apart are caught, where the stride is longer") {
+  check_wrong(lowering<LoweringMutation::stride_ignored>, strides_across);
+}
+TEST_CASE("mutants: the stride across also down is caught, where they differ") {
+  check_wrong(lowering<LoweringMutation::stride_across_for_both>, strides_differ);
+}
+TEST_CASE("mutants: a transform with its paddings swapped is caught, where they differ") {
+  check_wrong(lowering<LoweringMutation::swapped_padding>, pads_differ);
+}
+TEST_CASE("mutants: windows of the first image alone are caught, by batches only") {
+  check_wrong(lowering<LoweringMutation::batch_ignored>, is_batch);
+}
+TEST_CASE("mutants: flipped filters of many channels are caught") {
+  check_wrong(lowering<LoweringMutation::flipped_filter>);
+}
+TEST_CASE("mutants: a wrong padding value of the transform is caught, with replicate padding only") {
+  check_wrong(lowering<LoweringMutation::replicate_reads_zero>, replicates);
+}
+TEST_CASE("mutants: reflect off by one in the transform is caught, with reflect padding only") {
+  check_wrong(lowering<LoweringMutation::reflect_repeats_edge>, reflects);
+}
+TEST_CASE("mutants: a NaN swallowed by the transform is caught, by the NaN input only") {
+  check_wrong(lowering<LoweringMutation::nan_swallowed>, has_nan);
+}
+TEST_CASE("mutants: channels left out of a sum are caught, where there are so many") {
+  check_wrong(lowering<LoweringMutation::channels_above_32>, has_more_than_32_channels);
+}
+TEST_CASE("mutants: filters past a tile's are caught, where there are so many") {
+  check_rejected(lowering<LoweringMutation::filters_above_128>, "never written", "never written",
+                 has_more_than_128_filters);
+}
+TEST_CASE("mutants: a last step that goes on into the next filter and channel is caught, where it is not full") {
+  check_wrong(lowering<LoweringMutation::products_past_depth>, ends_in_part_of_a_step);
+}
+// The tap beside it is zero: on a GPU only a NaN or an infinity left in shared memory shows it.
+TEST_CASE("mutants: a last step that nothing fills with zeros is caught, where it is not full (simulator)") {
+  check_rejected(lowering<LoweringMutation::unfilled_last_step>, "uninitialized", "", ends_in_part_of_a_step);
+}
+TEST_CASE("mutants: a last step filled with pixels in place of zeros is caught, by an infinity only") {
+  check_wrong(lowering<LoweringMutation::first_pixel_in_last_step>, has_infinity);
+}
+TEST_CASE("mutants: a filter too many is caught, where the last tile has room for it") {
+  check_rejected(lowering<LoweringMutation::filters_past_end>, "out_of_bounds", "just outside",
+                 ends_in_part_of_a_filter_tile);
+}
+TEST_CASE("mutants: filters past the last whole tile are caught, where there are some") {
+  check_rejected(lowering<LoweringMutation::unwritten_filters>, "never written", "never written",
+                 ends_in_part_of_a_filter_tile);
+}
+TEST_CASE("mutants: outputs past the last are caught, where four do not end with it") {
+  check_rejected(lowering<LoweringMutation::outputs_past_end>, "out_of_bounds", "just outside", ends_in_part_of_four);
+}
+TEST_CASE("mutants: a tile that belongs to one image is caught, where it spans two") {
+  check_rejected(lowering<LoweringMutation::image_of_first>, "race", "never written", shares_tiles);
+}
+TEST_CASE("mutants: four outputs that belong to one image are caught, where they span two") {
+  check_rejected(lowering<LoweringMutation::image_of_first_of_four>, "race", "never written", shares_fours);
+}
+// On a GPU a misaligned store ends every later launch too.
+TEST_CASE("mutants: vectors of outputs in any plane are caught, where four do not divide it (simulator)") {
+  check_rejected(lowering<LoweringMutation::vector_of_any_plane>, "misaligned", "",
+                 [](const SuiteCase& suite_case) { return outputs_of_image(suite_case) % 4 != 0; });
+}
+// As with a missing barrier, a GPU may well give the right result.
+TEST_CASE("mutants: copies that nobody waits for are caught, by name (simulator)") {
+  check_fault(lowering<LoweringMutation::missing_wait>, "missing_wait");
+}
+TEST_CASE("mutants: copies in no group are caught, by name (simulator)") {
+  check_fault(lowering<LoweringMutation::missing_commit>, "missing_wait");
+}
+TEST_CASE("mutants: a wait for all groups but the newest is caught, by name (simulator)") {
+  check_fault(lowering<LoweringMutation::one_group_unwaited>, "missing_wait");
+}
+TEST_CASE("mutants: a wait behind the barrier in place of before is caught, by name (simulator)") {
+  check_fault(lowering<LoweringMutation::wait_after_barrier>, "missing_wait");
+}
+TEST_CASE("mutants: no barrier behind the wait is caught, as a race (simulator)") {
+  check_fault(lowering<LoweringMutation::missing_barrier>, "race");
+}
+TEST_CASE("mutants: copies over a tile that others may still read are caught, as a race (simulator)") {
+  check_fault(lowering<LoweringMutation::copies_before_barrier>, "race");
+}
+TEST_CASE("mutants: copies over the tile that is read meanwhile are caught, by name (simulator)") {
+  check_fault(lowering<LoweringMutation::one_buffer>, "missing_wait");
 }
