@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes each chapter's exercise.cu, which a student completes, from its solution: solutions/NN-name/exercise.cu.
+"""Makes each chapter's exercise.cu (of a stage on the host, exercise.cpp), which a student completes, from its
+solution: solutions/NN-name/exercise.cu.
 
     solutions/generate.py            writes the exercises
     solutions/generate.py --check    changes nothing; fails if one is not what its solution gives
@@ -56,8 +57,8 @@ def main():
     if sys.argv[1:] and not check:
         sys.exit(__doc__)
     stale = []
-    for solution in sorted(ROOT.glob("solutions/*/exercise.cu")):
-        target = ROOT / "chapters" / solution.parent.name / "exercise.cu"
+    for solution in sorted(ROOT.glob("solutions/*/exercise.c*")):
+        target = ROOT / "chapters" / solution.parent.name / solution.name
         try:
             exercise, _ = split(solution.read_text())
         except Malformed as error:
