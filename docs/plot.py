@@ -3,7 +3,10 @@
 
 A GPU's results: speedup.svg (over the first stage of the track, one panel for each workload) and roofline.svg
 (share of the roofline), and choosing.svg (the methods for images by the side of the filter, where three sides or more
-were measured). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
+were measured). Of the track lowering also ablation.svg and ablation-resnet.svg (effective TFLOP/s on the twelve layers
+and on those of a ResNet). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
+
+Of the track cpu: cpu.svg (GFLOP/s of stage 22 as its switches are turned on, and of what it is compared with).
 
 Of a log of `./lab tune`: tuning.svg (the best configuration so far over the trials, a line for each search).
 """
@@ -13,7 +16,8 @@ import json
 import pathlib
 import sys
 
-from tables import CHOOSING_SIZE, RANK_ONE, choosing_rows, method_order, outputs, stage_cell
+from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, TableError, choosing_rows, cpu_device, cpu_steps,
+                    cpu_workloads, gflops, lowering_workloads, median, method_order, outputs, stage_cell)
 
 try:
     import matplotlib
@@ -94,10 +98,10 @@ def draw_panel(axes, title, values, texts, colours):
     axes.set_title(title, fontsize=9)
 
 
-def scale_panel(axes, values, label):
-    """The axis of a panel for these values: logarithmic where linear bars would vanish beside each other."""
+def scale_panel(axes, values, label, may_be_log):
+    """The axis of a panel for these values: logarithmic, if it may be, where linear bars would vanish beside others."""
     smallest, largest = min(values), max(values)
-    if smallest > 0 and largest > LOG_RATIO * smallest:
+    if may_be_log and smallest > 0 and largest > LOG_RATIO * smallest:
         axes.set_xscale("log")
         axes.set_xlim(smallest / 2, largest * 1.2)
         axes.xaxis.set_major_formatter("{x:g}")
@@ -120,7 +124,7 @@ def save(figure, path):
     path.write_text(path.read_text().replace("</style>", DARK, 1))
 
 
-def draw(rows, title, label, value_of, text_of, path):
+def draw(rows, title, label, value_of, text_of, path, may_be_log=True):
     """One panel for each workload, one bar for each stage. Draws nothing where no row has the value.
 
     The panels share one scale where their largest values are much alike.
@@ -154,7 +158,7 @@ def draw(rows, title, label, value_of, text_of, path):
     for axes, (name, panel) in zip(grid.flat, panels.items()):
         texts = [text_of(row, value_of(row)) for row in panel.values()]
         draw_panel(axes, name, values[name], texts, colours)
-        scale_panel(axes, every_value if shared else values[name].values(), label)
+        scale_panel(axes, every_value if shared else values[name].values(), label, may_be_log)
     figure.suptitle(title)
     save(figure, path)
     return True
@@ -225,9 +229,53 @@ def draw_tuning(log, path):
     return True
 
 
+def lowering_tflops(row):
+    """The direct form's operations over the time, transform included."""
+    return row["effective_tflops"] if median(row) else None
+
+
+def lowering_text(row, value):
+    """With the same of the product alone, where it was measured."""
+    product = median(row, PRODUCT)
+    return f"{value:.1f}" + (f" (product {value * median(row) / product:.1f})" if product else "")
+
+
+def draw_ablation(rows, prefix, device, path):
+    """The stages of the track lowering and cuBLAS, a panel for each workload whose name begins so.
+
+    Draws nothing where none was timed.
+    """
+    try:
+        workloads = lowering_workloads(rows, prefix)
+    except TableError:
+        return False
+    chosen = [row for stages in workloads.values() for row in stages.values()]
+    return draw(chosen, f"Direct convolution, im2col and im2win, {device}", "effective TFLOP/s", lowering_tflops,
+                lowering_text, path, may_be_log=False)
+
+
+def gflops_text(row, value):
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def draw_cpu(rows, path):
+    """The rows of the track cpu, a panel for each workload: the ablation from top to bottom, then the others.
+
+    Draws nothing where none was timed.
+    """
+    try:
+        workloads = cpu_workloads(rows)
+    except TableError:
+        return False
+    order = [*cpu_steps(workloads), *CPU_OTHERS]
+    chosen = [stages[name] for stages in workloads.values() for name in order if name in stages]
+    return draw(chosen, f"Convolution on a CPU, {cpu_device(workloads)}", "GFLOP/s", gflops, gflops_text, path)
+
+
 def draw_bench(report, folder):
     """The drawings of `./lab bench`'s JSON."""
-    rows, device = report["rows"], report["device"]["name"]
+    device = report["device"]["name"]
+    rows = [row for row in report["rows"] if row["backend"] != "cpu"]  # those have a drawing of their own
     plots = [
         ("speedup.svg", "Speedup over the first stage", "times faster", speedup_over_first, speedup_text),
         ("roofline.svg", "Share of the roofline", "%", roofline_share, percent_text),
@@ -239,7 +287,14 @@ def draw_bench(report, folder):
         if draw(rows, f"{title}, {device}", axis, value_of, text_of, folder / name)
     ]
     choosing = folder / "choosing.svg"
-    return drawn + ([choosing] if draw_choosing(rows, device, choosing) else [])
+    if draw_choosing(rows, device, choosing):
+        drawn.append(choosing)
+    for prefix, name in (("layer", "ablation.svg"), ("conv", "ablation-resnet.svg")):
+        if draw_ablation(rows, prefix, device, folder / name):
+            drawn.append(folder / name)
+    if draw_cpu(report["rows"], folder / "cpu.svg"):
+        drawn.append(folder / "cpu.svg")
+    return drawn
 
 
 def main():

@@ -7,13 +7,23 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:times h200 3 -->    the same of stage 3 alone
     <!-- table:counters sim -->    what the simulator counted for every stage, per output
     <!-- table:counters sim 3 -->  the same of stage 3 alone
-    <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran
+    <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran; of one or more files
     <!-- table:choosing h200 -->   the methods for images by the side of the filter
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
     <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (docs/ncu): global memory;
     <!-- table:compared h200-ncu shared -->       shared memory, atomics and barriers;
     <!-- table:compared h200-ncu differences -->  where the two differ, and why
+    <!-- table:lowering h200 memory layer -->     the track lowering, workloads named "layer ...": bytes;
+    <!-- table:lowering h200 times layer -->      times;
+    <!-- table:lowering h200 product layer -->    times without the transform;
+    <!-- table:lowering h200 ratios layer -->     stage 21 over all others, and the means;
+    <!-- table:lowering h200 claims layer -->     what the source says of its own, beside the same figures here
+    <!-- table:cpu epyc gflops -->    the track cpu: GFLOP/s of each row on each workload;
+    <!-- table:cpu epyc ratios -->    stage 22 over the others;
+    <!-- table:cpu epyc ablation -->  each switch of stage 22 over the one before;
+    <!-- table:cpu epyc memory -->    bytes besides the tensors;
+    <!-- table:cpu epyc claims -->    what the source says of its own, beside the same figures here
     <!-- /table -->
 
 `tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
@@ -21,6 +31,7 @@ A table stands between two markers, each at the start of a line, the first of wh
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -58,6 +69,18 @@ def microseconds(value):
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def time_cell(time):
+    return "–" if time is None else microseconds(time)
+
+
+PRODUCT = "time_without_transform_us"  # the key of the time of a stage's product alone
+
+
+def median(row, key="time_us"):
+    """A time of a row that may be missing, may have failed or may have no such time; else None."""
+    return row[key]["median"] if row and row["status"] == "ok" and row.get(key) else None
+
+
 def stage_cell(row):
     """The stage with its number; a row that is no stage has none."""
     return row["stage"] if row["number"] is None else f"{row['number']:02d} {row['stage']}"
@@ -80,6 +103,11 @@ def two_passes_cells(row):
     """How many times faster than cuDNN's two passes."""
     best = cudnn_best(row, two_passes=True)
     return [ratio(best["time_us"] / row["time_us"]["median"] if best and row["time_us"] else None)]
+
+
+def product_cells(row):
+    """The time without the transform."""
+    return [time_cell(median(row, PRODUCT))]
 
 
 def times_cells(row):
@@ -145,6 +173,8 @@ def stages_table(kind, rows, stage):
         rows = [row for row in rows if row["number"] == stage]
     if kind == "times" and any(cudnn_best(row, two_passes=True) for row in rows):
         headings, cells = headings + ["over cuDNN's two passes"], lambda row: times_cells(row) + two_passes_cells(row)
+    elif kind == "times" and any(median(row, PRODUCT) for row in rows):
+        headings, cells = headings + ["product alone (µs)"], lambda row: times_cells(row) + product_cells(row)
     if stage:
         return markdown(["workload"] + headings, [[row["workload_name"] or ""] + cells(row) for row in rows], 1)
     return markdown(["stage", "workload"] + headings,
@@ -283,10 +313,330 @@ def compared_table(report, part):
     return markdown(["kernel", *columns], [line for line in lines if set(line[1:]) - {"0", "–"}], 1)
 
 
+LOWERING_STAGES = range(16, 22)
+CUBLAS = "im2col-cublas"
+CUDNN_FAMILIES = {"GEMM": "cuDNN's GEMM family", "FFT": "its FFT", "WINOGRAD": "its Winograd"}
+FLOAT = 4  # bytes
+
+
+def lowering_workloads(rows, prefix):
+    """The workloads whose names begin so, by batch and by the number in the name: {name: {stage: row}}."""
+    found = {}
+    for row in rows:
+        name = row["workload_name"] or ""
+        if name.startswith(prefix) and (row["number"] in LOWERING_STAGES or row["stage"] == CUBLAS):
+            found.setdefault(name, {})[row["number"] or CUBLAS] = row
+    if not found:
+        raise TableError(f"has no workload whose name begins with {prefix}")
+
+    def place(name):
+        problem = next(iter(found[name].values()))["workload"]
+        return problem["n"], [int(number) for number in re.findall(r"\d+", name)]
+
+    return {name: found[name] for name in sorted(found, key=place)}
+
+
+def tensors(problem):
+    """Bytes of the input, the filters, the output, im2col's matrix and im2win's tensor."""
+    n, c, k, r, s = (problem[key] for key in ("n", "c", "k", "r", "s"))
+    out_height = (problem["h"] + 2 * problem["pad_h"] - problem["dilation_h"] * (r - 1) - 1) // problem["stride_h"] + 1
+    sizes = {"input": n * c * problem["h"] * problem["w"], "filters": k * c * r * s, "output": outputs(problem),
+             "im2col": c * r * s * outputs(problem) // k,
+             "im2win": n * c * out_height * r * (problem["w"] + 2 * problem["pad_w"])}
+    return {name: FLOAT * size for name, size in sizes.items()}
+
+
+def cudnn_trials(stages):
+    """What cuDNN was tried with on a workload: each of its rows holds the same list."""
+    return next((row["cudnn"] for row in stages.values() if row["cudnn"]), [])
+
+
+def family_best(trials, family):
+    """cuDNN's fastest trial of a family that counts, or None."""
+    return min((trial for trial in trials
+                if trial["status"].startswith("ok") and trial["time_us"] and trial["family"] == family),
+               key=lambda trial: trial["time_us"], default=None)
+
+
+def arithmetic_mean(values):
+    return sum(values) / len(values)
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def megabytes(value):
+    return "–" if value is None else f"{value * 1e-6:,.0f}" if value >= 10e6 else f"{value * 1e-6:.1f}"
+
+
+def share_of_im2col(problem):
+    """Bytes of im2win's tensor over those of im2col's matrix: alone, and each with input, filters and output."""
+    sizes = tensors(problem)
+    rest = sizes["input"] + sizes["filters"] + sizes["output"]
+    return sizes["im2win"] / sizes["im2col"], (rest + sizes["im2win"]) / (rest + sizes["im2col"])
+
+
+def short_names(workloads):
+    """What stands before the sizes in each name; with the batch, where that alone is not unique."""
+    heads = [name.partition(" (")[0] for name in workloads]
+    return [f"{head}, n = {problem['n']}" if heads.count(head) > 1 else head
+            for head, problem in zip(heads, lowering_problems(workloads))]
+
+
+def lowering_problems(workloads):
+    return [next(iter(stages.values()))["workload"] for stages in workloads.values()]
+
+
+def lowering_memory(workloads):
+    """In MB. Last a line with the arithmetic means of the two shares."""
+    lines, shares = [], []
+    for name, stages, problem in zip(short_names(workloads), workloads.values(), lowering_problems(workloads)):
+        sizes, trials = tensors(problem), cudnn_trials(stages)
+        explicit = next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
+                         and trial["status"].startswith("ok")), None)
+        best = [family_best(trials, family) for family in CUDNN_FAMILIES]
+        shares.append(share_of_im2col(problem))
+        lines.append([name, *(megabytes(sizes[key]) for key in ("input", "output", "im2col", "im2win")),
+                      *map(percent, shares[-1]), megabytes(stages[21]["workspace_bytes"] if 21 in stages else None),
+                      *(megabytes(trial and trial["workspace_bytes"]) for trial in (explicit, *best))])
+    means = [percent(arithmetic_mean(column)) for column in zip(*shares)]
+    lines.append(["arithmetic mean"] + [""] * 4 + means + [""] * 5)
+    return markdown(["workload (MB)", "input", "output", "im2col's matrix", "im2win's tensor", "im2win of im2col",
+                     "with all tensors", "workspace of 21", "of cuDNN's `GEMM`",
+                     *(f"of {text}" for text in CUDNN_FAMILIES.values())], lines, 1)
+
+
+def lowering_stages(workloads):
+    """The numbers of the stages, and the cuBLAS row, as they were measured."""
+    measured = {stage for stages in workloads.values() for stage in stages}
+    return sorted(measured - {CUBLAS}) + [CUBLAS] * (CUBLAS in measured)
+
+
+def lowering_headings(workloads, columns):
+    rows = {stage: row for stages in workloads.values() for stage, row in stages.items()}
+    return [stage_cell(rows[column]) for column in columns]
+
+
+def lowering_times(workloads):
+    """In µs, the transform included; cuDNN's best of each family."""
+    columns = lowering_stages(workloads)
+    lines = []
+    for name, stages in workloads.items():
+        best = [family_best(cudnn_trials(stages), family) for family in CUDNN_FAMILIES]
+        lines.append([name, *(time_cell(median(stages.get(column))) for column in columns),
+                      *(time_cell(trial and trial["time_us"]) for trial in best)])
+    return markdown(["workload (µs)", *lowering_headings(workloads, columns), *CUDNN_FAMILIES.values()], lines, 1)
+
+
+def lowering_product(workloads):
+    """In µs, without the transform; last its share of stage 21's time."""
+    columns = [stage for stage in lowering_stages(workloads)
+               if any(median(stages.get(stage), PRODUCT) for stages in workloads.values())]
+    lines = []
+    for name, stages in zip(short_names(workloads), workloads.values()):
+        whole, product = median(stages.get(21)), median(stages.get(21), PRODUCT)
+        lines.append([name, *(time_cell(median(stages.get(column), PRODUCT)) for column in columns),
+                      percent(1 - product / whole if whole and product else None)])
+    return markdown(["product alone (µs)", *lowering_headings(workloads, columns), "the transform's share of 21"],
+                    lines, 1)
+
+
+def lowering_ratios(stages):
+    """Of one workload: how many times faster stage 21 is than each other, None where one of both has no time."""
+    time, trials = median(stages.get(21)), cudnn_trials(stages)
+    alone = [median(stages.get(stage), PRODUCT) for stage in (CUBLAS, 21)]
+    others = {f"{stage:02d}": median(stages.get(stage)) for stage in LOWERING_STAGES if stage < 21}
+    others[CUBLAS] = median(stages.get(CUBLAS))
+    ratios = {name: other / time if other and time else None for name, other in others.items()}
+    ratios[f"{CUBLAS}, both without the transform"] = alone[0] / alone[1] if all(alone) else None
+    for family, text in CUDNN_FAMILIES.items():
+        best = family_best(trials, family)
+        ratios[text] = best["time_us"] / time if best and time else None
+    ratios["best of all cuDNN"] = min((ratios[text] for text in CUDNN_FAMILIES.values() if ratios[text]), default=None)
+    return ratios
+
+
+def ratio_columns(workloads):
+    """By the name of the other: (the ratios of all workloads, those of them that there are)."""
+    every = [lowering_ratios(stages) for stages in workloads.values()]
+    return {name: [ratios[name] for ratios in every if ratios[name]] for name in every[0]}
+
+
+def lowering_ratios_table(workloads):
+    columns = ratio_columns(workloads)
+    lines = [[name, *map(ratio, lowering_ratios(stages).values())]
+             for name, stages in zip(short_names(workloads), workloads.values())]
+    for text, summary in (("**geometric mean**", geometric_mean), ("best", max), ("worst", min)):
+        lines.append([text, *(ratio(summary(values) if values else None) for values in columns.values())])
+    return markdown(["21 over", *columns], lines, 1)
+
+
+def lowering_claims(workloads):
+    """The source's headlines for GPUs, beside the same figures here."""
+    columns = ratio_columns(workloads)
+    alone, with_all = zip(*map(share_of_im2col, lowering_problems(workloads)))
+
+    def figures(name, *summaries):
+        return " ".join(ratio(summary(columns[name]) if columns[name] else None) for summary in summaries)
+
+    def less(shares):
+        return f"{percent(1 - arithmetic_mean(shares))} (geometric mean: {percent(1 - geometric_mean(shares))})"
+
+    gemm, every = CUDNN_FAMILIES["GEMM"], "best of all cuDNN"
+    return markdown(["claim", "the source", "here"], [
+        ["faster than im2col and cuBLAS, on average", "3.5×", figures(CUBLAS, geometric_mean)],
+        ["faster than cuDNN's GEMM family, on average", "1.1×", figures(gemm, geometric_mean)],
+        ["the same, at best", "1.8×", figures(gemm, max)],
+        ["faster than all that cuDNN offers, on average", "–", figures(every, geometric_mean)],
+        ["less memory than im2col, the tensor against the matrix", "23.1% (GPU), 41.6% (CPU)", less(alone)],
+        ["less memory than im2col, with input, filters and output", "the same figures", less(with_all)],
+    ], 3)
+
+
+LOWERING = {"memory": lowering_memory, "times": lowering_times, "product": lowering_product,
+            "ratios": lowering_ratios_table, "claims": lowering_claims}
+
+
+CPU_STAGE, CPU_OTHERS = "im2win-cpu", ("direct-cpu", "im2col-openblas", "onednn")
+
+
+def cpu_workloads(rows):
+    """What the track cpu ran, by the number in the workload's name and by the batch: {name: {stage: row}}."""
+    found = {}
+    for row in rows:
+        if row["backend"] == "cpu":
+            found.setdefault(row["workload_name"] or "", {})[row["stage"]] = row
+    if not found:
+        raise TableError("holds no row of the track cpu")
+
+    def place(name):
+        number = re.search(r"\d+", name)
+        return int(number[0]) if number else 0, next(iter(found[name].values()))["workload"]["n"]
+
+    return {name: found[name] for name in sorted(found, key=place)}
+
+
+def cpu_steps(workloads):
+    """The ablation, from the plain form to the stage with all switches on."""
+    stages = dict.fromkeys(stage for rows in workloads.values() for stage in rows)
+    return [stage for stage in stages if stage.startswith(f"{CPU_STAGE} ")] + [CPU_STAGE]
+
+
+def step_text(step):
+    return "all on" if step == CPU_STAGE else step.removeprefix(f"{CPU_STAGE} ")
+
+
+def gflops(row):
+    """The direct form's operations in 1e-9 / s, or None."""
+    time = median(row)
+    return 1e3 * row["effective_tflops"] if time else None
+
+
+def cpu_device(workloads):
+    return next(row["device"] for rows in workloads.values() for row in rows.values())
+
+
+def with_means(lines, columns, cell):
+    """The lines, and one of geometric means; `columns` hold the values, None where there is none."""
+    present = [[value for value in column if value] for column in columns]
+    means = [cell(geometric_mean(column) if column else None) for column in present]
+    return [*lines, ["**geometric mean**", *means]]
+
+
+def cpu_gflops(workloads):
+    names = ["direct-cpu", "im2col-openblas", *cpu_steps(workloads), "onednn"]
+    headings = [step_text(name) if name.startswith(CPU_STAGE) else name for name in names]
+    values = [[gflops(rows.get(name)) for name in names] for rows in workloads.values()]
+
+    def cell(value):
+        return "–" if value is None else f"{value:.1f}"
+
+    lines = [[name, *map(cell, line)] for name, line in zip(workloads, values)]
+    return markdown([f"GFLOP/s, {cpu_device(workloads)}", *headings], with_means(lines, zip(*values), cell), 1)
+
+
+def over(rows, name, other):
+    """How many times faster the first is than the second, or None."""
+    mine, its = median(rows.get(name)), median(rows.get(other))
+    return its / mine if mine and its else None
+
+
+def cpu_ratios(workloads):
+    values = [[over(rows, CPU_STAGE, other) for other in CPU_OTHERS] for rows in workloads.values()]
+    lines = [[name, *map(ratio, line)] for name, line in zip(workloads, values)]
+    return markdown([f"22 over, {cpu_device(workloads)}", *CPU_OTHERS], with_means(lines, zip(*values), ratio), 1)
+
+
+def cpu_ablation(workloads):
+    steps = cpu_steps(workloads)
+    values = [[over(rows, step, before) for before, step in zip(steps, steps[1:])] + [over(rows, CPU_STAGE, steps[0])]
+              for rows in workloads.values()]
+    lines = [[name, *map(ratio, line)] for name, line in zip(workloads, values)]
+    headings = [*map(step_text, steps[1:-1]), "+ threads", "all over plain"]
+    return markdown([f"over the one before, {cpu_device(workloads)}", *headings],
+                    with_means(lines, zip(*values), ratio), 1)
+
+
+def cpu_memory(workloads):
+    """In MB: what each row takes besides input, filters and output."""
+    plain = cpu_steps(workloads)[0]
+    columns = {"im2col-openblas": "im2col-openblas", plain: "22, the whole tensor", CPU_STAGE: "22, with bands",
+               "onednn": "onednn"}
+    lines = []
+    for name, rows in workloads.items():
+        sizes = tensors(next(iter(rows.values()))["workload"])
+        taken = [rows[key]["workspace_bytes"] if median(rows.get(key)) else None for key in columns]
+        lines.append([name, *(megabytes(sizes[key]) for key in ("input", "im2col", "im2win")),
+                      percent(sizes["im2win"] / sizes["im2col"]), *map(megabytes, taken)])
+    return markdown(["workload (MB)", "input", "im2col's matrix", "im2win's tensor", "im2win of im2col",
+                     *(f"taken by {text}" for text in columns.values())], lines, 1)
+
+
+def cpu_claims(workloads):
+    """The source's headlines for CPUs, beside the same figures here."""
+
+    def figures(other):
+        values = [value for rows in workloads.values() if (value := over(rows, CPU_STAGE, other))]
+        return f"{ratio(min(values))} to {ratio(max(values))}, {ratio(geometric_mean(values))} on average" \
+            if values else "–"
+
+    shares = [sizes["im2win"] / sizes["im2col"] for rows in workloads.values()
+              for sizes in [tensors(next(iter(rows.values()))["workload"])]]
+    return markdown(["claim", "the source", f"here, {cpu_device(workloads)}"], [
+        ["faster than im2col and a library's product", "2.2× to 5.8×", figures("im2col-openblas")],
+        ["faster than direct convolution", "3.8× to 7.1×", figures("direct-cpu")],
+        ["faster than oneDNN", "–", figures("onednn")],
+        ["less memory than im2col, the tensor against the matrix", "41.6%", percent(1 - arithmetic_mean(shares))],
+    ], 3)
+
+
+CPU = {"gflops": cpu_gflops, "ratios": cpu_ratios, "ablation": cpu_ablation, "memory": cpu_memory, "claims": cpu_claims}
+
+
+def results(name):
+    """What docs/results holds by this name."""
+    try:
+        return json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+    except OSError as error:
+        raise TableError(f"needs docs/results/{name}.json: {error.strerror}") from error
+
+
 def table(name, page):
     """The Markdown of one table, for a page."""
     words = name.split()
-    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared"]
+    if words[:1] == ["lowering"]:
+        if len(words) != 4 or words[2] not in LOWERING:
+            raise TableError(f"is no table: write a file, one of {', '.join(LOWERING)}, and how the names of the "
+                             "workloads begin")
+        return LOWERING[words[2]](lowering_workloads(results(words[1])["rows"], words[3]))
+    if words[:1] == ["cpu"]:
+        if len(words) != 3 or words[2] not in CPU:
+            raise TableError(f"is no table: write a file, and one of {', '.join(CPU)}")
+        return CPU[words[2]](cpu_workloads(results(words[1])["rows"]))
+    if words[:1] == ["ladder"] and len(words) > 1:
+        return ladder_table([row for file in words[1:] for row in results(file)["rows"]], page)
+    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
@@ -294,11 +644,7 @@ def table(name, page):
                          f"{' or '.join(KINDS)} a stage's number or none")
     if words[0] == "compared" and part not in [*COMPARED, "differences"]:
         raise TableError(f"is no table: write one of {', '.join(COMPARED)} and differences after the file")
-    path = ROOT / "docs" / "results" / f"{words[1]}.json"
-    try:
-        report = json.loads(path.read_text())
-    except OSError as error:
-        raise TableError(f"needs docs/results/{words[1]}.json: {error.strerror}") from error
+    report = results(words[1])
     if words[0] == "grid":
         return grid_table(report)
     if words[0] == "compared":
@@ -306,8 +652,6 @@ def table(name, page):
     rows = report["rows"]
     if not any(stage in (0, row["number"]) for row in rows):
         raise TableError("has no rows")
-    if words[0] == "ladder":
-        return ladder_table(rows, page)
     if words[0] == "choosing":
         return choosing_table(rows)
     if words[0] == "machine":

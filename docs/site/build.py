@@ -40,7 +40,7 @@ AUDIENCES = [
      ["docs/students.md", "chapters/01-naive-1d/README.md", "docs/simulator.md"]),
     ("Instructors", "Hand out labs, and grade them.", ["docs/instructors.md"]),
     ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
-     ["docs/results/README.md", "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md"]),
+     ["docs/results/README.md", "docs/lowering.md", "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md"]),
 ]
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
@@ -80,6 +80,12 @@ def block(text, indent=""):
     return f"\n{indent}\\htmlonly[block]\n{indent}{text}\n{indent}\\endhtmlonly\n"
 
 
+def sources_in(folder):
+    """Kernels and exercises; the tests are none."""
+    return [path for kind in ("*.cu", "*.cuh", "*.cpp", "*.hpp") for path in sorted(folder.glob(kind))
+            if path.name != "test.cpp"]
+
+
 class Chapter:
     def __init__(self, manifest):
         stage = json.loads(manifest.read_text())
@@ -88,9 +94,9 @@ class Chapter:
         self.lesson = self.folder / "README.md"
         self.lab = self.folder / "LAB.md"
         self.solution = pathlib.Path("solutions") / self.folder.name / "README.md"
-        kernels = [*sorted((ROOT / self.folder).glob("*.cu")), *sorted((ROOT / self.folder).glob("*.cuh"))]
+        kernels = sources_in(ROOT / self.folder)
         self.exercises = [path.relative_to(ROOT) for path in kernels if path.name.startswith("exercise")]
-        self.solved = [path.relative_to(ROOT) for path in sorted((ROOT / self.solution.parent).glob("*.cu"))]
+        self.solved = [path.relative_to(ROOT) for path in sources_in(ROOT / self.solution.parent)]
         self.kernels = [path.relative_to(ROOT) for path in kernels if not path.name.startswith("exercise")]
 
     def pages(self):
