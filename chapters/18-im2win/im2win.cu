@@ -85,7 +85,8 @@ class Im2win final : public Stage {
     Prediction p;
     p.global_load_bytes = (im2win_reads(lowering_of(problem)) + problem.flops()) * 4;  // a pixel and a tap a product
     p.global_store_bytes = (im2win_size(problem) + problem.output_size()) * 4;
-    p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
+    p.shared_load_requests = im2win_shared_loads(lowering_of(problem));
+    p.constant_load_requests = p.barriers = 0;
     p.flops = problem.flops();
     return p;
   }

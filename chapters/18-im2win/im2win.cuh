@@ -15,72 +15,74 @@
 namespace convladder {
 
 constexpr int kIm2winThreads = 256;
-constexpr int kIm2winVector = 4;  // floats that a thread writes at once
+constexpr int kIm2winColumns = 4;  // of a thread, 32 apart
+constexpr int kIm2winAtOnce = 4;   // rows that a thread loads before it stores the first
+constexpr int kIm2winRows = 12;    // the most that are turned in shared memory: 48 KB a block
 
-/// The sizes that a place in an image's part of the tensor is divided by.
+/// The sizes that the number of a column of the tensor is divided by.
 struct Im2winDivisors {
-  Divisor rows, padded_width, out_height;
+  Divisor padded_width, out_height;
 };
 
-/// Each thread writes four neighbouring floats. Grid: (vectors of an image's part of the tensor in blocks, images).
-static __global__ void im2win(
-    const float* __restrict__ input,  // [batch][channels][height][width]
-    float* __restrict__ tensor,       // [batch][channels][out_height][padded_width][rows], 16-byte aligned
-    Lowering l, Im2winDivisors by) {
-  const int n = block_in_y(), size = l.channels * im2win_plane(l);
-  if (n >= l.batch) return;
-  float* out = tensor + static_cast<std::int64_t>(n) * size;
-  // Where an image's part does not begin at a multiple of 16 bytes, its vectors begin up to 3 elements earlier.
-  const int skew = static_cast<int>(static_cast<std::int64_t>(n) * size % kIm2winVector);
-  const int first = static_cast<int>(blockIdx.x * kIm2winThreads + threadIdx.x) * kIm2winVector - skew;
-  if (first >= size) return;
+/// A column of the tensor, (c, p, j), lies along a column of the input, and is one piece of `rows` floats in the
+/// tensor. A warp takes 128 columns: it loads them row by row, 32 neighbouring pixels a request, turns them in a piece
+/// of shared memory of its own, and stores them in the tensor's order, 32 neighbouring floats a request. Each thread
+/// has 16 loads under way at once. Columns too long for that (Turned = false) go to the tensor as they are loaded.
+/// Grid: (columns of an image's part of the tensor, in blocks, images).
+template <bool Turned>
+static __global__ void im2win(const float* __restrict__ input,  // [batch][channels][height][width]
+                              float* __restrict__ tensor,       // [batch][channels][out_height][padded_width][rows]
+                              Lowering l, Im2winDivisors by) {
+  constexpr int kOfWarp = 32 * kIm2winColumns;
+  const int n = block_in_y(), columns = l.channels * l.out_height * padded_width(l);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int first = (blockIdx.x * (kIm2winThreads / 32) + warp) * kOfWarp, count = min(columns - first, kOfWarp);
+  if (n >= l.batch || count <= 0) return;
+  float* out = tensor + (static_cast<std::int64_t>(n) * columns + first) * l.rows;  // [count][rows]
+  float* piece = Turned ? dynamic_shared<float>() + warp * kOfWarp * l.rows : out;  // the same
 
-  // The first element's place, from the innermost dimension outwards.
-  unsigned place = first < 0 ? 0 : first;
-  int r = place % by.rows;
-  place = place / by.rows;
-  int j = place % by.padded_width;
-  place = place / by.padded_width;
-  int p = place % by.out_height;
-  const float* plane = input + (n * l.channels + static_cast<int>(place / by.out_height)) * input_plane(l);
-
-  float values[kIm2winVector];
+  const float* from[kIm2winColumns];  // each column of the input, at its row 0
+  int x[kIm2winColumns];              // its place, or -1: zeros
+  int top[kIm2winColumns];            // the row of the input that the first element comes from
   UNROLL
-  for (int e = 0; e < kIm2winVector; ++e) {
-    const bool mine = first + e >= 0 && first + e < size;
-    int y = p * l.stride_y - l.pad_y + r * l.dilation_y, x = j - l.pad_x;
-    bool inside = y >= 0 && y < l.height && x >= 0 && x < l.width;
-    if (l.padding != Padding::zero) {
-      y = border_index(y, l.height, l.padding);
-      x = border_index(x, l.width, l.padding);
-      inside = true;
-    }
-    values[e] = mine && inside ? plane[static_cast<std::int64_t>(y) * l.width + x] : 0.0f;
-    // On to the next place, by selections: lanes that turn at different elements stay together.
-    r += mine;
-    const bool next_column = r == l.rows;
-    r = next_column ? 0 : r;
-    j += next_column;
-    const bool next_row = j == padded_width(l);
-    j = next_row ? 0 : j;
-    p += next_row;
-    const bool next_plane = p == l.out_height;
-    p = next_plane ? 0 : p;
-    plane += next_plane ? input_plane(l) : 0;
+  for (int g = 0; g < kIm2winColumns; ++g) {
+    const unsigned column = first + 32 * g + lane, cp = column / by.padded_width;
+    const int j = column % by.padded_width, c = cp / by.out_height, p = cp % by.out_height;
+    x[g] = 32 * g + lane < count ? border_index(j - l.pad_x, l.width, l.padding) : -1;
+    from[g] = input + (n * l.channels + c) * input_plane(l) + x[g];
+    top[g] = p * l.stride_y - l.pad_y;
   }
-  if (first >= 0 && first + kIm2winVector <= size) {
-    *reinterpret_cast<float4*>(out + first) = make_float4(values[0], values[1], values[2], values[3]);
-  } else {
+  for (int r = 0; r < l.rows; r += kIm2winAtOnce) {
+    float values[kIm2winColumns][kIm2winAtOnce];
     UNROLL
-    for (int e = 0; e < kIm2winVector; ++e)
-      if (first + e >= 0 && first + e < size) out[first + e] = values[e];
+    for (int g = 0; g < kIm2winColumns; ++g) {
+      UNROLL
+      for (int i = 0; i < kIm2winAtOnce; ++i) {
+        int y = top[g] + (r + i) * l.dilation_y;
+        if ((y < 0 || y >= l.height) && l.padding != Padding::zero) y = border_index(y, l.height, l.padding);
+        const bool inside = r + i < l.rows && x[g] >= 0 && y >= 0 && y < l.height;
+        values[g][i] = inside ? from[g][static_cast<std::int64_t>(y) * l.width] : 0.0f;
+      }
+    }
+    UNROLL
+    for (int g = 0; g < kIm2winColumns; ++g) {
+      UNROLL
+      for (int i = 0; i < kIm2winAtOnce; ++i)
+        if (r + i < l.rows && (Turned || 32 * g + lane < count)) piece[(32 * g + lane) * l.rows + r + i] = values[g][i];
+    }
   }
+  if (!Turned) return;
+  __syncwarp();
+  UNROLL_BY(4)
+  for (int i = lane; i < count * l.rows; i += 32) out[i] = piece[i];
 }
 
 static inline void launch_im2win(const float* input, float* tensor, const Lowering& l, Stream stream) {
-  const int vectors = blocks_for(l.channels * im2win_plane(l) + kIm2winVector - 1, kIm2winVector);
-  launch(im2win, grid_in_y(blocks_for(vectors, kIm2winThreads), l.batch), dim3(kIm2winThreads), 0, stream)(
-      input, tensor, l, Im2winDivisors{divisor_of(l.rows), divisor_of(padded_width(l)), divisor_of(l.out_height)});
+  const bool turned = l.rows <= kIm2winRows;
+  const int columns = l.channels * l.out_height * padded_width(l), of_block = kIm2winThreads * kIm2winColumns;
+  launch(turned ? im2win<true> : im2win<false>, grid_in_y(blocks_for(columns, of_block), l.batch), dim3(kIm2winThreads),
+         turned ? of_block * l.rows * sizeof(float) : 0,
+         stream)(input, tensor, l, Im2winDivisors{divisor_of(padded_width(l)), divisor_of(l.out_height)});
 }
 
 /// Where the window of output (p, q) of image n begins in the tensor.
@@ -104,6 +106,14 @@ __device__ __forceinline__ int tap_of_product(const Lowering& l, int d) {
 static inline std::int64_t im2win_reads(const Lowering& l) {
   const std::int64_t columns = l.padding == Padding::zero ? l.width : padded_width(l);
   return static_cast<std::int64_t>(l.batch) * l.channels * reads_by_output(vertical(l)) * columns;
+}
+
+/// How many requests of a warp the transform reads from shared memory: 32 floats each but for the last of a warp.
+static inline std::int64_t im2win_shared_loads(const Lowering& l) {
+  if (l.rows > kIm2winRows) return 0;
+  const int of_warp = 32 * kIm2winColumns, columns = l.channels * l.out_height * padded_width(l);
+  const int rest = columns % of_warp * l.rows;
+  return static_cast<std::int64_t>(l.batch) * (columns / of_warp * kIm2winColumns * l.rows + (rest + 31) / 32);
 }
 
 }  // namespace convladder

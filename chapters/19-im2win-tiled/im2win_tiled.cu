@@ -158,8 +158,8 @@ class Im2winTiled final : public Stage {
                            problem.filter_size() * output_tiles) *
                           4;
     p.global_store_bytes = (im2win_size(problem) + problem.output_size()) * 4;
-    p.shared_load_requests =
-        filter_tiles * output_tiles * steps * kDepth * warps * (tile.filters * tile.outputs / kThreads / 8 + 8);
+    p.shared_load_requests = im2win_shared_loads(l) + filter_tiles * output_tiles * steps * kDepth * warps *
+                                                          (tile.filters * tile.outputs / kThreads / 8 + 8);
     p.constant_load_requests = 0;
     p.barriers = filter_tiles * output_tiles * steps * 2;
     p.flops = problem.flops();

@@ -244,7 +244,8 @@ class Im2winPipelined final : public Stage {
                            packed_size(t) * t.output_tiles) *
                           4;
     p.global_store_bytes = (im2win_size(problem) + problem.output_size()) * 4;
-    p.shared_load_requests = blocks * t.padded_depth * warps * (t.filters * t.outputs / kThreads / 32 + 2);
+    p.shared_load_requests =
+        im2win_shared_loads(l) + blocks * t.padded_depth * warps * (t.filters * t.outputs / kThreads / 32 + 2);
     p.constant_load_requests = 0;
     p.barriers = blocks * t.padded_depth / kDepth;
     p.flops = problem.flops();

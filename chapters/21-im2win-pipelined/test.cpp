@@ -67,5 +67,6 @@ TEST_CASE("21 im2win-pipelined: the copies land in shared memory, a request for 
   // One step of 16 products for 128 filters x 64 outputs: 16 x 128 taps in vectors and 16 x 64 pixels one by one.
   const RunResult result = run("c=16,k=128,h=8,w=8");
   REQUIRE(result.counters);
-  CHECK(result.counters->shared_store_requests == 16 * 128 / 4 / 32 + 16 * 64 / 32);
+  constexpr std::int64_t kOfTransform = 16 * 64 / 32;  // a request for 32 floats of the tensor
+  CHECK(result.counters->shared_store_requests == kOfTransform + 16 * 128 / 4 / 32 + 16 * 64 / 32);
 }
