@@ -172,6 +172,9 @@ class Bench {
     return report;
   }
 
+  /// Whether a workload did not fit the memory.
+  bool beyond_memory() const { return beyond_memory_; }
+
   /// Whether Google Benchmark was only asked for the benchmarks' names.
   bool listing() const {
     const auto value = flag_value(flags_, "benchmark_list_tests");
@@ -229,6 +232,7 @@ class Bench {
   RunResult result_of(benchmark::State& state, std::size_t rung, const StageInfo& stage) {
     const NamedWorkload& named = rungs_[rung].workload;
     const auto beyond_memory = [&](const char* reason) {
+      beyond_memory_ = true;
       RunResult result = refused(stage, named.problem, reason);
       result.workload_name = named.name;
       return result;
@@ -269,6 +273,8 @@ class Bench {
     try {
       baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference);
     } catch (const DeviceError& error) {  // the rows that follow say so themselves
+      baseline.unavailable = error.what();
+    } catch (const MachineError& error) {  // of cuDNN's own buffers
       baseline.unavailable = error.what();
     }
     const CudnnTrial* const best = baseline.best();
@@ -332,11 +338,15 @@ class Bench {
   std::map<std::size_t, CudnnBaseline> baselines_;
   std::map<std::pair<std::size_t, std::size_t>, RunResult> results_;  ///< by rung and place in it
   std::exception_ptr failure_;
+  bool beyond_memory_ = false;
 };
 
-int exit_status_of(const std::vector<RunResult>& rows) {
+/// @param beyond_memory a workload did not fit the memory: 2, unless another was right
+int exit_status_of(const std::vector<RunResult>& rows, bool beyond_memory) {
   const auto failed = [](const RunResult& row) { return row.status != Status::ok && row.status != Status::refused; };
-  return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
+  const auto right = [](const RunResult& row) { return row.status == Status::ok; };
+  if (std::any_of(rows.begin(), rows.end(), failed)) return 1;
+  return beyond_memory && std::none_of(rows.begin(), rows.end(), right) ? 2 : 0;
 }
 
 }  // namespace
@@ -378,7 +388,7 @@ int bench_command(const BenchCommand& command) {
   fmt::print(table, "{}", bench_text(report));
   if (command.json) write_file(*command.json, text_of(to_json(report)));
   if (command.csv) write_file(*command.csv, to_csv(report.rows));
-  return exit_status_of(report.rows);
+  return exit_status_of(report.rows, bench.beyond_memory());
 }
 
 }  // namespace convladder

@@ -99,7 +99,7 @@ int list_stages(bool json) {
   TextTable table({"no.", "name", "track", "type", "needs", "after", "idea"}, 5);
   for (const StageInfo& stage : stages()) {
     table.add({fmt::format("{:02}", stage.number), std::string(stage.name), std::string(stage.track),
-               std::string(stage.dtype), std::string(stage.requires_capability),
+               std::string(stage.dtype), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
                stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
   }
   fmt::print("{}", table.text());

@@ -142,7 +142,10 @@ std::string summary_of(const std::vector<RunResult>& results, const std::vector<
   add("", largest_changes(measures, i));
   add("new: ", only_in(measures, i, 0));
   add("gone: ", only_in(measures, 0, i));
-  if (parts.empty()) parts.emplace_back("no figure changed");
+  const bool comparable = std::any_of(measures.begin(), measures.end(), [&](const Measure& measure) {
+    return measure.values[0].has_value() && measure.values[i].has_value();
+  });
+  if (parts.empty()) parts.emplace_back(comparable ? "no figure changed" : "no figure that both have");
   return fmt::format("{} against {}: {}\n", results[i].stage->folder, results[0].stage->folder, fmt::join(parts, "; "));
 }
 

@@ -9,9 +9,11 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "common/border.hpp"
+#include "common/device.hpp"
 #include "common/lowering.hpp"
 #include "common/tunable.hpp"
 
@@ -100,13 +102,8 @@ class BuiltWithout final : public Stage {
 /// multiplies one image at a time; or the whole batch is one matrix, whose product is divided among the threads, and
 /// then put in NCHW order. Each sgemm runs on one thread, so that OpenBLAS's threads and OpenMP's do not compete.
 class Im2colOpenblas final : public Stage {
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    const Verdict verdict = check_lowering(problem);
-    if (!verdict.accepted()) return verdict;
-    if (problem.n * problem.p() * problem.q() > std::numeric_limits<blasint>::max())
-      return Verdict::refuse("OpenBLAS counts columns with 32 bits");
-    return verdict;
-  }
+  // OpenBLAS counts rows and columns with 32 bits, as check_lowering() does.
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream) override {
     l_ = lowering_of(problem);
@@ -248,6 +245,24 @@ class OneDnn final : public Stage {
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream) override {
+    named([&] { make_plans(problem, tensors); });
+  }
+
+  void launch(const ConvProblem&, const Tensors& tensors, Stream) override {
+    named([&] { run(tensors); });
+  }
+
+  /// Runs `work`, whose errors become this row's, as a failed launch on a GPU would.
+  template <class Work>
+  static void named(const Work& work) {
+    try {
+      work();
+    } catch (const dnnl::error& error) {
+      throw DeviceError(std::string("oneDNN: ") + error.what());
+    }
+  }
+
+  void make_plans(const ConvProblem& problem, const Tensors& tensors) {
     const dnnl::memory::dims input{problem.n, problem.c, problem.h, problem.w};
     const dnnl::memory::dims filter{problem.k, problem.c, problem.r, problem.s};
     const dnnl::memory::dims output{problem.n, problem.k, problem.p(), problem.q()};
@@ -257,9 +272,9 @@ class OneDnn final : public Stage {
     const Plan given = make_plan(problem, Tag::nchw);
     const Plan wanted = make_plan(problem, Tag::any);
     plan_ = given;
-    const double given_us = time_us([&] { launch(problem, tensors, nullptr); });
+    const double given_us = time_us([&] { run(tensors); });
     plan_ = wanted;
-    if (time_us([&] { launch(problem, tensors, nullptr); }) > given_us) plan_ = given;
+    if (time_us([&] { run(tensors); }) > given_us) plan_ = given;
   }
 
   static dnnl::memory::desc describe(const dnnl::memory::dims& sizes, Tag tag) {
@@ -317,7 +332,7 @@ class OneDnn final : public Stage {
 
   void reorder(dnnl::memory& from, dnnl::memory& to) { dnnl::reorder(from, to).execute(stream_, from, to); }
 
-  void launch(const ConvProblem&, const Tensors& tensors, Stream) override {
+  void run(const Tensors& tensors) {
     input_.set_data_handle(const_cast<float*>(tensors.input));
     output_.set_data_handle(tensors.output);
     if (plan_.reorders_input) reorder(input_, plan_.input);

@@ -147,6 +147,7 @@ class Im2colCublas final : public Stage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
     matrix_.allocate(im2col_size(problem));
+    whole_batch_ = false;
     if (l.batch == 1) return;
     product_.allocate(problem.output_size());
     const double images = time(false, l, tensors, stream), batch = time(true, l, tensors, stream);

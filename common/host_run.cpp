@@ -1,6 +1,7 @@
 #include "common/host_run.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "common/problem_io.hpp"
 #include "common/stage_run.hpp"
@@ -33,9 +35,11 @@ constexpr int kMostSamples = 20, kLeastSamples = 3;
 constexpr double kEnoughUs = 300'000;     // of all samples together
 constexpr double kTooLongUs = 3'000'000;  // then fewer than kLeastSamples will do
 
+constexpr double kShared = 50;  // involuntary waits for a core, a second, that only other programs can cause
+
 int threads() {
 #ifdef _OPENMP
-  return omp_get_max_threads();
+  return std::min(omp_get_max_threads(), omp_get_thread_limit());
 #else
   return 1;
 #endif
@@ -105,7 +109,16 @@ double time_of(const Work& work) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-TimeSummary time(const std::function<void()>& launch) {
+/// How often another program took a core from this one so far.
+std::int64_t interruptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+/// @param what is timed, for a warning where other programs spoil the times
+TimeSummary time(std::string_view what, const std::function<void()>& launch) {
+  const std::int64_t before = interruptions();
   const double once = time_of(launch);
   const int repetitions = static_cast<int>(std::clamp(kGroupUs / std::max(once, 0.1), 1.0, 1000.0));
   TimeSeries series;
@@ -121,6 +134,12 @@ TimeSummary time(const std::function<void()>& launch) {
     total += sample;
     series.groups.push_back(sample / repetitions);
   } while (!enough());
+  const double rate = static_cast<double>(interruptions() - before) / total * 1e6;
+  if (rate > kShared)
+    fmt::print(
+        stderr,
+        "warning: other programs took this machine's cores {:.0f} times a second from {}: its times are too long\n",
+        rate, what);
   return {series.median(), series.min(), series.spread()};
 }
 
@@ -171,12 +190,12 @@ class HostRun final : public StageRun {
   bool has_time() const override { return true; }
 
   void time_launch() override {
-    result_.time_us = time([&] { launch(nullptr); });
+    result_.time_us = time(result_.stage->folder, [&] { launch(nullptr); });
     result_.cold_unavailable = "on the CPU the caches are left as the launch before leaves them";
   }
 
   void time_product() override {
-    result_.time_without_transform_us = time([&] { launch_product(nullptr); });
+    result_.time_without_transform_us = time(result_.stage->folder, [&] { launch_product(nullptr); });
   }
 
   std::optional<HostMemory> memory_;

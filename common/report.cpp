@@ -184,7 +184,7 @@ Json to_json(const StageInfo& stage) {
           {"title", stage.title},   {"track", stage.track},
           {"idea", stage.idea},     {"previous", stage.previous > 0 ? Json(stage.previous) : Json()},
           {"dtype", stage.dtype},   {"layout", stage.layout},
-          {"source", stage.source}, {"requires", stage.requires_capability}};
+          {"source", stage.source}, {"requires", runs_on_host(stage) ? Json() : Json(stage.requires_capability)}};
 }
 
 Json to_json(const RunResult& result) {

@@ -216,6 +216,8 @@ TEST_CASE("a stage's JSON: requires, and null for the first of a track") {
   CHECK(to_json(stage)["requires"] == "sm_70");
   stage.previous = 0;
   CHECK(to_json(stage)["previous"].is_null());
+  stage.track = "cpu";
+  CHECK(to_json(stage)["requires"].is_null());
 }
 
 TEST_CASE("a bench's JSON: device, toolchain, ceilings, rows") {

@@ -212,6 +212,8 @@ std::vector<SuiteCase> lowering_suite() {
            "n=2,c=2,k=3,h=12,w=11,r=7,s=1",          // of one column
            "c=2,k=5,h=10,w=11,r=4,s=4",              // even, with padding
            "n=2,c=3,k=4,h=23,w=23,r=11,s=11,stride_h=4,stride_w=4,pad_h=0,pad_w=0",  // the first layer of a network
+           "n=2,c=5,k=3,h=30,w=20,r=12,s=2",                                         // the most rows that im2win turns
+           "n=2,c=3,k=4,h=20,w=9,r=13,s=3",                                          // one more
            "n=2,c=3,k=6,h=14,w=14,r=7,s=7,stride_h=2,stride_w=2",                    // of another
            "n=2,c=2,k=8,h=13,w=16,r=3,s=3,stride_h=2,stride_w=2",
            "n=2,c=2,k=3,h=12,w=11,r=3,s=5,stride_h=2",         // down only

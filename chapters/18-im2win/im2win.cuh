@@ -46,10 +46,10 @@ static __global__ void im2win(const float* __restrict__ input,  // [batch][chann
   int top[kIm2winColumns];            // the row of the input that the first element comes from
   UNROLL
   for (int g = 0; g < kIm2winColumns; ++g) {
-    const unsigned column = first + 32 * g + lane, cp = column / by.padded_width;
+    const unsigned column = min(first + 32 * g + lane, columns - 1), cp = column / by.padded_width;
     const int j = column % by.padded_width, c = cp / by.out_height, p = cp % by.out_height;
     x[g] = 32 * g + lane < count ? border_index(j - l.pad_x, l.width, l.padding) : -1;
-    from[g] = input + (n * l.channels + c) * input_plane(l) + x[g];
+    from[g] = input + (n * l.channels + c) * input_plane(l) + max(x[g], 0);
     top[g] = p * l.stride_y - l.pad_y;
   }
   for (int r = 0; r < l.rows; r += kIm2winAtOnce) {
@@ -58,9 +58,11 @@ static __global__ void im2win(const float* __restrict__ input,  // [batch][chann
     for (int g = 0; g < kIm2winColumns; ++g) {
       UNROLL
       for (int i = 0; i < kIm2winAtOnce; ++i) {
-        int y = top[g] + (r + i) * l.dilation_y;
-        if ((y < 0 || y >= l.height) && l.padding != Padding::zero) y = border_index(y, l.height, l.padding);
-        const bool inside = r + i < l.rows && x[g] >= 0 && y >= 0 && y < l.height;
+        // Unsigned, since past the last row it may exceed an int.
+        int y = static_cast<int>(top[g] + (r + i) * static_cast<unsigned>(l.dilation_y));
+        bool inside = r + i < l.rows && x[g] >= 0;
+        if (inside && (y < 0 || y >= l.height) && l.padding != Padding::zero) y = border_index(y, l.height, l.padding);
+        inside = inside && y >= 0 && y < l.height;
         values[g][i] = inside ? from[g][static_cast<std::int64_t>(y) * l.width] : 0.0f;
       }
     }

@@ -18,7 +18,8 @@ TEST_CASE("18 im2win: counters are what the lesson predicts (simulator)") {
                           "n=2,c=2,k=70,h=9,w=11,r=5,s=3,pad_h=0,pad_w=4", "c=17,k=97,h=7,w=9",
                           "n=2,c=3,k=5,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
                           "c=2,k=3,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3",
-                          "n=2,c=2,k=4,h=4,w=6,r=2,s=3,stride_h=5,stride_w=4,pad_h=3,pad_w=5"});
+                          "n=2,c=2,k=4,h=4,w=6,r=2,s=3,stride_h=5,stride_w=4,pad_h=3,pad_w=5",
+                          "n=2,c=3,k=4,h=20,w=9,r=12,s=3", "n=2,c=3,k=4,h=20,w=9,r=13,s=3"});
 }
 
 TEST_CASE("18 im2win: refuses by rule") { check_refusals_of_lowering("18"); }

@@ -234,8 +234,8 @@ std::int64_t cache_bytes(int name, std::int64_t common) {
 // `count` in parts of at most `most`, which is at least 1: as few as possible, then as equal as possible.
 std::int64_t equal_parts(std::int64_t count, std::int64_t most) { return ceil_div(count, ceil_div(count, most)); }
 
-// A tile's windows fill a quarter of the first-level cache, as long as neighbours share most of their elements; the
-// filters' block half of the second level, the band a quarter of it.
+// A tile's windows fill a quarter to a half of the first-level cache, by the number of its pixels, as long as
+// neighbours share most of their elements; the filters' block half of the second level, the band a quarter of it.
 Blocking blocking_for(const Lowering& l, const Simd& simd, int threads) {
   const std::int64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10) / 4;
   const std::int64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10) / 4;

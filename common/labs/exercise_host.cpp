@@ -1,7 +1,9 @@
 // exercise.hpp and device.hpp for the labs of stages that run on the host. The exercise is compiled with the hooks of
 // -fsanitize=thread, as kernels are for the simulator, and runs on real threads. The hooks count its accesses to the
-// tensors and to workspaces, and find those outside their bounds, those of what nothing has written, and two threads
-// that write the same output or a variable that all threads share. They find no other races.
+// tensors and to workspaces, and find those outside their bounds, those of what nothing has written, outputs that two
+// threads store, and stores to a variable of the first thread or of all. They find no other races. What is not counted
+// must be too small for a tensor: the compiler limits the frames of functions, grade.py rejects global variables, and
+// operator new counts here.
 
 #include <malloc.h>
 #include <omp.h>
@@ -17,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -32,10 +35,11 @@ using simt::Pc;
 using Address = std::uintptr_t;
 
 constexpr std::size_t kGuardBytes = 64 << 10;  // around each tensor and workspace: nothing else lies there
+constexpr Address kNullBytes = 4096;           // no object lies below
+constexpr std::size_t kObjectBytes = 4096;     // of the exercise, and of whatever else it makes with new
 constexpr auto kPatience = std::chrono::milliseconds(500);
 
-// ---- Memory
-// ----------------------------------------------------------------------------------------------------------
+// ---- Memory --------------------------------------------------------------------------------------------------------
 
 /// A tensor or workspace, and what its words have met.
 struct Memory {
@@ -63,8 +67,7 @@ void mark(Memory& memory, std::uint8_t written) {
   for (std::size_t i = 0; i < (memory.end - memory.begin + 3) / 4; ++i) memory.written[i] = written;
 }
 
-// ---- What one run has done
-// -------------------------------------------------------------------------------------------
+// ---- What one run has done -----------------------------------------------------------------------------------------
 
 /// One thread's part; the thread keeps it for good.
 struct Part {
@@ -78,6 +81,7 @@ struct Part {
 struct Run {
   std::atomic<bool> watching = false;
   bool by_line = false, awaiting = false;
+  const Part* first = nullptr;  ///< the thread that begins, number 0
   Address output = 0, object_begin = 0, object_end = 0;
   std::atomic<int> stored = 0;
   EndAtFault end = nullptr;
@@ -85,6 +89,8 @@ struct Run {
   std::vector<std::unique_ptr<Part>> parts;
   std::vector<std::pair<Pc, Fault>> faults;  ///< one for each kind and place; their lines are looked up in the end
 } run;
+
+std::atomic<std::size_t> made_bytes = 0;  // by operator new in the exercise, for this case
 
 Part& part() {
   static thread_local Part* const mine = [] {
@@ -127,8 +133,7 @@ void note(Pc pc, const char* kind, std::string text) {
 
 /// The access would go wrong, so it is the last one.
 [[noreturn]] void stop(Pc pc, const char* kind, std::string text) {
-  run.mutex.lock();  // for good: the first thread here has the word
-  run.watching = false;
+  run.mutex.lock();  // for good: the first thread here has the word, and others that are about to go wrong wait
   Fault fault;
   fault.kind = kind;
   fault.other = std::move(text);
@@ -137,8 +142,7 @@ void note(Pc pc, const char* kind, std::string text) {
   std::abort();  // not reached
 }
 
-// ---- Accesses
-// --------------------------------------------------------------------------------------------------------
+// ---- Accesses ------------------------------------------------------------------------------------------------------
 
 void first_output(Part& mine) {
   mine.stored = true;
@@ -175,7 +179,8 @@ void access_memory(Memory& memory, Part& mine, Address address, std::size_t byte
     memory.written[word].store(1, std::memory_order_relaxed);
     const auto me = static_cast<std::uint8_t>(mine.number % 255 + 1);
     const std::uint8_t before = memory.writer[word].exchange(me, std::memory_order_relaxed);
-    if (is_output && before != 0 && before != me) note(pc, "race", "two threads write the same output");
+    if (is_output && before != 0 && before != me)
+      note(pc, "stored_twice", "an output is stored once, by one thread; here a second thread stores it");
   }
 }
 
@@ -188,15 +193,15 @@ void access(const void* pointer, std::size_t bytes, bool load, void* return_addr
   if (in(address, mine.stack_begin, mine.stack_end)) return;
   const Pc pc = simt::relative_pc(return_address);
   if (Memory* memory = near(address)) return access_memory(*memory, mine, address, bytes, load, pc);
+  if (address < kNullBytes) stop(pc, "null_pointer", "a pointer that was not set");
   if (load || mine.number == 0) return;
-  const Part& first = *run.parts.front();
-  if (in(address, first.stack_begin, first.stack_end) || in(address, run.object_begin, run.object_end) ||
+  if (in(address, run.first->stack_begin, run.first->stack_end) || in(address, run.object_begin, run.object_end) ||
       in(address, simt::program().begin, simt::program().end))
-    note(pc, "race", "a thread writes a variable that all threads share");
+    note(pc, "shared_variable", "a parallel loop's threads write outputs, workspaces and variables of their own alone");
 }
 
 void begin(Stage& exercise, const Tensors& tensors, EndAtFault end) {
-  part();  // of the first thread: number 0
+  run.first = &part();
   run.end = end;
   run.output = reinterpret_cast<Address>(tensors.output);
   run.object_begin = reinterpret_cast<Address>(&exercise);
@@ -216,8 +221,7 @@ void begin(Stage& exercise, const Tensors& tensors, EndAtFault end) {
 
 }  // namespace
 
-// ---- exercise.hpp
-// ----------------------------------------------------------------------------------------------------
+// ---- exercise.hpp --------------------------------------------------------------------------------------------------
 
 Verdict check_watched(const Stage& exercise, const ConvProblem& problem, const DeviceLimits& limits, EndAtFault) {
   return exercise.check(problem, limits);
@@ -228,6 +232,7 @@ void run_watched(Stage& exercise, const ConvProblem& problem, const Tensors& ten
   exercise.prepare(problem, tensors, stream);
   exercise.launch(problem, tensors, stream);
   run.watching = false;
+  made_bytes = 0;
 }
 
 bool counts_accesses() { return true; }
@@ -243,8 +248,7 @@ void download_output(const DeviceBuffer& output, float* destination) {
     if (!memory.written[word]) std::memcpy(destination + word, &kPoison, 4);
 }
 
-// ---- device.hpp
-// ------------------------------------------------------------------------------------------------------
+// ---- device.hpp ----------------------------------------------------------------------------------------------------
 
 Backend backend() { return Backend::sim; }
 
@@ -308,8 +312,7 @@ Observation observe(const std::function<void(Stream)>& launch, bool want_lines) 
 
 }  // namespace convladder
 
-// ---- The compiler's hooks
-// --------------------------------------------------------------------------------------------
+// ---- The compiler's hooks ------------------------------------------------------------------------------------------
 
 #define HERE __builtin_return_address(0)
 
@@ -329,6 +332,13 @@ void* simt_memcpy(void* to, const void* from, std::size_t bytes) {
 void* simt_memset(void* to, int value, std::size_t bytes) {
   convladder::access(to, bytes, false, HERE);
   return std::memset(to, value, bytes);
+}
+void* simt_new(std::size_t bytes) {
+  if ((convladder::made_bytes += bytes) <= convladder::kObjectBytes) return ::operator new(bytes);
+  convladder::made_bytes = 0;
+  throw std::runtime_error("the exercise and what it makes with new have more than " +
+                           std::to_string(convladder::kObjectBytes) +
+                           " bytes: allocate a Workspace, whose accesses are counted");
 }
 
 #define LOAD_HOOK(name, bytes) \

@@ -7,7 +7,8 @@
    nothing else of the machine.
 2. The judge makes the cases, of a fresh seed.
 3. The runner, with the exercise linked in, runs them in a process of its own, in the simulator and, with a GPU, there
-   too; or on the host's processor, where the lab is about that. It has the inputs, a limit on its processor time and memory, and a folder for what comes out.
+   too; or on the host's processor, where the lab is about that. It has the inputs, a limit on its processor time and
+   memory, and a folder for what comes out.
 4. The judge, which holds the right results, compares and gives the marks.
 
 Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded.
@@ -124,8 +125,10 @@ CALLS = re.compile(
     r"(vtable|typeinfo) for (__cxxabiv1::__\w+|convladder::Stage)|memcpy|memset|memmove|"
     r"f?(abs|ma|min|max|mod)f?|(exp|exp2|log|log2|pow|sqrt|rsqrt|sin|cos|tan|tanh|floor|ceil|round|trunc|rint)f?")
 
-# On the host: of OpenMP's functions those that ask, and what compilers make of its pragmas. No hook sees an atomic.
-CALLS_ON_HOST = re.compile(r"(?!__tsan_atomic|simt::(run_grid|watch|copy_to_constant)\()(" + CALLS.pattern +
+# On the host: of OpenMP's functions those that ask, and what compilers make of its pragmas. No hook sees an atomic, and
+# the runner counts what one operator new hands out.
+CALLS_ON_HOST = re.compile(r"(?!__tsan_atomic|simt::(run_grid|watch|copy_to_constant)\(|"
+                           r"operator new(?!\(unsigned long\)$))(" + CALLS.pattern +
                            r"|GOMP_(parallel|loop_\w+|barrier|critical_\w+|single_\w+)|__kmpc_\w+|"
                            r"omp_get_(num_threads|max_threads|thread_num))")
 
@@ -198,18 +201,36 @@ def symbols_of(toolchain, path, *flags):
     return [line.split(None, 2 if line[:1].strip() else 1)[-1] for line in output.splitlines() if " " in line.strip()]
 
 
-def check_symbols(toolchain, compiled, calls):
+def variables_of(toolchain, path):
+    """Whatever can be written and is there before and after a call: globals, statics, thread_local ones."""
+    output = subprocess.run([toolchain["nm"], "-C", "--defined-only", "-f", "sysv", path], capture_output=True,
+                            text=True, check=True).stdout
+    for line in output.splitlines():
+        fields = [field.strip() for field in line.rsplit("|", 6)]  # name, value, class, type, size, line, section
+        if len(fields) == 7 and fields[3] in ("OBJECT", "TLS") and not fields[0].startswith("DW.ref."):
+            if not re.match(r"\.rodata|\.data\.rel\.ro", fields[6]):
+                yield fields[0]
+
+
+def check_symbols(toolchain, compiled, on_host):
+    calls = CALLS_ON_HOST if on_host else CALLS
+    needs = (f"it may call what {', '.join(OFFERED)} and <algorithm> offer, and use OpenMP without atomics, which "
+             "reduction(...) needs too" if on_host else
+             f"kernels and launches need nothing but what {', '.join(OFFERED)} offer")
     offered = set(symbols_of(toolchain, toolchain["offered"], "-C", "--defined-only"))
     for name in symbols_of(toolchain, compiled, "-C", "-u"):
         if name not in offered and not calls.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
-                           f"kernels and launches need nothing but what {', '.join(OFFERED)} offer; declare your own "
-                           "functions static or in the anonymous namespace, and define them")
+                           f"{needs}; declare your own functions static or in the anonymous namespace, and define them")
     if FACTORY not in symbols_of(toolchain, compiled, "--defined-only"):
         raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
     if any("_GLOBAL__sub_" in name for name in symbols_of(toolchain, compiled, "--defined-only")):
         raise Rejected("has a global object with a constructor or destructor",
                        "a GPU would not run it: use __constant__ arrays, constexpr values and local variables")
+    if on_host:
+        for name in variables_of(toolchain, compiled):
+            raise Rejected(f"has the variable '{name}', which is global, static or thread_local",
+                           "its accesses would not be counted: use local variables, and a Workspace for what is large")
 
 
 # ---- Building --------------------------------------------------------------------------------------------------------
@@ -234,6 +255,9 @@ def process_control(option, value):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+LARGE_FRAME = re.compile(r"\[-Werror\S*\b(frame-larger-than|vla)")  # what host.json's compiler rejects
+
+
 def run_tool(command, what, source):
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
@@ -242,7 +266,9 @@ def run_tool(command, what, source):
         raise Rejected(f"{what}: stopped after {2 * COMPILE_SECONDS} s", "simplify the file") from None
     if done.returncode:
         text = done.stderr.strip() or f"{command[0]} ended with status {done.returncode}"
-        raise Rejected(f"{what}: " + "\n".join(telling_lines(text, source)), "correct what the compiler says")
+        raise Rejected(f"{what}: " + "\n".join(telling_lines(text, source)),
+                       "local variables are not counted, so they have room for a tile and no more: what is large belongs "
+                       "in a Workspace" if LARGE_FRAME.search(text) else "correct what the compiler says")
     return done
 
 
@@ -262,11 +288,14 @@ def build_exercise(toolchain, source, folder, name):
     options = ["-DCONVLADDER_STAGE_FACTORY=make_exercise"]
     done = run_tool([*toolchain["compile"], *options, "-c", str(source), "-o", str(compiled)], "does not compile", source)
     if name != "gpu":
-        check_symbols(toolchain, compiled, CALLS_ON_HOST if name == "host" else CALLS)
+        check_symbols(toolchain, compiled, name == "host")
         # Whatever else it defines stays its own, and takes the place of nothing in the runner; so templates need no
         # groups, by which the linker would choose one of several. The library's memcpy carries no hooks.
+        renamed = {symbol: f"simt_{symbol}" for symbol in ("memcpy", "memmove", "memset")}
+        if name == "host":
+            renamed["_Znwm"] = "simt_new"  # operator new(unsigned long)
         run_tool([toolchain["objcopy"], f"--keep-global-symbol={FACTORY}", "--remove-section=.group",
-                  *(f"--redefine-sym={name}=simt_{name}" for name in ("memcpy", "memmove", "memset")), str(compiled)],
+                  *(f"--redefine-sym={old}={new}" for old, new in renamed.items()), str(compiled)],
                  "objcopy", source)
     run_tool([toolchain["link"][0], str(compiled), *toolchain["link"][1:], "-o", str(program)], "does not link", source)
     return program, [line for line in done.stderr.splitlines() if "warning:" in line]

@@ -114,7 +114,7 @@ void one_tile(const Lowering& l, const float* windows, const float* packed, floa
               int group) {
   const int first = tile * kPixels, pixels = std::min(kPixels, output_plane(l) - first);
   const int k = group * kLanes, filters = std::min(kLanes, l.filters - k);
-  const float* begin[kPixels];
+  const float* begin[kPixels] = {};
   for (int j = 0; j < pixels; ++j) {
     const int p = (first + j) / l.out_width, q = (first + j) % l.out_width;
     begin[j] = windows + std::int64_t{image} * l.channels * im2win_plane(l) + std::int64_t{p} * im2win_row(l) +

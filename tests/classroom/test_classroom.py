@@ -94,7 +94,8 @@ class Workflow(Folder):
         super().setUp()
         text = (CLASSROOM / "github-classroom.yml").read_text()
         self.write("step.sh", textwrap.dedent(text.split("        run: |\n")[1]))
-        self.write("student/chapters/03-tiled-1d/exercise.cu", "code")
+        for whose in ("student", "grader"):
+            self.write(f"{whose}/chapters/03-tiled-1d/exercise.cu", "code")
 
     def run_step(self, grader):
         self.write("grader/lab", grader)
@@ -119,8 +120,9 @@ class Workflow(Folder):
         self.assertIn("Points 100/100", output)
 
     def test_an_exercise_in_plain_cpp(self):
-        (self.base / "student/chapters/03-tiled-1d/exercise.cu").rename(
-            self.base / "student/chapters/03-tiled-1d/exercise.cpp")
+        (self.base / "grader/chapters/03-tiled-1d/exercise.cu").unlink()
+        for whose in ("student", "grader"):
+            self.write(f"{whose}/chapters/03-tiled-1d/exercise.cpp", "code")  # the student has kept an exercise.cu too
         _, _, summary = self.run_step("echo \"$*\"\necho '60 of 100 points'")
         self.assertIn("    --yes grade 3 --file student/chapters/03-tiled-1d/exercise.cpp\n", summary)
 

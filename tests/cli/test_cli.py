@@ -130,6 +130,7 @@ def list_is_a_table(folder):
 @case
 def list_json(folder):
     stages = json.loads(succeeds("list", "--json").stdout)
+    expect([s["number"] for s in stages if s["requires"] is None] == [22], "a stage without a GPU requires none")
     expect(all(list(stage) == STAGE_KEYS for stage in stages), "keys")
     expect([stage["number"] for stage in stages] == sorted(stage["number"] for stage in stages), "order")
     expect(stages[0]["previous"] is None, "the first stage has a previous one")
@@ -364,15 +365,21 @@ def bench_times_the_cpu_track(folder):
 
 @case
 def bench_refuses_what_the_memory_does_not_hold_and_goes_on(folder):
-    bench = ["bench", "--stage", "22", "--workload", "layer 8 (16,64,112,112)->128 3x3", "--workload",
-             "layer 12 (2,512,7,7)->512 3x3"]
     limit = 700 << 20  # the first takes more
     two_threads = dict(ENVIRONMENT, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1")  # each takes memory for its stack
-    result = subprocess.run([PROGRAM, *bench], capture_output=True, text=True, timeout=120, env=two_threads,
-                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+
+    def bench(*workloads):
+        named = [word for workload in workloads for word in ("--workload", workload)]
+        return subprocess.run([PROGRAM, "bench", "--stage", "22", *named], capture_output=True, text=True, timeout=120,
+                              env=two_threads,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+
+    result = bench("layer 8 (16,64,112,112)->128 3x3", "layer 12 (2,512,7,7)->512 3x3")
     expect(result.returncode == 0, f"exit status {result.returncode}: {result.stderr}")
     expect("refused [1]\n  [1] this machine's memory does not hold it\n" in result.stdout, result.stdout)
     expect(result.stdout.count("  ok\n") == 1, result.stdout)
+    result = bench("layer 8 (16,64,112,112)->128 3x3")
+    expect(result.returncode == 2, f"exit status {result.returncode}: {result.stderr}")
 
 
 @case

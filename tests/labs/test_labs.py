@@ -104,7 +104,7 @@ class Chapter(unittest.TestCase):
             self.assertGreater(len(lost(grade_text(starter, self.lab, gpu=True))), 0)
         for answer, marks in zip(answers, wrong):
             with self.subTest(answer["what"]):
-                self.assertNotIn("rejected", marks)
+                self.assertIn(answer.get("rejected", "nothing"), marks.get("rejected", "nothing"))
                 self.assertTrue(answer["loses"])
                 self.assertEqual(sorted(lost(marks)), sorted(answer["loses"]), json.dumps(marks, indent=1))
 
@@ -385,6 +385,8 @@ class OnHost(unittest.TestCase):
     SOLUTION = ROOT / "solutions/22-im2win-cpu/exercise.cpp"
     TILE = "  float sums[kPixels][kLanes] = {};\n"
     LOOPS = "#pragma omp parallel for collapse(3)\n"
+    MEMBERS = "  Workspace windows_, packed_;\n"
+    CALL = "one_tile(l, windows, packed, output, image, tile, group);\n"
     CHECKS = [
         {"name": "right", "points": 40, "right": ["c=2,k=20,h=9,w=9,r=3,s=3"], "hint": "look"},
         {"name": "faults", "points": 30, "no_faults": True, "hint": "look"},
@@ -421,20 +423,58 @@ class OnHost(unittest.TestCase):
         self.assertEqual(marks["score"], 0)
         self.assertRegex(marks["checks"][0]["messages"][0], r"uninitialized at exercise.cpp:\d+: reads 'im2win tensor'")
 
-    def test_races_are_named(self):
-        shared = "  static volatile int last;\n  last = pixels;\n"
-        for name, change in {"variable": (self.TILE, shared + self.TILE),
-                             "output": (self.LOOPS, "#pragma omp parallel\n")}.items():
+    def test_what_threads_may_not_write_is_named(self):
+        shared = [(self.LOOPS, "  volatile int last = 0;\n" + self.LOOPS),
+                  (self.CALL, self.CALL.replace("one_", "last = tile, one_"))]
+        zeroed = [(self.LOOPS, "#pragma omp parallel for schedule(static, 1)\n  for (int i = 0; i < l.filters * "
+                               "output_plane(l); ++i) output[i] = 0.0f;\n" + self.LOOPS)]
+        for name, changes in {"shared_variable": shared, "stored_twice": [(self.LOOPS, "#pragma omp parallel\n")],
+                              "stored_twice at": zeroed}.items():
             with self.subTest(name):
-                marks = self.marks(change)
+                marks = self.marks(*changes)
                 self.assertEqual(lost(marks), ["faults"], marks)
-                self.assertRegex(marks["checks"][1]["messages"][0], r"race at exercise.cpp:\d+: ")
+                self.assertRegex(marks["checks"][1]["messages"][0], name.split()[0] + r" at exercise.cpp:\d+: ")
+
+    def test_pointers_that_were_not_set_are_named(self):
+        marks = self.marks((self.TILE, self.TILE + "  const float* volatile none = nullptr;\n"
+                                       "  sums[0][0] = none[1];\n"))
+        self.assertEqual(marks["score"], 0)
+        self.assertRegex(marks["checks"][0]["messages"][0], r"null_pointer at exercise.cpp:\d+: ")
+
+    def test_no_tensor_hides_where_nothing_is_counted(self):
+        array = "volatile float copy[5000];\n"
+        write = "  copy[pixels] = 1.0f;\n" + self.TILE
+        function = "void multiply_tile("
+        for why, *changes in (("variable 'copy'", (self.TILE, write)),
+                              ("copy', which is global", (function, array + function), (self.TILE, write)),
+                              ("copy', which is global", (function, "thread_local " + array + function),
+                               (self.TILE, write)),
+                              ("copy', which is global", (self.TILE, "  static " + array + write)),
+                              ("frame size", (self.TILE, "  " + array + write)),
+                              ("variable length array", (self.TILE, "  volatile float copy[pixels + 1];\n" + write)),
+                              ("align_val_t", (self.MEMBERS, self.MEMBERS + "  alignas(64) float copy_[16];\n"))):
+            with self.subTest(changes[0][1]):
+                marks = self.marks(*changes, before=array if "'copy'" in why else "")
+                self.assertIn(why, marks["rejected"])
+                self.assertEqual(marks["score"], 0)
+                self.assertIn("Workspace" if "align" not in why else "OpenMP", marks["remedy"])
+
+    def test_the_exercise_and_what_it_makes_are_small(self):
+        for name, changes in {"members": [(self.MEMBERS, self.MEMBERS + "  float copy_[1000];\n")],
+                              "new": [("void multiply_tile(", "struct Box { float a[1000]; };\nvoid multiply_tile("),
+                                      ("    multiply(l,", "    Box* volatile box = new Box;\n    delete box;\n    multiply(l,")]}.items():
+            with self.subTest(name):
+                self.assertEqual(self.marks(*changes)["score"], 100)
+                larger = self.marks(*[(old, new.replace("1000", "1024")) for old, new in changes])
+                self.assertEqual(larger["score"], 0)
+                self.assertIn("allocate a Workspace", larger["checks"][0]["messages"][0])
 
     def test_endless_loops_and_crashes_are_contained(self):
         grade.RUN_SECONDS = 2
         endless = self.marks((self.TILE, self.TILE + "  volatile int x = 0;\n  while (x == 0) {}\n"))
         self.assertIn("stopped after", endless["checks"][0]["messages"][0])
-        crash = self.marks((self.TILE, self.TILE + "  int* volatile p = nullptr;\n  *p = 0;\n"))
+        crash = self.marks((self.TILE, self.TILE + "  volatile long place = 1L << 40;\n  "
+                                       "*reinterpret_cast<int*>(place) = 0;\n"))
         self.assertIn("crashed (SIGSEGV)", crash["checks"][0]["messages"][0])
         self.assertEqual(endless["score"] + crash["score"], 0)
 
@@ -453,6 +493,7 @@ class OnHost(unittest.TestCase):
         marks = self.marks((self.LOOPS, "  launch(f, dim3(1), dim3(1), 0, nullptr)(0);\n" + self.LOOPS),
                            before='#include "common/kernel.hpp"\n__global__ static void f(int) {}\n')
         self.assertIn("calls or uses 'simt::", marks["rejected"])
+        self.assertIn("OpenMP", marks["remedy"])
 
     def test_malformed_labs(self):
         checks = json.loads(json.dumps(self.CHECKS))
