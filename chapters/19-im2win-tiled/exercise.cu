@@ -31,8 +31,8 @@ constexpr int kDepth = 8;                    // products of a step
 constexpr int kSide = 4;                     // a thread has 4 x 4 sums
 
 // Blocks that the device has room for. 16 here, so that small problems show what an H200 shows with its 528.
-constexpr int kPlaces = 16;
-constexpr int kLeast = 4;  // steps that a part has at least
+[[maybe_unused]] constexpr int kPlaces = 16;
+[[maybe_unused]] constexpr int kLeast = 4;  // steps that a part has at least
 
 int tiles(const Lowering& l) {
   return blocks_for(l.filters, kFilters) * blocks_for(l.batch * output_plane(l), kOutputs);
