@@ -4,6 +4,7 @@
 Usage: test_cli.py PROGRAM
 """
 import fcntl
+import glob
 import json
 import os
 import resource
@@ -717,7 +718,8 @@ def tune_ends_at_ctrl_c_and_keeps_what_it_found(folder):
         process = subprocess.Popen([PROGRAM, *TUNE, "--trials", "0"], env=ENVIRONMENT, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stderr.readline()  # the default's cost: the search begins
-        while not tuned_files() or b'"annealing"' not in contents(tuned_files()[0]):
+        # (a log being written is another file, NAME.json.PID.part, renamed when it is whole)
+        while not any(b'"annealing"' in contents(log) for log in glob.glob("tuned/*/*.json")):
             expect(process.poll() is None, "the search ended by itself")
         process.send_signal(number)
         output, errors = process.communicate(timeout=60)
