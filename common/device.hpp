@@ -82,8 +82,10 @@ class DeviceBuffer {
   const char* name_ = "";
 };
 
-/// The bit pattern of poisoned floats: a quiet NaN with a payload.
-inline constexpr std::uint32_t kPoison = 0x7fc0dead;
+/// The bit pattern of poisoned floats: a quiet NaN with a payload. Each half of it is a NaN of fp16, too.
+inline constexpr std::uint32_t kPoison = 0x7fed7fed;
+/// The bit pattern of poisoned halves.
+inline constexpr std::uint16_t kHalfPoison = kPoison & 0xffff;
 
 /// One fault found by the simulator, or a failed launch on a GPU.
 struct Fault {

@@ -34,6 +34,8 @@ bool Stage::workspace_intact() const { return true; }
 
 std::int64_t Stage::roundings(const ConvProblem& problem) const { return problem.reduction_length() + 1; }
 
+WinogradForm Stage::winograd(const ConvProblem&) const { return {}; }
+
 bool Stage::errors_spread() const { return false; }
 
 }  // namespace convladder

@@ -8,6 +8,7 @@
 #include "common/problem.hpp"
 
 struct CUstream_st;
+struct __half;
 
 namespace convladder {
 
@@ -35,11 +36,25 @@ class Verdict {
   char reason_[240] = {};
 };
 
-/// Tensors in device memory, in the stage's element type and layout (fp32 NCHW so far).
+/// Tensors in device memory. A stage of fp32 reads and writes floats in NCHW; one of fp16 or int8 halves in NHWC. The
+/// pointers of the other kind are null.
 struct Tensors {
-  const float* input;
-  const float* filter;
-  float* output;
+  const float* input;   ///< (n, c, h, w)
+  const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
+  float* output;        ///< (n, k, p, q)
+  const __half* half_input = nullptr;  ///< (n, h, w, c)
+  __half* half_output = nullptr;       ///< (n, p, q, k)
+};
+
+/// What a number is kept in.
+enum class Precision { fp32, fp16, int8 };
+
+/// How a Winograd stage computes, as far as its errors depend on it (winograd_error.hpp).
+struct WinogradForm {
+  int m = 0;                           ///< outputs along a side of a tile; 0: no Winograd
+  bool fractions = false;              ///< F(4 x 4) with the points 3/4 and 3/2 in place of 1 and 2
+  Precision stored = Precision::fp32;  ///< the transformed input and filter
+  bool half_products = false;          ///< sums over the channels are rounded to fp16 before the output transform
 };
 
 /// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.
@@ -90,6 +105,10 @@ class Stage {
   /// Roundings along the longest chain of operations that ends in one output: the bound within which a result is right
   /// follows from it (checker.hpp). Unless overridden, those of a direct sum: reduction_length() + 1.
   virtual std::int64_t roundings(const ConvProblem& problem) const;
+
+  /// Its form of Winograd's algorithm, from which the bounds of its results follow in place of those of a direct sum.
+  /// Called after prepare().
+  virtual WinogradForm winograd(const ConvProblem& problem) const;
 
   /// Whether errors spread evenly over all outputs, as those of an FFT do: then what bounds each of them is not its own
   /// sum of magnitudes, but the root mean square of all outputs.

@@ -524,7 +524,7 @@ def values_at_the_ends_of_the_range(folder):
     expect("300 of 300 outputs unchecked" in succeeds(*run).stdout, "no word of the unchecked outputs")
     write_npy("x.npy", (300,), [1e-39] * 300)
     expect("unchecked" not in succeeds(*run).stdout, "subnormal outputs are unchecked")
-    write_npy("x.npy", (300,), [0x7fc0dead] + [0x3f800000] * 299, code="I")  # NaN with the payload of poison
+    write_npy("x.npy", (300,), [0x7fed7fed] + [0x3f800000] * 299, code="I")  # NaN with the payload of poison
     succeeds(*run)
 
 

@@ -755,7 +755,7 @@ TEST_CASE("simt: reads of what nothing has written") {
 
 TEST_CASE("simt: a poisoned output counts as unwritten") {
   Array<float> input(ramp(64), "input"), output(64, "output");
-  simt::poison(input, 64 * sizeof(float), 0x7fc0dead);
+  simt::poison(input, 64 * sizeof(float), 0x7fed7fed);
   expect_fault("read_before_begin", simt::FaultKind::uninitialized,
                [&] { launch_read_before_begin(input, output, true); });
 }
