@@ -1,0 +1,371 @@
+/// @file
+/// Winograd's minimal filtering F(m x m, 3 x 3): its matrices, made at compile time from the points, the transforms as
+/// kernels use them, and how an output is cut into tiles. Follows Winograd's construction as in Lavin and Gray (CVPR
+/// 2016): Y = A^T [(G g) . (B^T d)] along each dimension.
+#pragma once
+#include "common/border.hpp"
+#include "common/grid.hpp"
+
+namespace convladder {
+
+// ---- Exact arithmetic, at compile time
+// -------------------------------------------------------------------------------
+
+/// A ratio of two integers in lowest terms, its denominator positive. The matrices below stay far from overflow.
+struct Ratio {
+  std::int64_t over = 0, under = 1;
+
+  /// 0
+  constexpr Ratio() = default;
+  /// over / under
+  constexpr Ratio(std::int64_t over_, std::int64_t under_ = 1) : over(over_), under(under_) {
+    std::int64_t a = over < 0 ? -over : over, b = under < 0 ? -under : under;
+    while (b != 0) {
+      const std::int64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    const std::int64_t divisor = under < 0 ? -a : a;
+    over /= divisor;
+    under /= divisor;
+  }
+  /// The nearest double.
+  constexpr double value() const { return static_cast<double>(over) / static_cast<double>(under); }
+};
+/// Exact.
+constexpr Ratio operator+(Ratio a, Ratio b) { return {a.over * b.under + b.over * a.under, a.under * b.under}; }
+/// Exact.
+constexpr Ratio operator*(Ratio a, Ratio b) { return {a.over * b.over, a.under * b.under}; }
+/// Exact. @param b not 0
+constexpr Ratio operator/(Ratio a, Ratio b) { return {a.over * b.under, a.under * b.over}; }
+/// Exact.
+constexpr Ratio operator-(Ratio a, Ratio b) { return a + Ratio(-1) * b; }
+/// Whether they are the same number.
+constexpr bool operator==(Ratio a, Ratio b) { return a.over == b.over && a.under == b.under; }
+
+// ---- The points
+// ------------------------------------------------------------------------------------------------------
+
+/// F(2 x 2, 3 x 3): points 0, 1, -1 and infinity.
+struct F2 {
+  static constexpr int kPairs = 1;           ///< points that come with their negative
+  static constexpr Ratio kPoints[] = {{1}};  ///< the positive ones; 0 and infinity are always there
+};
+/// F(4 x 4, 3 x 3): points 0, 1, -1, 2, -2 and infinity, as Lavin and Gray have them.
+struct F4 {
+  static constexpr int kPairs = 2;
+  static constexpr Ratio kPoints[] = {{1}, {2}};
+};
+/// F(4 x 4, 3 x 3) with the points 3/4 and 3/2: every coefficient of B and A is exact in fp16, and rounding errors are
+/// about half those of F4.
+struct F4Fractions {
+  static constexpr int kPairs = 2;
+  static constexpr Ratio kPoints[] = {{3, 4}, {3, 2}};
+};
+/// F(6 x 6, 3 x 3): points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity.
+struct F6 {
+  static constexpr int kPairs = 3;
+  static constexpr Ratio kPoints[] = {{1}, {2}, {1, 2}};
+};
+
+/// Taps of a filter along a side.
+inline constexpr int kWinogradTaps = 3;
+/// Elements of a tile of the input along a side: m + 2. Positions 0 (point 0), then p and -p for each pair, infinity
+/// last.
+template <class Form>
+inline constexpr int kTileSize = 2 * Form::kPairs + 2;
+/// Outputs of a tile along a side.
+template <class Form>
+inline constexpr int kTileOutputs = 2 * Form::kPairs;
+
+/// Coefficients from which all three matrices follow. With Q(x) = product of (x^2 - p^2) over all pairs, and R_i the
+/// same without pair i:
+///   B^T: row 0 is sign * Q(x), rows p and -p are (x^2 +- p x) R(x), the last row is x Q(x);
+///   G: row 0 is 1 / |Q(0)|, rows p and -p are scale * (1, +-p, p^2), the last row is (0, 0, 1);
+///   A^T: row j has 0^j, p^j, (-p)^j, and infinity's 1 in the last.
+template <class Form>
+struct WinogradCoefficients {
+  static constexpr int kPairs = Form::kPairs;
+  Ratio q[kPairs + 1]{};      ///< of Q, by powers of x^2; the last is 1
+  Ratio r[kPairs][kPairs]{};  ///< of R_i, likewise
+  Ratio scale[kPairs]{};      ///< 1 / (2 p^2 R(p))
+  Ratio sign;                 ///< such that row 0 of G is positive
+
+  constexpr WinogradCoefficients() {
+    multiply_out(q, -1);
+    for (int i = 0; i < kPairs; ++i) {
+      multiply_out(r[i], i);
+      const Ratio square = Form::kPoints[i] * Form::kPoints[i];
+      Ratio at_point = 0;
+      for (int j = kPairs - 1; j >= 0; --j) at_point = at_point * square + r[i][j];
+      scale[i] = Ratio(1) / (Ratio(2) * square * at_point);
+    }
+    sign = q[0].over < 0 ? -1 : 1;
+  }
+
+ private:
+  /// The coefficients of the product of (y - p^2) over all pairs but one.
+  static constexpr void multiply_out(Ratio* result, int without) {
+    int degree = 0;
+    result[0] = 1;
+    for (int i = 0; i < kPairs; ++i) {
+      if (i == without) continue;
+      const Ratio square = Form::kPoints[i] * Form::kPoints[i];
+      result[degree + 1] = result[degree];
+      for (int j = degree; j > 0; --j) result[j] = result[j - 1] - square * result[j];
+      result[0] = Ratio(-1) * square * result[0];
+      ++degree;
+    }
+  }
+};
+
+/// The three matrices, exactly. Computing with them is what the transforms below do in fewer operations.
+template <class Form>
+struct WinogradMatrices {
+  static constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>;
+  Ratio input[kSize][kSize]{};           ///< B^T
+  Ratio filter[kSize][kWinogradTaps]{};  ///< G
+  Ratio output[kOutputs][kSize]{};       ///< A^T
+
+  constexpr WinogradMatrices() {
+    const WinogradCoefficients<Form> c;
+    for (int i = 0; i <= Form::kPairs; ++i) {
+      input[0][2 * i] = c.sign * c.q[i];
+      input[kSize - 1][2 * i + 1] = c.q[i];
+    }
+    filter[0][0] = c.sign / c.q[0];
+    filter[kSize - 1][kWinogradTaps - 1] = 1;
+    for (Ratio(&row)[kSize] : output)
+      for (Ratio& element : row) element = 0;  // g++ 12 loses some of the elements that nothing is assigned to
+    output[0][0] = 1;
+    output[kOutputs - 1][kSize - 1] = 1;
+    for (int i = 0; i < Form::kPairs; ++i) {
+      for (int negative = 0; negative < 2; ++negative) {
+        const Ratio point = Ratio(negative ? -1 : 1) * Form::kPoints[i];
+        const int row = 1 + 2 * i + negative;
+        for (int j = 0; j < Form::kPairs; ++j) {
+          input[row][2 * j + 1] = point * c.r[i][j];
+          input[row][2 * j + 2] = c.r[i][j];
+        }
+        Ratio power = 1;
+        for (int j = 0; j < kOutputs || j < kWinogradTaps; ++j, power = power * point) {
+          if (j < kWinogradTaps) filter[row][j] = c.scale[i] * power;
+          if (j < kOutputs) output[j][row] = power;
+        }
+      }
+    }
+  }
+};
+
+/// @cond
+template <class Form>
+inline constexpr WinogradCoefficients<Form> kWinograd{};
+// What the transforms multiply by. Kernels may use the value of a constant, but call no function of the host's.
+template <class Form, int I>
+inline constexpr float kPoint = static_cast<float>(Form::kPoints[I].value());
+template <class Form, int J>
+inline constexpr float kQ = static_cast<float>(kWinograd<Form>.q[J].value());
+template <class Form, int J>
+inline constexpr float kSignedQ = static_cast<float>((kWinograd<Form>.sign * kWinograd<Form>.q[J]).value());
+template <class Form, int I, int J>
+inline constexpr float kEven = static_cast<float>(kWinograd<Form>.r[I][J].value());
+template <class Form, int I, int J>
+inline constexpr float kOdd = static_cast<float>((Form::kPoints[I] * kWinograd<Form>.r[I][J]).value());
+template <class Form>
+inline constexpr float kFirstScale = static_cast<float>((kWinograd<Form>.sign / kWinograd<Form>.q[0]).value());
+template <class Form, int I, int Power>
+inline constexpr float kScale = static_cast<float>(
+    (kWinograd<Form>.scale[I] * (Power > 0 ? Form::kPoints[I] : Ratio(1)) * (Power > 1 ? Form::kPoints[I] : Ratio(1)))
+        .value());
+template <class Form, int I, int Power>
+inline constexpr float kPower = kPower<Form, I, Power - 1>* kPoint<Form, I>;
+template <class Form, int I>
+inline constexpr float kPower<Form, I, 0> = 1.0f;
+/// @endcond
+
+// ---- The transforms, in registers
+// ------------------------------------------------------------------------------------
+
+/// @cond
+template <class Form, int J = 0>
+__device__ __forceinline__ float first_row(const float* x) {
+  const float term = kSignedQ<Form, J> * x[2 * J];
+  if constexpr (J == Form::kPairs)
+    return term;
+  else
+    return term + first_row<Form, J + 1>(x);
+}
+template <class Form, int J = 0>
+__device__ __forceinline__ float last_row(const float* x) {
+  const float term = kQ<Form, J> * x[2 * J + 1];
+  if constexpr (J == Form::kPairs)
+    return term;
+  else
+    return term + last_row<Form, J + 1>(x);
+}
+template <class Form, int I, int J = 0>
+__device__ __forceinline__ float even_part(const float* x) {
+  const float term = kEven<Form, I, J> * x[2 * J + 2];
+  if constexpr (J + 1 == Form::kPairs)
+    return term;
+  else
+    return term + even_part<Form, I, J + 1>(x);
+}
+template <class Form, int I, int J = 0>
+__device__ __forceinline__ float odd_part(const float* x) {
+  const float term = kOdd<Form, I, J> * x[2 * J + 1];
+  if constexpr (J + 1 == Form::kPairs)
+    return term;
+  else
+    return term + odd_part<Form, I, J + 1>(x);
+}
+template <class Form, int I = 0>
+__device__ __forceinline__ void paired_rows(const float* x, float* v) {
+  const float even = even_part<Form, I>(x), odd = odd_part<Form, I>(x);
+  v[2 * I + 1] = even + odd;
+  v[2 * I + 2] = even - odd;
+  if constexpr (I + 1 < Form::kPairs) paired_rows<Form, I + 1>(x, v);
+}
+template <class Form, int I = 0>
+__device__ __forceinline__ void paired_taps(const float* g, float* u) {
+  const float even = kScale<Form, I, 0> * g[0] + kScale<Form, I, 2> * g[2], odd = kScale<Form, I, 1> * g[1];
+  u[2 * I + 1] = even + odd;
+  u[2 * I + 2] = even - odd;
+  if constexpr (I + 1 < Form::kPairs) paired_taps<Form, I + 1>(g, u);
+}
+template <class Form, int Power, int I = 0>
+__device__ __forceinline__ float paired_outputs(const float* m) {
+  const float term = kPower<Form, I, Power> * (Power % 2 ? m[2 * I + 1] - m[2 * I + 2] : m[2 * I + 1] + m[2 * I + 2]);
+  if constexpr (I + 1 == Form::kPairs)
+    return term;
+  else
+    return term + paired_outputs<Form, Power, I + 1>(m);
+}
+template <class Form, int J = 0>
+__device__ __forceinline__ void output_line(const float* m, float* y) {
+  constexpr int kLast = kTileOutputs<Form> - 1;
+  y[J] = paired_outputs<Form, J>(m);
+  if constexpr (J == 0) y[J] += m[0];
+  if constexpr (J == kLast) y[J] += m[kTileSize<Form> - 1];
+  if constexpr (J < kLast) output_line<Form, J + 1>(m, y);
+}
+/// @endcond
+
+/// v = B^T x, one line of a tile. @param x kTileSize values  @param v as many
+template <class Form>
+__device__ __forceinline__ void transform_input_line(const float* x, float* v) {
+  v[0] = first_row<Form>(x);
+  paired_rows<Form>(x, v);
+  v[kTileSize<Form> - 1] = last_row<Form>(x);
+}
+
+/// u = G g, one line of a filter. @param g 3 taps  @param u kTileSize values
+template <class Form>
+__device__ __forceinline__ void transform_filter_line(const float* g, float* u) {
+  u[0] = kFirstScale<Form> * g[0];
+  paired_taps<Form>(g, u);
+  u[kTileSize<Form> - 1] = g[2];
+}
+
+/// y = A^T m, one line of a tile. @param m kTileSize values  @param y kTileOutputs values
+template <class Form>
+__device__ __forceinline__ void transform_output_line(const float* m, float* y) {
+  output_line<Form>(m, y);
+}
+
+/// B^T d B, in place. @param tile [row][column]
+template <class Form>
+__device__ __forceinline__ void transform_input(float (&tile)[kTileSize<Form>][kTileSize<Form>]) {
+  constexpr int kSize = kTileSize<Form>;
+  UNROLL
+  for (int j = 0; j < kSize; ++j) {
+    float x[kSize], v[kSize];
+    UNROLL
+    for (int i = 0; i < kSize; ++i) x[i] = tile[i][j];
+    transform_input_line<Form>(x, v);
+    UNROLL
+    for (int i = 0; i < kSize; ++i) tile[i][j] = v[i];
+  }
+  UNROLL
+  for (int i = 0; i < kSize; ++i) {
+    float v[kSize];
+    transform_input_line<Form>(tile[i], v);
+    UNROLL
+    for (int j = 0; j < kSize; ++j) tile[i][j] = v[j];
+  }
+}
+
+/// G g G^T. @param taps [r][s]  @param tile [row][column]
+template <class Form>
+__device__ __forceinline__ void transform_filter(const float (&taps)[kWinogradTaps][kWinogradTaps],
+                                                 float (&tile)[kTileSize<Form>][kTileSize<Form>]) {
+  constexpr int kSize = kTileSize<Form>;
+  float rows[kWinogradTaps][kSize];  // g G^T
+  UNROLL
+  for (int r = 0; r < kWinogradTaps; ++r) transform_filter_line<Form>(taps[r], rows[r]);
+  UNROLL
+  for (int j = 0; j < kSize; ++j) {
+    float u[kSize];
+    const float column[kWinogradTaps] = {rows[0][j], rows[1][j], rows[2][j]};
+    transform_filter_line<Form>(column, u);
+    UNROLL
+    for (int i = 0; i < kSize; ++i) tile[i][j] = u[i];
+  }
+}
+
+/// A^T m A. @param tile [row][column]  @param outputs [row][column]
+template <class Form>
+__device__ __forceinline__ void transform_output(const float (&tile)[kTileSize<Form>][kTileSize<Form>],
+                                                 float (&outputs)[kTileOutputs<Form>][kTileOutputs<Form>]) {
+  constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>;
+  float rows[kSize][kOutputs];  // m A
+  UNROLL
+  for (int i = 0; i < kSize; ++i) transform_output_line<Form>(tile[i], rows[i]);
+  UNROLL
+  for (int j = 0; j < kOutputs; ++j) {
+    float m[kSize], y[kOutputs];
+    UNROLL
+    for (int i = 0; i < kSize; ++i) m[i] = rows[i][j];
+    transform_output_line<Form>(m, y);
+    UNROLL
+    for (int i = 0; i < kOutputs; ++i) outputs[i][j] = y[i];
+  }
+}
+
+// ---- Tiles
+// -----------------------------------------------------------------------------------------------------------
+
+/// A batch of images convolved with 3 x 3 filters over all channels at stride 1, its outputs cut into tiles of m x m.
+/// Passed to kernels by value. Tile t of the batch is row t / tiles_across % tiles_down of image t / (tiles_down *
+/// tiles_across), from the top left; its input begins at (m row - pad_y, m column - pad_x). The last tiles of a row or
+/// column may reach past the outputs.
+struct Winograd {
+  int batch, channels, filters;
+  int height, width;          ///< of an input plane
+  int out_height, out_width;  ///< of an output plane
+  int pad_y, pad_x;
+  Padding padding;
+  int tiles_down, tiles_across;  ///< of an image
+  int tiles;                     ///< of the batch
+};
+
+/// Where a tile lies.
+struct TilePlace {
+  int image, row, column;  ///< row and column of its first output
+};
+
+/// Accepts 3 x 3 filters at stride 1 and dilation 1 with groups = 1 and any padding, as long as the tensors and their
+/// transforms, whose elements the kernels index with 32 bits, are small enough.
+/// @param m outputs of a tile along a side
+/// @param padded the transforms' channels, filters and tiles are rounded up to multiples of it
+Verdict check_winograd(const ConvProblem& problem, int m, int padded = 1);
+/// The problem as these kernels take it. @param m outputs of a tile along a side
+Winograd winograd_of(const ConvProblem& problem, int m);
+
+/// The place of tile `tile`, from 0 to w.tiles - 1. @param m outputs of a tile along a side
+__device__ __forceinline__ TilePlace place_of(const Winograd& w, int tile, int m) {
+  const int row = tile / w.tiles_across;
+  return {row / w.tiles_down, row % w.tiles_down * m, tile % w.tiles_across * m};
+}
+
+}  // namespace convladder
