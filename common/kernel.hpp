@@ -36,10 +36,10 @@
 
 namespace convladder {
 
-/// The block's dynamic shared memory, 16-byte aligned.
+/// The block's dynamic shared memory, 32-byte aligned, as WMMA wants it.
 template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
-  extern __shared__ __align__(16) unsigned char convladder_dynamic_shared[];
+  extern __shared__ __align__(32) unsigned char convladder_dynamic_shared[];
   return reinterpret_cast<T*>(convladder_dynamic_shared);
 }
 

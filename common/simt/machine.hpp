@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,11 +31,12 @@ constexpr std::size_t kMaxStaticShared = 48 << 10;
 struct Access {
   std::uint32_t block = 0;  ///< serial number over all launches, from 1; 0 for none
   Pc pc = 0;
-  std::uint64_t phase : 28 = 0;       ///< barriers that the block had passed
+  std::uint64_t phase : 27 = 0;       ///< barriers that the block had passed
   std::uint64_t warp_clock : 21 = 0;  ///< releases that the thread had made to its warp
   std::uint64_t thread : 10 = 0;
   std::uint64_t bytes : 4 = 0;  ///< which of the word's four
   std::uint64_t atomic : 1 = 0;
+  std::uint64_t warp_wide : 1 = 0;  ///< by all lanes of the thread's warp: which of them touches a word is not known
 };
 static_assert(sizeof(Access) == 16);
 
@@ -173,6 +175,8 @@ struct Machine {
   bool running = false;   ///< a grid: between launches hooks may still fire, in a kernel file's host code
   const HostRules* host_rules = nullptr;
   std::uint64_t step_limit = std::uint64_t{1} << 28;  ///< events of one warp in one block
+  BarrierLog* barrier_log = nullptr;
+  std::vector<BarrierCall> skipped_barriers;
 
   const void* kernel = nullptr;
   dim3 grid, block;
@@ -180,7 +184,10 @@ struct Machine {
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
   std::uint32_t phase = 0;
-  bool copying = false;  ///< this block has started an asynchronous copy
+  bool copying = false;    ///< this block has started an asynchronous copy
+  bool combining = false;  ///< a collective's combine() runs, on the scheduler's stack
+  bool warp_wide = false;  ///< what is checked now are accesses of the warp as a whole: see WarpWide
+  std::array<std::uint32_t, kWarp> known_to_others;  ///< while it is: of each lane's clock, what all other lanes know
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;
 
@@ -213,12 +220,30 @@ ThreadId current_thread();
 void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
 /// Ends the launch: back to the scheduler, never to return.
 [[noreturn]] void stop();
+/// What stop() throws in a combine(), which runs on the scheduler's stack.
+struct Stopped {};
 /// Lets the scheduler go on with other threads until this one is ready again.
 void yield_as(State state);
+/// collective() for a caller that knows the kernel's place.
+void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc);
 /// The thread's own releases to its warp so far.
 inline std::uint32_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
 /// Orders the accesses of one thread: by barrier phase, then by its clock.
 inline std::uint64_t stamp(std::uint64_t phase, std::uint64_t clock) { return phase << 21 | clock; }
+
+/// While it lives, each access that is checked is one of all lanes of the running thread's warp: which of them touches
+/// a word is not known.
+class WarpWide {
+ public:
+  WarpWide();
+  ~WarpWide();
+};
+/// Checks the running thread's access to one object, for all but alignment: bounds, initialisation, races.
+/// @return where it lies, or nothing where it is a constant of the program
+std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc);
+/// Leaves an event in the trace of the running thread's lane.
+/// @param frame of the function that the kernel called
+void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space);
 
 inline Pc relative_pc(const void* return_address) {
   return static_cast<Pc>(reinterpret_cast<std::uintptr_t>(return_address) - program().base);

@@ -106,11 +106,9 @@ void download_written(void* host, const void* device, std::size_t bytes, std::ui
   download(host, device, bytes);
   const Allocation& allocation = allocation_at(const_cast<void*>(device));
   const std::uint8_t* state = allocation.bytes + (reinterpret_cast<std::uintptr_t>(device) - allocation.begin);
-  for (std::size_t i = 0; i < bytes; i += sizeof word) {
-    bool written = true;
-    for (std::size_t byte = i; byte < i + sizeof word; ++byte) written = written && (state[byte] & kWritten);
-    if (!written) std::memcpy(static_cast<char*>(host) + i, &word, sizeof word);
-  }
+  const char* const poisoned = reinterpret_cast<const char*>(&word);
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (!(state[i] & kWritten)) static_cast<char*>(host)[i] = poisoned[i % sizeof word];
 }
 
 void poison(void* device, std::size_t bytes, std::uint32_t word) {

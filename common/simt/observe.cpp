@@ -32,14 +32,27 @@ ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
 
 // ---- Races ---------------------------------------------------------------------------------------------------------
 
-/// Whether something orders `earlier` before the running thread's next access.
+/// Whether a lane knows that an access by its warp is over: by what the lanes of a __syncwarp have told each other.
+bool known_in_warp(const Access& earlier, unsigned thread) {
+  const std::uint32_t clock = machine.threads[thread].warp_clocks[earlier.thread % kWarp];
+  if (earlier.thread != thread) return clock >= earlier.warp_clock;
+  return !earlier.warp_wide || clock > earlier.warp_clock;  // other lanes had their part in it
+}
+
+bool known_to_whole_warp(const Access& earlier) {
+  const unsigned lane = earlier.thread % kWarp;
+  return machine.known_to_others[lane] >= earlier.warp_clock && known_in_warp(earlier, earlier.thread);
+}
+
+/// Whether something orders `earlier` before the running thread's next access, or that of its warp as a whole.
 /// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
 bool happened_before(const Access& earlier, std::uint32_t oldest) {
   if (earlier.block < oldest) return true;
   if (earlier.block == machine.block_serial) {
-    if (earlier.phase < machine.phase || earlier.thread == machine.thread_number) return true;
+    if (earlier.phase < machine.phase) return true;
     const bool same_warp = earlier.thread / kWarp == machine.thread_number / kWarp;
-    if (same_warp && machine.thread->warp_clocks[earlier.thread % kWarp] >= earlier.warp_clock) return true;
+    if (same_warp && (machine.warp_wide ? known_to_whole_warp(earlier) : known_in_warp(earlier, machine.thread_number)))
+      return true;
   }
   if (machine.block_acquired.covers(earlier)) return true;
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
@@ -85,6 +98,7 @@ void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, un
   now.warp_clock = own_clock();
   now.thread = machine.thread_number & 1023;
   now.atomic = kind == Kind::atomic;
+  now.warp_wide = machine.warp_wide;
   std::uintptr_t offset = address - begin;
   for (const std::uintptr_t end = offset + bytes; offset < end;) {
     const unsigned first = offset % 4, count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - offset));
@@ -136,7 +150,8 @@ std::string quoted(const Variable& variable) {
 void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   Allocation* allocation = find_allocation(address);
   if (!allocation || !allocation->live || address + bytes > allocation->end)
-    out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") + describe_global(address));
+    out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") +
+                          describe_global(allocation && allocation->live ? allocation->end : address));
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
   if (kind != Kind::store && !all_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
@@ -227,7 +242,58 @@ constexpr std::uintptr_t kConstantGuard = sizeof(Guard);  // around all constant
 
 bool in(std::uintptr_t address, std::uintptr_t begin, std::uintptr_t end) { return address - begin < end - begin; }
 
-/// Leaves an event in the lane's trace.
+void check_alignment(std::uintptr_t address, unsigned bytes, Pc pc) {
+  if ((bytes & (bytes - 1)) != 0 || address % bytes == 0) return;
+  report(FaultKind::misaligned, pc, std::to_string(bytes) + "-byte access");
+  stop();
+}
+
+/// Whether it lies in the dynamic shared memory or so near that nothing else can be meant.
+bool in_dynamic_shared(std::uintptr_t address) {
+  return in(address, machine.dynamic_begin - kGuardBytes, machine.dynamic_begin + kMaxDynamicShared + kGuardBytes);
+}
+
+}  // namespace
+
+WarpWide::WarpWide() {
+  const Thread* const lanes = &machine.threads[machine.thread_number / kWarp * kWarp];
+  machine.known_to_others.fill(UINT32_MAX);
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    std::array<std::uint32_t, kWarp> clocks = lanes[lane].warp_clocks;
+    clocks[lane] = UINT32_MAX;
+    for (unsigned of = 0; of < kWarp; ++of)
+      machine.known_to_others[of] = std::min(machine.known_to_others[of], clocks[of]);
+  }
+  machine.warp_wide = true;
+}
+
+WarpWide::~WarpWide() { machine.warp_wide = false; }
+
+std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
+  const Program& loaded = program();
+  if (in_dynamic_shared(address)) {
+    access_dynamic_shared(address, bytes, kind, pc);
+    return Space::shared;
+  }
+  if (in(address, loaded.tls_begin, loaded.tls_end)) {
+    access_static_shared(address, bytes, kind, pc);
+    return Space::shared;
+  }
+  if (loaded.constant_begin != 0 &&
+      in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
+    access_constant(address, bytes, kind, pc);
+    return Space::constant;
+  }
+  if (in(address, loaded.begin, loaded.end)) {
+    // Tables that the compiler made, constants of the program.
+    if (kind == Kind::load) return {};
+    out_of_bounds(pc, "writes a variable of the host program");
+  }
+  if (in(address, machine.stacks, machine.stacks_end)) out_of_bounds(pc, "local memory of another thread");
+  access_global(address, bytes, kind, pc);
+  return Space::global;
+}
+
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space) {
   machine.last_pc = pc;
   if (machine.thread->stack_top - frame > kStackBytes - kStackReserve) {
@@ -246,42 +312,15 @@ void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame,
   if (trace.full()) yield_as(State::ready);
 }
 
-void check_alignment(std::uintptr_t address, unsigned bytes, Pc pc) {
-  if ((bytes & (bytes - 1)) != 0 || address % bytes == 0) return;
-  report(FaultKind::misaligned, pc, std::to_string(bytes) + "-byte access");
-  stop();
-}
-
-/// Whether it lies in the dynamic shared memory or so near that nothing else can be meant.
-bool in_dynamic_shared(std::uintptr_t address) {
-  return in(address, machine.dynamic_begin - kGuardBytes, machine.dynamic_begin + kMaxDynamicShared + kGuardBytes);
-}
+namespace {
 
 /// Checks one access and leaves it in the trace.
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
-  const Program& loaded = program();
   check_alignment(address, bytes, pc);
-  Space space = Space::shared;
-  if (in_dynamic_shared(address)) {
-    access_dynamic_shared(address, bytes, kind, pc);
-  } else if (in(address, loaded.tls_begin, loaded.tls_end)) {
-    access_static_shared(address, bytes, kind, pc);
-  } else if (loaded.constant_begin != 0 &&
-             in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
-    space = Space::constant;
-    access_constant(address, bytes, kind, pc);
-  } else if (in(address, loaded.begin, loaded.end)) {
-    // Tables that the compiler made, constants of the program.
-    if (kind == Kind::load) return;
-    out_of_bounds(pc, "writes a variable of the host program");
-  } else if (in(address, machine.stacks, machine.stacks_end)) {
-    out_of_bounds(pc, "local memory of another thread");
-  } else {
-    space = Space::global;
-    access_global(address, bytes, kind, pc);
-  }
+  const auto space = check_access(address, bytes, kind, pc);
+  if (!space) return;
   ++machine.measurement.thread_accesses;
-  record(address, bytes, pc, frame, kind, space);
+  record(address, bytes, pc, frame, kind, *space);
 }
 
 /// The runtime itself is not observed.

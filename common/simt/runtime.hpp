@@ -4,10 +4,12 @@
 /// One block after another runs on the calling thread, its threads as fibers; so every number is the same on any
 /// machine, and a program must use the simulator from one thread only.
 #pragma once
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/counters.hpp"
@@ -28,8 +30,7 @@ void release(void* address);
 void upload(void* device, const void* host, std::size_t bytes);
 /// Copies from global memory to the host.
 void download(void* host, const void* device, std::size_t bytes);
-/// The same, but what no observed store and no upload() has written comes as it was poisoned.
-/// @param bytes a multiple of 4
+/// The same, but each byte that no observed store and no upload() has written comes as it was poisoned.
 void download_written(void* host, const void* device, std::size_t bytes, std::uint32_t word);
 /// Fills with `word` and marks it unwritten again.
 void poison(void* device, std::size_t bytes, std::uint32_t word);
@@ -104,6 +105,20 @@ struct HostRules {
 /// Watches host code from now on; null ends it.
 /// @param rules must stay alive
 void watch_host(const HostRules* rules);
+
+/// A call of __syncthreads in the running program. The line tells calls apart that the compiler has merged.
+struct BarrierCall {
+  Pc pc = 0;
+  int line = 0;
+  bool operator==(const BarrierCall&) const = default;
+  bool operator<(const BarrierCall& other) const { return pc != other.pc ? pc < other.pc : line < other.line; }
+};
+/// How often blocks of each kernel passed a barrier.
+using BarrierLog = std::map<std::pair<BarrierCall, const void*>, std::int64_t>;
+/// Adds to `log` from now on; null ends it. @param log must stay alive
+void log_barriers(BarrierLog* log);
+/// Takes barriers away: from now on these calls, and no others, do nothing.
+void skip_barriers(std::vector<BarrierCall> calls);
 
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.

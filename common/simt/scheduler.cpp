@@ -177,6 +177,17 @@ void order_memory(const Warp& warp, unsigned mask) {
   }
 }
 
+/// Runs it over the payloads. Whether it met no fault that ends the launch.
+bool combine(Combine function, void** payloads, unsigned arrived) {
+  machine.combining = true;
+  try {
+    function(payloads, arrived);
+  } catch (const Stopped&) {
+  }
+  machine.combining = false;
+  return !machine.stopped;
+}
+
 /// Completes the collectives at which every lane that is named and has not ended waits. Whether there was one.
 bool complete_collectives(const Warp& warp) {
   const unsigned alive = ((warp.count < kWarp ? 1u << warp.count : 0u) - 1u) & ~warp.lanes_in(State::ended);
@@ -196,7 +207,7 @@ bool complete_collectives(const Warp& warp) {
     }
     waiting &= ~arrived;
     if (arrived != (first.mask & alive)) continue;
-    if (first.combine) first.combine(payloads, arrived);
+    if (first.combine && !combine(first.combine, payloads, arrived)) return false;
     if (first.orders == Orders::memory) order_memory(warp, arrived);
     for (unsigned lane = 0; lane < warp.count; ++lane)
       if (arrived >> lane & 1) warp[lane].state = State::ready;
@@ -239,6 +250,7 @@ void run_warp(const Warp& warp) {
     }
     if (ready) continue;
     if (complete_collectives(warp)) continue;
+    if (machine.stopped) return;
     if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
     return;
   }
@@ -284,6 +296,7 @@ void pass_barrier(unsigned waiting) {
   }
   ++machine.phase;
   ++machine.measurement.counters.barriers;
+  if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
   for (auto thread = begin; thread != end; ++thread) {
     thread->state = State::ready;
     if (!thread->ordering) continue;
@@ -354,17 +367,20 @@ void yield_as(State state) {
 void stop() {
   machine.watching = false;
   machine.stopped = true;
+  if (machine.combining) throw Stopped();
   switch_context(machine.thread->context, machine.scheduler);  // the fiber's frames own nothing: they are simply left
   __builtin_unreachable();
 }
 
 void block_barrier(int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  const auto& skipped = machine.skipped_barriers;
+  if (std::find(skipped.begin(), skipped.end(), BarrierCall{pc, line}) != skipped.end()) return;
   machine.thread->line = line;
-  machine.thread->wait_pc = relative_pc(__builtin_return_address(0));
+  machine.thread->wait_pc = pc;
   yield_as(State::at_barrier);
 }
 
-namespace {
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc) {
   Thread& thread = *machine.thread;
   thread.mask = mask;
@@ -380,6 +396,7 @@ void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders or
   yield_as(State::at_collective);
 }
 
+namespace {
 struct Vote {
   int predicate;
   unsigned result;
@@ -439,6 +456,10 @@ void begin_measurement() {
 }
 
 void watch_host(const HostRules* rules) { machine.host_rules = rules; }
+
+void log_barriers(BarrierLog* log) { machine.barrier_log = log; }
+
+void skip_barriers(std::vector<BarrierCall> calls) { machine.skipped_barriers = std::move(calls); }
 
 void set_step_limit(std::uint64_t steps) { machine.step_limit = steps; }
 

@@ -64,6 +64,7 @@ namespace simt {
 struct Guard {
   unsigned char bytes[4096];
 };
+typedef std::uint32_t Word __attribute__((may_alias));
 typedef std::uint32_t Words2 __attribute__((vector_size(8), may_alias));
 typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
 }  // namespace simt
@@ -82,24 +83,25 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
     }                                                                                      \
   };                                                                                       \
   __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
-#define SIMT_VECTOR4(Name, Scalar)                                                                   \
-  struct __align__(16) Name {                                                                        \
+#define SIMT_VECTOR4(Name, Scalar, Words)                                                            \
+  struct __align__(sizeof(simt::Words)) Name {                                                       \
     Scalar x, y, z, w;                                                                               \
     Name() = default;                                                                                \
     __forceinline__ Name(Scalar x_, Scalar y_, Scalar z_, Scalar w_) : x(x_), y(y_), z(z_), w(w_) {} \
     __forceinline__ Name(const Name& o) { copy(o); }                                                 \
     __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                        \
     __forceinline__ void copy(const Name& o) {                                                       \
-      *reinterpret_cast<simt::Words4*>(this) = *reinterpret_cast<const simt::Words4*>(&o);           \
+      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);             \
     }                                                                                                \
   };                                                                                                 \
   __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
 SIMT_VECTOR2(float2, float)
 SIMT_VECTOR2(int2, int)
 SIMT_VECTOR2(uint2, unsigned)
-SIMT_VECTOR4(float4, float)
-SIMT_VECTOR4(int4, int)
-SIMT_VECTOR4(uint4, unsigned)
+SIMT_VECTOR4(float4, float, Words4)
+SIMT_VECTOR4(int4, int, Words4)
+SIMT_VECTOR4(uint4, unsigned, Words4)
+SIMT_VECTOR4(char4, signed char, Word)
 #undef SIMT_VECTOR2
 #undef SIMT_VECTOR4
 
@@ -174,6 +176,19 @@ __forceinline__ void __threadfence_block() { simt::fence(simt::Scope::block); }
 template <class T>
 __forceinline__ T __ldg(const T* address) {
   return *address;
+}
+
+/// As in CUDA, where it passes L1 by: a load that counts as any other. It is always made, whatever a register holds.
+template <class T>
+__forceinline__ T __ldcg(const T* address) {
+  __asm__ volatile("" ::: "memory");
+  return *address;
+}
+/// As in CUDA: a store that counts as any other, and is always made.
+template <class T>
+__forceinline__ void __stcg(T* address, T value) {
+  *address = value;
+  __asm__ volatile("" ::: "memory");
 }
 
 // ---- Shuffles and votes --------------------------------------------------------------------------------------------
@@ -290,6 +305,30 @@ __forceinline__ long long min(long long a, long long b) { return b < a ? b : a; 
 __forceinline__ long long max(long long a, long long b) { return a < b ? b : a; }
 /// @}
 
+/// @cond
+namespace simt {
+int round_to_int(float value) noexcept __attribute__((const));
+}
+/// @endcond
+
+/// @name Rounding, and products with sums
+/// As in CUDA. The functions for float in math.h may be called, too: `fabsf`, `fmaf`, `fmaxf`, `fminf`, `rintf`.
+/// @{
+
+/// As in CUDA: to nearest, ties to even; the largest int where the value is out of range, 0 for NaN.
+__forceinline__ int __float2int_rn(float value) { return simt::round_to_int(value); }
+__forceinline__ float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+/// As in CUDA: `c` and the products of four signed bytes.
+__forceinline__ int __dp4a(int a, int b, int c) {
+  unsigned sum = static_cast<unsigned>(c);
+  sum += static_cast<unsigned>(static_cast<signed char>(a) * static_cast<signed char>(b));
+  sum += static_cast<unsigned>(static_cast<signed char>(a >> 8) * static_cast<signed char>(b >> 8));
+  sum += static_cast<unsigned>(static_cast<signed char>(a >> 16) * static_cast<signed char>(b >> 16));
+  sum += static_cast<unsigned>(static_cast<signed char>(a >> 24) * static_cast<signed char>(b >> 24));
+  return static_cast<int>(sum);
+}
+/// @}
+
 // ---- The launch function, and memory -------------------------------------------------------------------------------
 
 /// @cond
@@ -340,7 +379,7 @@ Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
   return {kernel, grid, block, shared_bytes, stream};
 }
 
-/// The block's dynamic shared memory, 16-byte aligned.
+/// The block's dynamic shared memory, 32-byte aligned.
 template <class T>
 __forceinline__ T* dynamic_shared() {
   return static_cast<T*>(simt::dynamic_shared_memory());

@@ -1,6 +1,7 @@
 /// @file
 /// Small kernels with known answers, for the simulator's own tests. Each function launches one.
 #pragma once
+#include <cstdint>
 
 // ---- counters.cu: what each counter must say -----------------------------------------------------------------------
 
@@ -100,3 +101,62 @@ void launch_division(int* output, int divisor);
 void launch_endless(float* output);
 void launch_too_much_static_shared(float* output);
 void launch_too_many_threads(float* output);
+
+// ---- half.cu: halves as their bits ---------------------------------------------------------------------------------
+
+void launch_half_to_float(const std::uint16_t* input, float* output, int n);
+void launch_float_to_half(const float* input, std::uint16_t* output, int n);
+/// Sum, difference, product, quotient, a b + c, larger, smaller, -a, |a|, each for all n (even). @param output [9][n]
+void launch_half_operations(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
+                            std::uint16_t* output, int n, bool in_pairs);
+void launch_half_operators(const std::uint16_t* input, std::uint16_t* output);
+void launch_half_copies(const std::uint16_t* input, std::uint16_t* output);
+void launch_cache_global(const float* input, std::uint16_t* half_output, float* output);
+void launch_bytes_and_rounding(const float* input, int* output, int n);
+
+// ---- wmma.cu: matrix fragments -------------------------------------------------------------------------------------
+
+/// Of the factors, the accumulator, and the result where it differs.
+enum class MatrixTypes { half_float, half_half, half_float_half, signed_bytes, unsigned_bytes };
+
+/// d = 2 (a b + c) for matrices in global memory, packed but for lines of a and b, which are 16 elements apart where
+/// they are 8 long. n is 256 / m.
+struct MatrixProduct {
+  int m;
+  MatrixTypes types;
+  bool a_by_rows, b_by_rows, c_by_rows;
+  bool shared;  ///< whether fragments are loaded from shared memory and stored there
+  const void *a, *b, *c;
+  void* d;
+};
+void launch_matrix_product(const MatrixProduct& product);
+
+enum class MatrixPart { a, b, load_c, store_c };
+
+/// One load or store of a fragment. A load fills `output` with a store of 32 floats.
+struct FragmentAccess {
+  int m;
+  MatrixTypes types;
+  MatrixPart part;
+  bool by_rows, shared;
+  unsigned stride;
+  int elements;  ///< up to the end of the last row or column
+  void* memory;  ///< global
+  float* output;
+};
+void launch_fragment_access(const FragmentAccess& access);
+
+void launch_misaligned_matrix(const std::uint16_t* input, float* output, int offset, int stride);
+void launch_misaligned_result(float* output, int stride);
+void launch_missing_lane(const std::uint16_t* input, float* output, bool fixed);
+void launch_ended_lane(float* output, int threads, bool fixed);
+void launch_different_matrices(const std::uint16_t* input, float* output, bool fixed);
+void launch_load_without_syncwarp(const std::uint16_t* input, float* output, bool fixed);
+void launch_own_line(const std::uint16_t* input, float* output, bool fixed);
+void launch_store_after_load(const std::uint16_t* input, float* output, bool fixed);
+void launch_read_after_matrix_store(float* output, bool fixed);
+void launch_load_after_matrix_store(float* output, bool fixed);
+void launch_load_of_another_warp(const std::uint16_t* input, float* output, bool fixed);
+void launch_matrix_past_end(const std::uint16_t* input, float* output, int stride);
+void launch_result_past_shared(float* output, int stride);
+void launch_unwritten_matrix(const std::uint16_t* input, float* output, bool fixed);
