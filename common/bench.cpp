@@ -216,7 +216,8 @@ class Bench {
     }
     try {
       RunResult result = result_of(state, rung, stage);
-      if (baselines_.contains(rung)) result.cudnn = baselines_[rung];
+      const auto baseline = baselines_.find({rung, precision_of(stage)});
+      if (baseline != baselines_.end() && !runs_on_host(stage)) result.cudnn = baseline->second;
       add_roofline(result, limits_ && !runs_on_host(stage) ? &*limits_ : nullptr);
       fmt::print(stderr, "{}\n", progress_text(result));
       if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
@@ -239,6 +240,7 @@ class Bench {
     };
     try {
       load(rung);
+      if (backend() == Backend::gpu && !runs_on_host(stage)) measure_baseline(rung, precision_of(stage));
       fmt::print(stderr, "{}  {} ... ", named.name, stage.folder);
       if (runs_on_host(stage)) return time_on_host(state, stage);
       return backend() == Backend::gpu ? time_on_gpu(state, stage) : count_in_simulator(state, stage);
@@ -251,7 +253,7 @@ class Bench {
     }
   }
 
-  /// Makes the workload's tensors and, on a GPU, its cuDNN baseline; keeps the tensors of one workload at a time.
+  /// Makes the workload's tensors; keeps those of one workload at a time.
   void load(std::size_t rung) {
     if (workload_ && loaded_ == rung) return;
     const NamedWorkload& named = rungs_[rung].workload;
@@ -267,11 +269,15 @@ class Bench {
     }
     workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
     loaded_ = rung;
-    if (backend() != Backend::gpu || is_on_host(rungs_[rung]) || baselines_.contains(rung)) return;
-    fmt::print(stderr, "{}  cuDNN ... ", named.name);
-    CudnnBaseline& baseline = baselines_[rung];
+  }
+
+  /// cuDNN on the workload that is loaded, once for each element type in use.
+  void measure_baseline(std::size_t rung, Precision precision) {
+    if (baselines_.contains({rung, precision})) return;
+    fmt::print(stderr, "{}  cuDNN in {} ... ", workload_->name, to_string(precision));
+    CudnnBaseline& baseline = baselines_[{rung, precision}];
     try {
-      baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference);
+      baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference, precision);
     } catch (const DeviceError& error) {  // the rows that follow say so themselves
       baseline.unavailable = error.what();
     } catch (const MachineError& error) {  // of cuDNN's own buffers
@@ -335,8 +341,8 @@ class Bench {
   std::optional<Limits> limits_;
   std::optional<Workload> workload_;
   std::size_t loaded_ = 0;
-  std::map<std::size_t, CudnnBaseline> baselines_;
-  std::map<std::pair<std::size_t, std::size_t>, RunResult> results_;  ///< by rung and place in it
+  std::map<std::pair<std::size_t, Precision>, CudnnBaseline> baselines_;  ///< by rung and element type
+  std::map<std::pair<std::size_t, std::size_t>, RunResult> results_;      ///< by rung and place in it
   std::exception_ptr failure_;
   bool beyond_memory_ = false;
 };

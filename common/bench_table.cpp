@@ -115,14 +115,45 @@ const RunResult* timed_row(Rows rows, const Chosen& chosen) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+/// Whether this is the same for all rows. @param of what of a row
+template <class Of>
+bool all_same(Rows rows, const Of& of) {
+  return std::all_of(rows.begin(), rows.end(), [&](const RunResult& row) { return of(row) == of(rows.front()); });
+}
+
+std::string_view type_of(const RunResult& row) { return row.stage->dtype; }
+
+/// The element type, where the rows have several.
+void add_type_column(Rows rows, std::vector<Column>& columns) {
+  if (all_same(rows, type_of)) return;
+  columns.push_back({"type", [](const RunResult& row, Footnotes&) { return std::string(type_of(row)); }});
+}
+
+/// The error of each result, where the algorithm makes them differ.
+void add_error_column(Rows rows, std::vector<Column>& columns) {
+  if (rows.front().stage->track != "winograd") return;
+  columns.push_back({"rel. L2 error", [](const RunResult& row, Footnotes&) {
+                       return row.check ? fmt::format("{:.1e}", row.check->rel_l2_err) : "-";
+                     }});
+}
+
+/// "12.5 us (DRAM)", or nothing.
+std::string floor_text(const RunResult& row) {
+  if (!row.roofline || !row.roofline->floor_us) return "";
+  return fmt::format("{} ({})", time_text(*row.roofline->floor_us), row.roofline->bound);
+}
+
 std::string gpu_table(Rows rows) {
   const bool lowering = lowers(*rows.front().stage);
-  std::vector<Column> columns{
-      {"time", time_cell}, {"spread", spread_cell}, {"cold", [](const RunResult& row, Footnotes& notes) {
-                                                       return row.time_cold_us
-                                                                  ? time_text(row.time_cold_us->median)
-                                                                  : notes.mark("n/a", row.cold_unavailable);
-                                                     }}};
+  std::vector<Column> columns;
+  add_type_column(rows, columns);
+  columns.insert(columns.end(),
+                 {{"time", time_cell}, {"spread", spread_cell}, {"cold", [](const RunResult& row, Footnotes& notes) {
+                                                                   return row.time_cold_us
+                                                                              ? time_text(row.time_cold_us->median)
+                                                                              : notes.mark("n/a", row.cold_unavailable);
+                                                                 }}});
+  add_error_column(rows, columns);
   add_product_column(rows, columns);
   columns.push_back({"vs previous", previous_cell});
   columns.push_back({"vs first", first_cell});
@@ -139,6 +170,8 @@ std::string gpu_table(Rows rows) {
   columns.push_back({"vs cuDNN best", [](const RunResult& row, Footnotes& notes) {
                        return ratio_or(row.speedup.cudnn_best, cudnn_reason(row.cudnn, ""), notes);
                      }});
+  if (!all_same(rows, floor_text))
+    columns.push_back({"floor", [](const RunResult& row, Footnotes&) { return floor_text(row); }});
   columns.push_back({"of floor", [](const RunResult& row, Footnotes&) {
                        return row.roofline && row.roofline->share ? percent_text(*row.roofline->share) : "-";
                      }});
@@ -180,33 +213,34 @@ std::string sim_table(Rows rows) {
                     return cell(*row.counters, figures_of(*row.counters, row.problem.output_size()));
                   }};
   };
-  std::vector<Column> columns{
-      counted("loads B/output", [](auto&, auto& figures) { return short_number(figures.load_bytes_per_output); }),
-      counted("sectors/request", [](auto&, auto& figures) { return short_number(figures.sectors_per_load); }),
-      counted("sectors/output", [](auto&, auto& figures) { return short_number(figures.sectors_per_output); }),
-      counted("unique bytes", [](auto& c, auto&) { return grouped(c.global_load_unique_bytes); }),
-      counted("shared requests",
-              [](auto& c, auto&) { return grouped(c.shared_load_requests + c.shared_store_requests); }),
-      counted("conflicts", [](auto& c, auto&) { return grouped(c.shared_load_conflicts + c.shared_store_conflicts); }),
-      counted("constant requests", [](auto& c, auto&) { return grouped(c.constant_load_requests); }),
-      counted("barriers", [](auto& c, auto&) { return grouped(c.barriers); }),
-      {"as predicted", prediction_cell}};
+  std::vector<Column> columns;
+  add_type_column(rows, columns);
+  add_error_column(rows, columns);
+  columns.insert(
+      columns.end(),
+      {counted("loads B/output", [](auto&, auto& figures) { return short_number(figures.load_bytes_per_output); }),
+       counted("sectors/request", [](auto&, auto& figures) { return short_number(figures.sectors_per_load); }),
+       counted("sectors/output", [](auto&, auto& figures) { return short_number(figures.sectors_per_output); }),
+       counted("unique bytes", [](auto& c, auto&) { return grouped(c.global_load_unique_bytes); }),
+       counted("shared requests",
+               [](auto& c, auto&) { return grouped(c.shared_load_requests + c.shared_store_requests); }),
+       counted("conflicts", [](auto& c, auto&) { return grouped(c.shared_load_conflicts + c.shared_store_conflicts); }),
+       counted("constant requests", [](auto& c, auto&) { return grouped(c.constant_load_requests); }),
+       counted("barriers", [](auto& c, auto&) { return grouped(c.barriers); }),
+       {"as predicted", prediction_cell}});
   if (lowers(*rows.front().stage)) columns.push_back({"workspace", workspace_cell});
   return table_of(rows, columns, [](const RunResult& row) { return row.counters && row.status != Status::fault; });
 }
 
-/// What the ratios and shares in a table refer to.
-std::string references_text(const RunResult& row) {
+/// What the ratios to cuDNN in a table refer to. @param several whether the table has several element types
+std::string cudnn_text(const RunResult& row, bool several) {
+  if (!row.cudnn) return "";
   std::string text;
-  if (lowers(*row.stage)) text += fmt::format("  memory: {}\n", memory_text(row.problem));
-  if (row.roofline && row.roofline->floor_us) {
-    text += fmt::format("  floor: {} ({})\n", time_text(*row.roofline->floor_us), row.roofline->bound);
-  }
-  if (!row.cudnn) return text;
   const auto line = [&](const char* label, const CudnnTrial* trial) {
     if (!trial) return;
-    text += fmt::format("  cuDNN {}{}{} ({}) in {}{}\n", row.cudnn->version, label, trial->algorithm, trial->layout,
-                        time_text(*trial->time_us),
+    text += fmt::format("  cuDNN {}{}{}{} ({}) in {}{}\n", row.cudnn->version,
+                        several ? fmt::format(" {}", to_string(trial->precision)) : "", label, trial->algorithm,
+                        trial->layout, time_text(*trial->time_us),
                         trial->workspace_bytes > 0 ? ", workspace " + bytes_text(trial->workspace_bytes) : "");
   };
   line(" Winograd: ", row.cudnn->best_of(kWinogradFamily));
@@ -217,13 +251,29 @@ std::string references_text(const RunResult& row) {
   return text;
 }
 
+/// What the ratios and shares in a table refer to.
+std::string references_text(Rows rows) {
+  std::string text;
+  const RunResult& first = rows.front();
+  if (lowers(*first.stage)) text += fmt::format("  memory: {}\n", memory_text(first.problem));
+  if (const std::string floor = floor_text(first); !floor.empty() && all_same(rows, floor_text))
+    text += fmt::format("  floor: {}\n", floor);
+  std::vector<std::string_view> types;
+  for (const RunResult& row : rows) {
+    if (std::find(types.begin(), types.end(), type_of(row)) != types.end()) continue;
+    types.push_back(type_of(row));
+    text += cudnn_text(row, !all_same(rows, type_of));
+  }
+  return text;
+}
+
 /// @param device that the report's first line names
 std::string workload_text(Rows rows, std::string_view device) {
   const RunResult& first = rows.front();
   std::string text = fmt::format("{}: {} ({})\n", first.stage->track, first.workload_name, to_string(first.problem));
   if (first.backend == "cpu" && first.device != device) text += fmt::format("on {}\n", first.device);
   text += first.backend == "gpu" ? gpu_table(rows) : first.backend == "cpu" ? cpu_table(rows) : sim_table(rows);
-  return text + references_text(first);
+  return text + references_text(rows);
 }
 
 std::string header_text(const BenchReport& report) {
@@ -234,10 +284,15 @@ std::string header_text(const BenchReport& report) {
   }
   if (!report.ceilings) return text;
   const Ceilings& c = *report.ceilings;
-  return text + fmt::format(
-                    "measured ceilings: DRAM {:.2f} TB/s, L2 {:.2f} TB/s (read + written), fp32 {:.1f} TFLOP/s, launch "
-                    "{:.2f} us\ntimes are hot medians; spread is the interquartile range\n",
-                    c.dram_bytes_per_s * 1e-12, c.l2_bytes_per_s * 1e-12, c.fp32_flops_per_s * 1e-12, c.launch_us);
+  const auto rate = [](const char* type, double per_s, const char* unit) {
+    return per_s > 0 ? fmt::format(", {} {:.1f} {}", type, per_s * 1e-12, unit) : "";
+  };
+  return text +
+         fmt::format(
+             "measured ceilings: DRAM {:.2f} TB/s, L2 {:.2f} TB/s (read + written), fp32 {:.1f} TFLOP/s{}{}, launch "
+             "{:.2f} us\ntimes are hot medians; spread is the interquartile range\n",
+             c.dram_bytes_per_s * 1e-12, c.l2_bytes_per_s * 1e-12, c.fp32_flops_per_s * 1e-12,
+             rate("fp16", c.fp16_flops_per_s, "TFLOP/s"), rate("int8", c.int8_ops_per_s, "TOP/s"), c.launch_us);
 }
 
 }  // namespace

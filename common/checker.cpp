@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "common/device.hpp"
+#include "common/half_bits.hpp"
 
 namespace convladder {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// From here on a number rounds to infinity in fp32.
 constexpr double kOverflow = 0x1p128 - 0x1p103;
+
+/// How many standard deviations a probabilistic bound allows.
+constexpr double kLambda = 8;
 
 /// "(n,k,p,q)" of a flat output index.
 std::string position(const ConvProblem& problem, std::int64_t index) {
@@ -27,8 +31,12 @@ std::string position(const ConvProblem& problem, std::int64_t index) {
 struct Expected {
   double value = 0, bound = 0;
   bool may_be_infinite = false, may_be_minus_infinite = false;
+  bool nan_for_infinity = false;  ///< and the other way round, and either infinity for the other
+  bool unchecked = false;
 
   bool admits(float output) const {
+    if (unchecked) return true;
+    if (nan_for_infinity && !std::isfinite(value)) return !std::isfinite(output);
     if (std::isnan(value)) return std::isnan(output);
     if (std::isinf(value)) return output == value;
     if (std::isnan(output)) return may_be_infinite && may_be_minus_infinite;
@@ -51,6 +59,27 @@ Expected expected(double exact, double magnitude, double relative, const ErrorMo
     // subnormal numbers, at each rounding. The factor of 2 is for the growth of that in later roundings.
     result.bound = relative * magnitude + std::abs(exact) * 0x1p-24 + model.steps * 0x1p-149 + model.absolute;
   }
+  return result;
+}
+
+/// What outputs are rounded to.
+struct Kept {
+  double unit;      ///< the unit roundoff
+  double least;     ///< half the spacing of subnormal numbers
+  double overflow;  ///< from here on a number is infinite
+};
+constexpr Kept kKeptInFloat{0x1p-24, 0x1p-150, kOverflow}, kKeptInHalf{0x1p-11, 0x1p-25, kHalfOverflow};
+
+const Kept& kept_in(Precision precision) { return precision == Precision::fp32 ? kKeptInFloat : kKeptInHalf; }
+
+Expected expected(double exact, double bound, const Kept& kept, bool infinities_arrive) {
+  Expected result{.value = exact, .nan_for_infinity = true};
+  result.unchecked = std::isfinite(exact) ? !std::isfinite(bound) : !infinities_arrive;
+  if (result.unchecked || !std::isfinite(exact)) return result;
+  const double most = std::abs(exact) + bound;
+  result.bound = bound + most * kept.unit + kept.least;
+  result.may_be_infinite = most >= kept.overflow && exact > 0;
+  result.may_be_minus_infinite = most >= kept.overflow && exact < 0;
   return result;
 }
 
@@ -93,29 +122,13 @@ struct Findings {
   }
 };
 
-}  // namespace
-
-ErrorModel direct_fp32_error(const ConvProblem& problem) {
-  return {.unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1, .exact = false};
-}
-
-double relative_bound(const ErrorModel& model) {
-  const double nu = model.steps * model.unit_roundoff;
-  const double worst_case = nu < 1 ? nu / (1 - nu) : kInfinity;
-  constexpr double kLambda = 8;
-  return std::min(worst_case, kLambda * std::sqrt(model.steps) * model.unit_roundoff);
-}
-
-CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
-                         const ErrorModel& model) {
+/// @param expected_at gives what an output may be  @param overflow from here on an output is infinite
+template <class ExpectedAt>
+CheckResult compare(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
+                    double overflow, const ExpectedAt& expected_at) {
   const std::size_t size = reference.output.size();
   if (output.size() != size) throw std::logic_error("the output's size differs from its reference's");
 
-  const double relative = relative_bound(model);
-  const double common_magnitude = model.spread ? root_mean_square(reference.output) : 0;
-  const auto expected_at = [&](std::size_t i) {
-    return expected(reference.output[i], model.spread ? common_magnitude : reference.magnitudes[i], relative, model);
-  };
   const auto check = [&](std::size_t i, Findings& findings) {
     const double exact = reference.output[i];
     const Expected wanted = expected_at(i);
@@ -126,12 +139,12 @@ CheckResult check_output(const ConvProblem& problem, const std::vector<float>& o
       if (findings.unwritten++ == 0) findings.first_unwritten = index;
     } else if (!wanted.admits(output[i])) {
       if (findings.wrong++ == 0) findings.first_wrong = index;
-    } else if (std::isfinite(exact) && !std::isfinite(output[i])) {
+    } else if (wanted.unchecked || (std::isfinite(exact) && !std::isfinite(output[i]))) {
       ++findings.unchecked;
       return;
     }
 
-    if (!(std::abs(exact) < kOverflow)) return;
+    if (wanted.unchecked || !(std::abs(exact) < overflow)) return;
     const double error = std::isfinite(output[i]) ? std::abs(output[i] - exact) : kInfinity;
     findings.max_abs_err = std::max(findings.max_abs_err, error);
     findings.error_squares += error * error;
@@ -177,6 +190,72 @@ CheckResult check_output(const ConvProblem& problem, const std::vector<float>& o
   result.wrong += result.unwritten;
   result.ok = result.wrong == 0;
   return result;
+}
+
+}  // namespace
+
+ErrorModel direct_fp32_error(const ConvProblem& problem) {
+  return {.unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1, .exact = false};
+}
+
+double relative_bound(const ErrorModel& model) {
+  const double nu = model.steps * model.unit_roundoff;
+  const double worst_case = nu < 1 ? nu / (1 - nu) : kInfinity;
+  return std::min(worst_case, kLambda * std::sqrt(model.steps) * model.unit_roundoff);
+}
+
+OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
+  // The squares of the terms add up as the terms do.
+  const auto squares = [](const std::vector<float>& values) {
+    std::vector<float> result(values.size());
+    std::transform(values.begin(), values.end(), result.begin(), [](float value) { return value * value; });
+    return result;
+  };
+  const std::vector<double> sums = convolve_reference(problem, squares(tensors.input), squares(tensors.filter)).output;
+  const auto largest = [](const std::vector<float>& values) {
+    double most = 0;
+    for (const float value : values)
+      if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
+    return most;
+  };
+  const double largest_tap = largest(tensors.filter);
+  // Below its normal numbers a half is off by up to 2^-25, whatever the number.
+  const double least =
+      0x1p-25 * (largest(tensors.input) + largest_tap) * static_cast<double>(problem.reduction_length());
+  const double unit = kKeptInHalf.unit, variance = 2 * unit * unit / 3;  // of a term's two roundings, over its square
+  ErrorModel sum = direct_fp32_error(problem);
+  sum.unit_roundoff *= 4;
+  const double relative = relative_bound(sum);
+
+  OutputBounds result;
+  result.kept = Precision::fp16;
+  result.bounds.resize(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double magnitude = reference.magnitudes[i];
+    const double terms = std::min(kLambda * std::sqrt(variance * sums[i]), 2 * unit * (1 + unit) * magnitude);
+    result.bounds[i] =
+        static_cast<float>(largest_tap < kHalfOverflow ? terms + relative * magnitude + least : kInfinity);
+  }
+  return result;
+}
+
+CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
+                         const ErrorModel& model) {
+  const double relative = relative_bound(model);
+  const double common_magnitude = model.spread ? root_mean_square(reference.output) : 0;
+  return compare(problem, output, reference, kOverflow, [&](std::size_t i) {
+    return expected(reference.output[i], model.spread ? common_magnitude : reference.magnitudes[i], relative, model);
+  });
+}
+
+CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
+                         const OutputBounds& bounds) {
+  if (bounds.bounds.size() != reference.output.size())
+    throw std::logic_error("the number of bounds differs from that of the outputs");
+  const Kept& kept = kept_in(bounds.kept);
+  return compare(problem, output, reference, kept.overflow, [&](std::size_t i) {
+    return expected(reference.output[i], bounds.bounds[i], kept, bounds.infinities_arrive);
+  });
 }
 
 }  // namespace convladder

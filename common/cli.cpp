@@ -10,13 +10,16 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "common/bench.hpp"
 #include "common/commands.hpp"
+#include "common/explore_command.hpp"
 #include "common/image_command.hpp"
 #include "common/problem_io.hpp"
 #include "common/programs.hpp"
+#include "common/prune_command.hpp"
 #include "common/registry.hpp"
 #include "common/spelling.hpp"
 #include "common/tune_command.hpp"
@@ -25,7 +28,7 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune"};
+constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune", "explore", "prune"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -43,6 +46,8 @@ struct CommandLine {
   BenchCommand bench;
   ImageCommand image;
   TuneCommand tune;
+  ExploreCommand explore;
+  PruneCommand prune;
 };
 
 using Body = std::function<int()>;
@@ -84,6 +89,16 @@ void add_problem(CLI::App& app, ProblemOptions& problem) {
       ->type_name("UINT");
 }
 
+void add_configuration(CLI::App& app, std::string& configuration) {
+  const auto set = [&configuration](const std::string& text) {
+    if (text.empty()) throw UsageError("--configuration takes knob=value, as in m=4,tbm=32; got ''");
+    configuration = text;
+  };
+  app.add_option_function<std::string>("--configuration", set,
+                                       "knobs of a stage that has some, as in m=4; the others keep their defaults")
+      ->type_name("KNOB=VALUE,...");
+}
+
 void add_list(CLI::App& app, CommandLine& line, Body& body) {
   CLI::App* const list = app.add_subcommand("list", "the stages with their metadata");
   list->add_flag("--json", line.json, "print JSON");
@@ -119,6 +134,7 @@ void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, boo
     stage->required();
   }
   add_problem(*run, line.run.problem);
+  add_configuration(*run, line.run.configuration);
   add_backend(*run, line);
   run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
   CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
@@ -169,6 +185,7 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
       ->required()
       ->expected(2, CLI::detail::expected_max_vector_size);
   add_problem(*compare, line.compare.problem);
+  add_configuration(*compare, line.compare.configuration);
   add_backend(*compare, line);
   compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
   compare->callback([&, arguments] {
@@ -231,6 +248,40 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_explore(CLI::App& app, CommandLine& line, Body& body) {
+  ExploreCommand& explore = line.explore;
+  CLI::App* const command =
+      app.add_subcommand("explore", "the tiles of partial fusion that a GPU has room for, and why not the others");
+  add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
+      ->type_name("NAME");
+  add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
+      ->type_name("BYTES");
+  add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES");
+  add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N");
+  command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")->type_name("TYPE");
+  command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
+      ->type_name("KEY=N,...");
+  command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N");
+  command->add_flag("--all", explore.all, "list every tile with its figures");
+  command->add_flag("--json", explore.json, "print one JSON object");
+  command->callback([&] { body = [&line] { return explore_command(line.explore); }; });
+}
+
+void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const command = app.add_subcommand(
+      "prune", "which block barriers of a stage's kernels are needed, by the simulator's race check");
+  command->add_option("STAGE", line.prune.stage, "a number, name or folder")->required();
+  add_configuration(*command, line.prune.configuration);
+  command->add_flag("--json", line.prune.json, "print one JSON object");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.prune);
+      continue_on(BackendChoice::sim, arguments);
+      return prune_command(line.prune);
+    };
+  });
+}
+
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
@@ -258,6 +309,8 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   if (!one_stage) add_compare(app, line, body, arguments);
   if (!one_stage) add_image(app, line, body, arguments);
   if (!one_stage) add_tune(app, line, body, arguments);
+  if (!one_stage) add_explore(app, line, body);
+  if (!one_stage) add_prune(app, line, body, arguments);
 
   if (!words.empty() && words.front() == "bench") {
     const auto separator = std::find(words.begin(), words.end(), "--");
@@ -272,9 +325,14 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     return explain(error, app, words);
   }
-  const int status = body();
-  if (std::fflush(stdout) != 0) return complain("cannot write to the standard output", kUnusable);
-  return status;
+  constexpr const char* kFull = "cannot write to the standard output";
+  try {
+    const int status = body();
+    return std::fflush(stdout) == 0 ? status : complain(kFull, kUnusable);
+  } catch (const std::system_error&) {  // fmt's, where the text is longer than the stream's buffer
+    if (std::ferror(stdout) == 0) throw;
+    return complain(kFull, kUnusable);
+  }
 }
 
 bool names_command(const std::vector<std::string>& words) {

@@ -11,6 +11,7 @@
 #include "common/output_file.hpp"
 #include "common/problem_io.hpp"
 #include "common/report.hpp"
+#include "common/settings.hpp"
 #include "common/standing.hpp"
 #include "common/text_report.hpp"
 #include "common/text_table.hpp"
@@ -118,7 +119,9 @@ int run_command(const RunCommand& command) {
     if (command.problem.input) require_different("--output", *command.output, "--input", *command.problem.input);
     if (command.problem.filter) require_different("--output", *command.output, "--filter", *command.problem.filter);
   }
+  if (!command.configuration.empty()) require_settings(command.configuration, {&stage});
   RunOptions options;
+  options.settings = command.configuration;
   options.lines = command.lines;
   options.keep_output = command.output.has_value();
   const RunResult result = run_all({&stage}, command.problem, options).front();
@@ -138,7 +141,10 @@ int run_command(const RunCommand& command) {
 int compare_command(const CompareCommand& command) {
   std::vector<const StageInfo*> stages;
   for (const std::string& designation : command.stages) stages.push_back(&find_stage(designation));
-  const std::vector<RunResult> results = run_all(stages, command.problem, {});
+  if (!command.configuration.empty()) require_settings(command.configuration, stages);
+  RunOptions options;
+  options.settings = command.configuration;
+  const std::vector<RunResult> results = run_all(stages, command.problem, options);
   if (command.json) {
     auto list = nlohmann::ordered_json::array();
     for (const RunResult& result : results) list.push_back(to_json(result));

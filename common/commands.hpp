@@ -19,6 +19,7 @@ struct RunCommand {
   std::string stage;
   ProblemOptions problem;
   std::optional<std::filesystem::path> output;  ///< .npy, written on success only
+  std::string configuration;                    ///< settings of its knobs ("m=4"); "" for none
   bool lines = false, json = false;
 };
 /// Runs one stage on one problem, and prints the result.
@@ -31,6 +32,7 @@ int print_sass(const std::string& stage);
 struct CompareCommand {
   std::vector<std::string> stages;  ///< two or more
   ProblemOptions problem;
+  std::string configuration;  ///< settings of knobs, for the stages that have them; "" for none
   bool json = false;
 };
 /// Runs the stages on one problem, and prints their results side by side.

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "common/cudnn_module.hpp"
 #include "common/device.hpp"
+#include "common/half_bits.hpp"
 #include "common/module.hpp"
 #include "common/timing.hpp"
 
@@ -21,8 +25,9 @@ constexpr int kGroups = 7;
 constexpr double kGroupUs = 2000;   // what a group of launches should last
 constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
 constexpr int kSlowGroups = 3;
-constexpr double kOnceUs = 1e6;           // a launch longer than this is not run again after its check
-constexpr double kHopelessRatio = 20;     // times the best so far: timed once
+constexpr double kOnceUs = 1e6;        // a launch longer than this is not run again after its check
+constexpr double kHopelessRatio = 20;  // times the best so far: timed once
+constexpr double kNothingYet = std::numeric_limits<double>::infinity();  // the time of the best so far
 constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
 
 const Module& module() {
@@ -31,9 +36,100 @@ const Module& module() {
   return loaded;
 }
 
-void find_candidates(const ConvProblem& problem, CudnnCandidates& found) {
-  reinterpret_cast<CudnnModuleFunction*>(module().function)(problem, found);
+void find_candidates(const ConvProblem& problem, const CudnnTypes& types, CudnnCandidates& found) {
+  reinterpret_cast<CudnnModuleFunction*>(module().function)(problem, types, found);
 }
+
+// ---- Element types --------------------------------------------------------------------------------------------------
+
+std::size_t size_of(Precision precision) {
+  return precision == Precision::fp32 ? sizeof(float) : precision == Precision::fp16 ? sizeof(std::uint16_t) : 1;
+}
+
+constexpr double kLargestInt8 = 127;
+
+/// The step of an int8 such that the largest of the values fits.
+template <class Value>
+double int8_step(const std::vector<Value>& values) {
+  double largest = 0;
+  for (const Value value : values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  return largest > 0 ? largest / kLargestInt8 : 1;
+}
+
+/// What an int8 of each tensor stands for one step of.
+struct Steps {
+  double input = 1, filter = 1, output = 1;
+};
+
+/// The bytes of the values in a precision. @param step of int8
+std::vector<std::byte> encoded(const std::vector<float>& values, Precision precision, double step) {
+  std::vector<std::byte> bytes(values.size() * size_of(precision));
+  const auto fill = [&]<class Element>(Element, const auto& encode) {
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Element element = encode(values[i]);
+      std::memcpy(bytes.data() + i * sizeof element, &element, sizeof element);
+    }
+  };
+  switch (precision) {
+    case Precision::fp32:
+      fill(float{}, [](float value) { return value; });
+      break;
+    case Precision::fp16:
+      fill(std::uint16_t{}, [](float value) { return half_bits(value); });
+      break;
+    case Precision::int8:
+      fill(std::int8_t{}, [step](float value) {
+        return static_cast<std::int8_t>(std::clamp(std::nearbyint(value / step), -kLargestInt8, kLargestInt8));
+      });
+      break;
+  }
+  return bytes;
+}
+
+/// The values of such bytes, times a factor.
+std::vector<float> decoded(const std::vector<std::byte>& bytes, Precision precision, double factor) {
+  std::vector<float> values(bytes.size() / size_of(precision));
+  const auto fill = [&]<class Element>(Element, const auto& decode) {
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Element element;
+      std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);
+      values[i] = static_cast<float>(factor * decode(element));
+    }
+  };
+  switch (precision) {
+    case Precision::fp32:
+      fill(float{}, [](float element) { return element; });
+      break;
+    case Precision::fp16:
+      fill(std::uint16_t{}, [](std::uint16_t element) { return half_value(element); });
+      break;
+    case Precision::int8:
+      fill(std::int8_t{}, [](std::int8_t element) { return element; });
+      break;
+  }
+  return values;
+}
+
+double error_limit(Precision precision, std::string_view family) {
+  switch (precision) {
+    case Precision::fp32:
+      return kCudnnErrorLimit;
+    case Precision::fp16:
+      return family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit;
+    case Precision::int8:
+      return kCudnnInt8ErrorLimit;
+  }
+  throw std::logic_error("not a precision");
+}
+
+// ---- Checking and timing --------------------------------------------------------------------------------------------
 
 /// Transposes each of `count` matrices of `rows` x `columns`: (c, h*w) to (h*w, c), say.
 std::vector<float> transposed(const std::vector<float>& source, std::int64_t count, std::int64_t rows,
@@ -67,20 +163,17 @@ double relative_l2_error(const std::vector<float>& output, const std::vector<dou
   return error == 0 ? 0 : std::sqrt(error / norm);
 }
 
-/// The problem's tensors on the device in one of the layouts.
+/// The problem's tensors on the device in one of the layouts and precisions.
 class Bench {
  public:
-  Bench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference, bool nhwc)
-      : problem_(problem),
-        reference_(reference),
-        nhwc_(nhwc),
-        input_(tensors.input.size() * sizeof(float), "cuDNN's input"),
-        filter_(tensors.filter.size() * sizeof(float), "cuDNN's filter"),
-        output_(reference.output.size() * sizeof(float), "cuDNN's output") {
+  Bench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference, Precision precision,
+        const Steps& steps, bool nhwc)
+      : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {
     const auto& [input, filter] = tensors;
-    input_.upload((nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input).data());
-    filter_.upload(
-        (nhwc ? transposed(filter, problem.k, problem.c / problem.groups, problem.r * problem.s) : filter).data());
+    upload(nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input, steps.input, "cuDNN's input",
+           input_);
+    upload(nhwc ? transposed(filter, problem.k, problem.c / problem.groups, problem.r * problem.s) : filter,
+           steps.filter, "cuDNN's filter", filter_);
   }
 
   /// Checks and times a candidate, into `trial`. @param best_us the fastest so far
@@ -92,12 +185,12 @@ class Bench {
       return;
     }
     const DeviceBuffer workspace(static_cast<std::size_t>(candidate.workspace_bytes), "cuDNN's workspace");
+    DeviceBuffer output(reference_.output.size() * size_of(candidate.output), "cuDNN's output");
     const auto launch = [&](Stream stream) {
-      const std::string refusal =
-          candidate.run(input_.floats(), filter_.floats(), output_.floats(), workspace.data(), stream);
+      const std::string refusal = candidate.run(input_.data(), filter_.data(), output.data(), workspace.data(), stream);
       if (!refusal.empty()) throw DeviceError(refusal);
     };
-    output_.poison();
+    output.poison();
     double checked_us = 0;
     try {
       checked_us = run_and_wait(launch);
@@ -106,25 +199,41 @@ class Bench {
       run_and_wait([](Stream) {});  // throws if the GPU context is lost with it
       return;
     }
-    trial.status = verdict(workspace);
-    if (trial.status != "ok") return;
+    if (!output.guards_intact() || !workspace.guards_intact()) {
+      trial.status = "wrote outside its buffers";
+      return;
+    }
+    trial.rel_l2_err = error_of(output, candidate.output);
+    if (!(*trial.rel_l2_err <= error_limit(precision_, trial.family()))) {
+      trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
+      return;
+    }
+    trial.status = "ok";
     if (checked_us > kOnceUs) {
       trial.time_us = checked_us;
     } else {
-      time(launch, best_us, trial);
+      time(launch, trial.family() == kWinogradFamily ? kNothingYet : best_us, trial);
     }
   }
 
  private:
-  std::string verdict(const DeviceBuffer& workspace) {
-    if (!output_.guards_intact() || !workspace.guards_intact()) return "wrote outside its buffers";
-    result_.resize(reference_.output.size());
-    output_.download(result_.data());
+  void upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const {
+    const std::vector<std::byte> bytes = encoded(values, precision_, step);
+    buffer = DeviceBuffer(bytes.size(), name);
+    buffer.upload(bytes.data());
+  }
+
+  /// @param stored what the output's elements are
+  double error_of(const DeviceBuffer& output, Precision stored) const {
+    std::vector<std::byte> bytes(output.bytes());
+    output.download(bytes.data());
+    const double factor = stored == Precision::int8       ? steps_.output
+                          : precision_ == Precision::int8 ? steps_.input * steps_.filter
+                                                          : 1;
+    const std::vector<float> values = decoded(bytes, stored, factor);
     const bool shuffled = nhwc_ && problem_.k > 1;
-    const double error =
-        relative_l2_error(shuffled ? transposed(result_, problem_.n, problem_.p() * problem_.q(), problem_.k) : result_,
-                          reference_.output);
-    return error <= kCudnnErrorLimit ? "ok" : fmt::format("wrong result (rel. L2 error {:.2g})", error);
+    return relative_l2_error(
+        shuffled ? transposed(values, problem_.n, problem_.p() * problem_.q(), problem_.k) : values, reference_.output);
   }
 
   static void time(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial) {
@@ -151,9 +260,10 @@ class Bench {
 
   const ConvProblem& problem_;
   const Reference& reference_;
+  Precision precision_;
+  Steps steps_;
   bool nhwc_;
-  DeviceBuffer input_, filter_, output_;
-  std::vector<float> result_;  ///< on the host
+  DeviceBuffer input_, filter_;
 };
 
 /// A signal along h in place of w.
@@ -168,39 +278,53 @@ ConvProblem turned(ConvProblem problem) {
 
 /// The fastest of the candidates that were tried.
 struct Fastest {
-  double time_us = std::numeric_limits<double>::infinity();
+  double time_us = kNothingYet;
   CudnnCandidate candidate;  ///< without `run` as long as none was right
 };
 
 const char* layout_name(const CudnnCandidate& candidate) { return candidate.nhwc ? "NHWC" : "NCHW"; }
 
-CudnnTrial trial_of(const CudnnCandidate& candidate, std::string algorithm, std::string layout) {
-  return {std::move(algorithm), std::move(layout), candidate.status, std::nullopt, candidate.workspace_bytes};
+CudnnTrial trial_of(const CudnnCandidate& candidate, std::string algorithm, std::string layout, Precision precision) {
+  return {std::move(algorithm),      std::move(layout), candidate.status, std::nullopt,
+          candidate.workspace_bytes, precision,         std::nullopt};
 }
 
-/// Adds a trial for every candidate in both layouts. @param note follows each algorithm's name @param fastest of all
-/// trials so far
-void try_all(const ConvProblem& problem, const std::string& note, const HostTensors& tensors,
-             const Reference& reference, Fastest& fastest, CudnnBaseline& baseline) {
+/// What to try.
+struct Attempt {
+  std::string_view note = "";  ///< follows each algorithm's name
+  Precision precision = Precision::fp32;
+  bool winograd_only = false;
+};
+
+/// Adds a trial for every candidate in the layouts that it has. @param fastest of all trials so far
+void try_all(const ConvProblem& problem, const Attempt& attempt, const HostTensors& tensors, const Reference& reference,
+             Fastest& fastest, CudnnBaseline& baseline) {
+  Steps steps;
+  if (attempt.precision == Precision::int8)
+    steps = {int8_step(tensors.input), int8_step(tensors.filter), int8_step(reference.output)};
+  const CudnnTypes types{attempt.precision, static_cast<float>(steps.input * steps.filter / steps.output)};
   CudnnCandidates found;
-  find_candidates(problem, found);
+  find_candidates(problem, types, found);
   baseline.version = found.version;
   if (!found.error.empty()) {
     baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found.version, found.error);
     return;
   }
   for (const bool nhwc : {false, true}) {
-    Bench bench(problem, tensors, reference, nhwc);
+    std::optional<Bench> bench;
     for (const CudnnCandidate& candidate : found.candidates) {
       if (candidate.nhwc != nhwc) continue;
-      CudnnTrial& trial =
-          baseline.trials.emplace_back(trial_of(candidate, candidate.algorithm + note, layout_name(candidate)));
+      CudnnTrial trial = trial_of(candidate, fmt::format("{}{}", candidate.algorithm, attempt.note),
+                                  layout_name(candidate), attempt.precision);
+      if (attempt.winograd_only && trial.family() != kWinogradFamily) continue;
       try {
-        if (candidate.run) bench.measure(candidate, fastest.time_us, trial);
+        if (candidate.run && !bench) bench.emplace(problem, tensors, reference, attempt.precision, steps, nhwc);
+        if (candidate.run) bench->measure(candidate, fastest.time_us, trial);
       } catch (const DeviceError& error) {
         throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
       }
       if (trial.ok() && *trial.time_us < fastest.time_us) fastest = {*trial.time_us, candidate};
+      baseline.trials.push_back(std::move(trial));
     }
   }
 }
@@ -257,7 +381,7 @@ struct Pass {
 Pass best_pass(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
   Pass pass;
   CudnnBaseline trials;
-  try_all(problem, "", tensors, reference, pass.fastest, trials);
+  try_all(problem, {}, tensors, reference, pass.fastest, trials);
   pass.filter = DeviceBuffer(tensors.filter.size() * sizeof(float), "cuDNN's filter of one pass");
   pass.filter.upload(tensors.filter.data());
   return pass;
@@ -269,10 +393,10 @@ CudnnCandidate join(const Pass& first, const Pass& second, const DeviceBuffer& b
   CudnnCandidate both;
   both.status = "ok";
   both.workspace_bytes = std::max(a.workspace_bytes, b.workspace_bytes);
-  both.run = [&](const float* input, const float*, float* output, void* workspace, Stream stream) {
-    const std::string refusal = a.run(input, first.filter.floats(), between.floats(), workspace, stream);
+  both.run = [&](const void* input, const void*, void* output, void* workspace, Stream stream) {
+    const std::string refusal = a.run(input, first.filter.data(), between.data(), workspace, stream);
     if (!refusal.empty()) return refusal;
-    return b.run(between.floats(), second.filter.floats(), output, workspace, stream);
+    return b.run(between.data(), second.filter.data(), output, workspace, stream);
   };
   return both;
 }
@@ -295,17 +419,19 @@ void try_two_passes(const ConvProblem& problem, const Factors& factors, const Ho
   const DeviceBuffer between(static_cast<std::size_t>(rows.output_size()) * sizeof(float), "between the passes");
   const CudnnCandidate both = join(first, second, between);
   const CudnnCandidate &a = first.fastest.candidate, &b = second.fastest.candidate;
-  CudnnTrial& trial = baseline.trials.emplace_back(
-      trial_of(both, fmt::format("{}: {} + {}", kTwoPasses, a.algorithm, b.algorithm),
-               a.nhwc == b.nhwc ? layout_name(a) : fmt::format("{} + {}", layout_name(a), layout_name(b))));
+  CudnnTrial& trial = baseline.trials.emplace_back(trial_of(
+      both, fmt::format("{}: {} + {}", kTwoPasses, a.algorithm, b.algorithm),
+      a.nhwc == b.nhwc ? layout_name(a) : fmt::format("{} + {}", layout_name(a), layout_name(b)), Precision::fp32));
   trial.workspace_bytes += static_cast<std::int64_t>(between.bytes());
-  Bench(problem, tensors, reference, false).measure(both, std::numeric_limits<double>::infinity(), trial);
+  Bench(problem, tensors, reference, Precision::fp32, {}, false).measure(both, kNothingYet, trial);
 }
 
 }  // namespace
 
-CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
+CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
+                            Precision precision) {
   CudnnBaseline baseline;
+  baseline.precision = precision;
   if (problem.padding != Padding::zero && (problem.pad_h > 0 || problem.pad_w > 0)) {
     baseline.unavailable = "cuDNN pads with zeros only";
     return baseline;
@@ -316,16 +442,21 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
 
   try {
     Fastest fastest;
-    try_all(problem, "", tensors, reference, fastest, baseline);
+    try_all(problem, {.precision = precision}, tensors, reference, fastest, baseline);
+    if (precision == Precision::int8) {
+      Fastest of_winograd;
+      try_all(problem, {.precision = Precision::fp16, .winograd_only = true}, tensors, reference, of_winograd,
+              baseline);
+    }
     // The same tensors in memory, but other engines may take them.
     if (problem.h == 1 && problem.r == 1 && problem.w > 1)
-      try_all(turned(problem), " as h x 1", tensors, reference, fastest, baseline);
+      try_all(turned(problem), {" as h x 1", precision}, tensors, reference, fastest, baseline);
   } catch (const MachineError& error) {
     baseline.trials.clear();
     baseline.unavailable = error.what();
   }
-  if (!baseline.unavailable.empty() || problem.c > 1 || problem.k > 1 || problem.r == 1 || problem.s == 1)
-    return baseline;
+  const bool one_image = problem.c == 1 && problem.k == 1 && problem.r > 1 && problem.s > 1;
+  if (!baseline.unavailable.empty() || precision != Precision::fp32 || !one_image) return baseline;
   if (const std::optional<Factors> factors = factors_of(problem, tensors.filter)) {
     try {
       try_two_passes(problem, *factors, tensors, reference, baseline);

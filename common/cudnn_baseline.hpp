@@ -10,6 +10,7 @@
 #include "common/inputs.hpp"
 #include "common/problem.hpp"
 #include "common/reference.hpp"
+#include "common/stage.hpp"
 
 namespace convladder {
 
@@ -32,6 +33,8 @@ struct CudnnTrial {
   std::string status;
   std::optional<double> time_us;  ///< hot, median of the groups
   std::int64_t workspace_bytes = 0;
+  Precision precision = Precision::fp32;  ///< of the input and the filter
+  std::optional<double> rel_l2_err = {};  ///< of its result, where it gave one
 
   /// Whether it may count: its result was right, and it was timed.
   bool ok() const { return time_us && status.starts_with("ok"); }
@@ -46,17 +49,21 @@ struct CudnnTrial {
   }
 };
 
-/// Everything that cuDNN was tried with on one problem.
+/// Everything that cuDNN was tried with on one problem and element type.
 struct CudnnBaseline {
   std::string version;      ///< "9.19.0"; empty if cuDNN is not there
   std::string unavailable;  ///< why nothing was tried: no cuDNN, or a problem that it does not express; else empty
   std::vector<CudnnTrial> trials;
+  /// What a stage of this type is compared with: the trials of it. Among those for int8 are also cuDNN's Winograd
+  /// algorithms for fp16, since it has none for int8.
+  Precision precision = Precision::fp32;
 
-  /// The fastest of the trials that are ok, or null. Two passes do not count: only some filters allow them.
+  /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
+  /// them.
   const CudnnTrial* best() const {
-    return fastest([](const CudnnTrial& trial) { return !trial.family().empty(); });
+    return fastest([this](const CudnnTrial& trial) { return trial.precision == precision && !trial.family().empty(); });
   }
-  /// The same within a family.
+  /// The same within a family, of any precision.
   const CudnnTrial* best_of(std::string_view family) const {
     return fastest([family](const CudnnTrial& trial) { return trial.family() == family; });
   }
@@ -75,17 +82,31 @@ struct CudnnBaseline {
   }
 };
 
-/// The relative L2 error up to which a trial counts. Rounding in FFT and Winograd stays below it in fp32; TF32, at
-/// about 3e-4, does not.
+/// The relative L2 error up to which a trial of strict fp32 counts. Rounding in FFT and Winograd stays below it; TF32,
+/// at about 3e-4, does not.
 inline constexpr double kCudnnErrorLimit = 1e-4;
+/// The same in fp16, where the input, the filter and the output are each rounded to 11 bits, which makes about 4e-4
+/// together. What it leaves beside that is for sums in fp16. It is the limit of the project's own stages of fp16.
+inline constexpr double kCudnnHalfErrorLimit = 4e-3;
+/// The same for Winograd in fp16: cuDNN's transforms round more often and amplify it. A filter
+/// that is shifted by a tap makes an error near 1.
+inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
+/// The same in int8, with one scale for the input, one for the filter and one for the output: each is rounded to a
+/// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
+inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
 
-/// Tries every forward algorithm of cudnnConvolutionForward in both layouts and every plan that the graph API proposes,
-/// in strict fp32 (no TF32), and checks each result against the reference, within kCudnnErrorLimit, before it may
-/// count. A problem of one channel whose filter is a column times a row (to a relative 1e-6 of the largest tap) is also
-/// tried as two convolutions: the fastest of each are joined, checked and timed as one trial. The module that holds the
-/// cuDNN calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing
-/// is short: an algorithm more than 20 times slower than the best so far is timed once.
+/// Tries every forward algorithm of cudnnConvolutionForward and every plan that the graph API proposes, and checks each
+/// result against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
+/// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
+/// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm.
+/// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
+///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
+///   one trial.
+/// - fp16: both layouts, with sums in fp32, and where cudnnConvolutionForward offers it in fp16.
+/// - int8: NHWC, with outputs of int8 and of float. The input, the filter and the reference's output are quantised by
+///   their largest magnitude over the whole tensor. After them the Winograd trials of fp16.
 /// @throws DeviceError if cuDNN loses the GPU context
-CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
+CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
+                            Precision precision);
 
 }  // namespace convladder

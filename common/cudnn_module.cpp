@@ -54,6 +54,32 @@ int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
 
+/// A combination of types that cuDNN's documentation of cudnnConvolutionForward names.
+struct ForwardTypes {
+  cudnnDataType_t input, output, compute;  ///< the filter's is the input's
+  cudnnMathType_t math;
+  Precision stored;  ///< the output's, in our words
+  float scale;       ///< of the sums
+  const char* note;  ///< follows the algorithm's name
+};
+
+std::vector<ForwardTypes> forward_types(const CudnnTypes& types) {
+  switch (types.precision) {
+    case Precision::fp32:  // FLOAT_CONFIG, strict: no TF32
+      return {{CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_FMA_MATH, Precision::fp32, 1, ""}};
+    case Precision::fp16:  // PSEUDO_HALF_CONFIG and TRUE_HALF_CONFIG
+      return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1, ""},
+              {CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1,
+               " (half sums)"}};
+    case Precision::int8:  // INT8_CONFIG and INT8_EXT_CONFIG
+      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, CUDNN_TENSOR_OP_MATH, Precision::int8,
+               types.output_scale, ""},
+              {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, CUDNN_TENSOR_OP_MATH, Precision::fp32, 1,
+               " (float output)"}};
+  }
+  throw CudnnError("not a precision");
+}
+
 struct ForwardDescriptors {
   Owned<cudnnTensorDescriptor_t> input = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
   Owned<cudnnTensorDescriptor_t> output = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
@@ -61,20 +87,20 @@ struct ForwardDescriptors {
   Owned<cudnnConvolutionDescriptor_t> convolution =
       create(cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor);
 
-  ForwardDescriptors(const ConvProblem& problem, bool nhwc) {
+  ForwardDescriptors(const ConvProblem& problem, const ForwardTypes& types, bool nhwc) {
     const cudnnTensorFormat_t format = nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-    check(cudnnSetTensor4dDescriptor(input.get(), format, CUDNN_DATA_FLOAT, to_int(problem.n), to_int(problem.c),
+    check(cudnnSetTensor4dDescriptor(input.get(), format, types.input, to_int(problem.n), to_int(problem.c),
                                      to_int(problem.h), to_int(problem.w)));
-    check(cudnnSetTensor4dDescriptor(output.get(), format, CUDNN_DATA_FLOAT, to_int(problem.n), to_int(problem.k),
+    check(cudnnSetTensor4dDescriptor(output.get(), format, types.output, to_int(problem.n), to_int(problem.k),
                                      to_int(problem.p()), to_int(problem.q())));
-    check(cudnnSetFilter4dDescriptor(filter.get(), CUDNN_DATA_FLOAT, format, to_int(problem.k),
+    check(cudnnSetFilter4dDescriptor(filter.get(), types.input, format, to_int(problem.k),
                                      to_int(problem.c / problem.groups), to_int(problem.r), to_int(problem.s)));
     check(cudnnSetConvolution2dDescriptor(convolution.get(), to_int(problem.pad_h), to_int(problem.pad_w),
                                           to_int(problem.stride_h), to_int(problem.stride_w),
                                           to_int(problem.dilation_h), to_int(problem.dilation_w),
-                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+                                          CUDNN_CROSS_CORRELATION, types.compute));
     check(cudnnSetConvolutionGroupCount(convolution.get(), to_int(problem.groups)));
-    check(cudnnSetConvolutionMathType(convolution.get(), CUDNN_FMA_MATH));  // strict fp32: no TF32
+    check(cudnnSetConvolutionMathType(convolution.get(), types.math));
   }
 };
 
@@ -90,16 +116,17 @@ constexpr std::pair<cudnnConvolutionFwdAlgo_t, const char*> kForwardAlgorithms[]
 };
 static_assert(std::size(kForwardAlgorithms) == CUDNN_CONVOLUTION_FWD_ALGO_COUNT, "every algorithm is tried");
 
-void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, bool nhwc,
-                            std::vector<CudnnCandidate>& candidates) {
+void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const ForwardTypes& types,
+                            bool nhwc, std::vector<CudnnCandidate>& candidates) {
   std::shared_ptr<const ForwardDescriptors> descriptors;
   const std::string described =
-      status_of([&] { descriptors = std::make_shared<const ForwardDescriptors>(problem, nhwc); });
+      status_of([&] { descriptors = std::make_shared<const ForwardDescriptors>(problem, types, nhwc); });
 
   for (const auto& [algorithm, name] : kForwardAlgorithms) {
     CudnnCandidate& candidate = candidates.emplace_back();
-    candidate.algorithm = name;
+    candidate.algorithm = std::string(name) + types.note;
     candidate.nhwc = nhwc;
+    candidate.output = types.stored;
     std::size_t workspace_bytes = 0;
     candidate.status = !described.empty() ? described : status_of([&, chosen = algorithm] {
       check(cudnnGetConvolutionForwardWorkspaceSize(handle.get(), descriptors->input.get(), descriptors->filter.get(),
@@ -109,12 +136,12 @@ void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProble
     if (!candidate.status.empty()) continue;
     candidate.status = "ok";
     candidate.workspace_bytes = static_cast<std::int64_t>(workspace_bytes);
-    candidate.run = [handle, descriptors, workspace_bytes, chosen = algorithm](
-                        const float* input, const float* filter, float* output, void* workspace, Stream stream) {
+    candidate.run = [handle, descriptors, workspace_bytes, chosen = algorithm, scale = types.scale](
+                        const void* input, const void* filter, void* output, void* workspace, Stream stream) {
       return status_of([&] {
-        const float one = 1, zero = 0;
+        const float zero = 0;
         check(cudnnSetStream(handle.get(), stream));
-        check(cudnnConvolutionForward(handle.get(), &one, descriptors->input.get(), input, descriptors->filter.get(),
+        check(cudnnConvolutionForward(handle.get(), &scale, descriptors->input.get(), input, descriptors->filter.get(),
                                       filter, descriptors->convolution.get(), chosen, workspace, workspace_bytes, &zero,
                                       descriptors->output.get(), output));
       });
@@ -129,9 +156,11 @@ template <class T>
 constexpr cudnnBackendAttributeType_t attribute_type() {
   if constexpr (std::is_same_v<T, std::int64_t>) return CUDNN_TYPE_INT64;
   if constexpr (std::is_same_v<T, float>) return CUDNN_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, bool>) return CUDNN_TYPE_BOOLEAN;
   if constexpr (std::is_same_v<T, cudnnHandle_t>) return CUDNN_TYPE_HANDLE;
   if constexpr (std::is_same_v<T, cudnnDataType_t>) return CUDNN_TYPE_DATA_TYPE;
   if constexpr (std::is_same_v<T, cudnnConvolutionMode_t>) return CUDNN_TYPE_CONVOLUTION_MODE;
+  if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
   if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) return CUDNN_TYPE_HEUR_MODE;
   if constexpr (std::is_same_v<T, cudnnBackendKnobType_t>) return CUDNN_TYPE_KNOB_TYPE;
   if constexpr (std::is_same_v<T, cudnnBackendNumericalNote_t>) return CUDNN_TYPE_NUMERICAL_NOTE;
@@ -203,33 +232,81 @@ class Descriptor {
   std::shared_ptr<void> owned_;
 };
 
-constexpr std::array<std::int64_t, 3> kTensorIds = {'x', 'w', 'y'};
+/// What the graph's tensors are called.
+enum TensorId : std::int64_t { kInput = 'x', kFilter = 'w', kOutput = 'y', kSums = 't', kScale = 's' };
 
-/// A fp32 tensor of dimensions (n, c, h, w) in either layout.
-Descriptor tensor(std::int64_t id, const std::array<std::int64_t, 4>& size, bool nhwc) {
+/// A tensor of dimensions (n, c, h, w) in either layout, not finalized.
+Descriptor tensor(TensorId id, cudnnDataType_t type, const std::array<std::int64_t, 4>& size, bool nhwc) {
   const auto [n, c, h, w] = size;
   const std::array<std::int64_t, 4> strides =
       nhwc ? std::array{c * h * w, std::int64_t{1}, c * w, c} : std::array{c * h * w, h * w, w, std::int64_t{1}};
   Descriptor result(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  result.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
+  result.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{256})  // as DeviceBuffer aligns
-      .finalize();
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{id})
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{256});  // as DeviceBuffer aligns
   return result;
 }
 
-/// The graph of one operation: the convolution.
-Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, bool nhwc) {
-  const Descriptor input = tensor(kTensorIds[0], {problem.n, problem.c, problem.h, problem.w}, nhwc);
-  const Descriptor filter = tensor(kTensorIds[1], {problem.k, problem.c / problem.groups, problem.r, problem.s}, nhwc);
-  const Descriptor output = tensor(kTensorIds[2], {problem.n, problem.k, problem.p(), problem.q()}, nhwc);
+/// The types of a graph: a convolution and, where the outputs are int8, the multiplication of its sums by a number.
+struct GraphTypes {
+  cudnnDataType_t input, output, compute;
+  Precision stored;
+  float scale;
+  const char* note;
+};
+
+std::vector<GraphTypes> graph_types(const CudnnTypes& types) {
+  switch (types.precision) {
+    case Precision::fp32:
+      return {{CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, Precision::fp32, 1, ""}};
+    case Precision::fp16:
+      return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, Precision::fp16, 1, ""}};
+    case Precision::int8:
+      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, Precision::int8, types.output_scale, ""},
+              {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, Precision::fp32, 1, " (float output)"}};
+  }
+  throw CudnnError("not a precision");
+}
+
+/// The output is the sums times a number that is passed by value when the plan runs.
+Descriptor scaling(const Descriptor& sums, const Descriptor& output) {
+  Descriptor scale = tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, false);
+  scale.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true).finalize();
+  Descriptor product(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  product.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+      .finalize();
+  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, product)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, scale)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, output)
+      .finalize();
+  return operation;
+}
+
+Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types,
+                           bool nhwc) {
+  const bool scaled = types.stored == Precision::int8;
+  const std::array output_size = {problem.n, problem.k, problem.p(), problem.q()};
+  Descriptor input = tensor(kInput, types.input, {problem.n, problem.c, problem.h, problem.w}, nhwc);
+  Descriptor filter = tensor(kFilter, types.input, {problem.k, problem.c / problem.groups, problem.r, problem.s}, nhwc);
+  Descriptor output = tensor(kOutput, types.output, output_size, nhwc);
+  input.finalize();
+  filter.finalize();
+  output.finalize();
+  Descriptor sums = output;
+  if (scaled) {
+    sums = tensor(kSums, CUDNN_DATA_FLOAT, output_size, nhwc);
+    sums.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true).finalize();
+  }
 
   const std::array pads = {problem.pad_h, problem.pad_w};
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2})
-      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, types.compute)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
       .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pads)
       .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pads)
@@ -241,13 +318,20 @@ Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, input)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filter)
-      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, output)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, sums)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f)
       .finalize();
 
+  std::vector<Descriptor> operations{operation};
+  if (scaled) operations.push_back(scaling(sums, output));
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (const Descriptor& one : operations) pointers.push_back(one.get());
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle.get()).set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle.get())
+      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(pointers.size()),
+           pointers.data())
+      .finalize();
   return graph;
 }
 
@@ -311,19 +395,24 @@ PlanFacts facts_of(const Descriptor& configuration) {
 }
 
 /// Makes `candidate` run the configuration. @throws CudnnError if cuDNN cannot
-void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, CudnnCandidate& candidate) {
+void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, const GraphTypes& types,
+          CudnnCandidate& candidate) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle.get())
       .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
       .finalize();
   candidate.workspace_bytes = plan.value<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-  candidate.run = [handle, plan](const float* input, const float* filter, float* output, void* workspace,
-                                 Stream stream) {
+  const bool scaled = types.stored == Precision::int8;
+  candidate.run = [handle, plan, scaled, scale = types.scale](const void* input, const void* filter, void* output,
+                                                              void* workspace, Stream stream) {
     return status_of([&] {
-      const std::array<const void*, 3> pointers = {input, filter, output};
+      // The scale last: without it the others alone are passed.
+      const std::array<std::int64_t, 4> ids = {kInput, kFilter, kOutput, kScale};
+      const std::array<const void*, 4> pointers = {input, filter, output, &scale};
+      const std::int64_t count = scaled ? 4 : 3;
       Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-      pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, kTensorIds)
-          .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.size(), pointers.data())
+      pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
+          .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data())
           .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
           .finalize();
       check(cudnnSetStream(handle.get(), stream));
@@ -332,16 +421,18 @@ void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, C
   };
 }
 
-void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, bool nhwc,
-               std::vector<CudnnCandidate>& candidates) {
+/// @param strict_fp32 leave out Tensor Cores and reduced precision
+void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
+               bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
   const auto add = [&](std::string name) -> CudnnCandidate& {
     CudnnCandidate& candidate = candidates.emplace_back();
-    candidate.algorithm = std::move(name);
+    candidate.algorithm = std::move(name) + types.note;
     candidate.nhwc = nhwc;
+    candidate.output = types.stored;
     return candidate;
   };
   const std::string status = status_of([&] {
-    const Descriptor graph = operation_graph(handle, problem, nhwc);
+    const Descriptor graph = operation_graph(handle, problem, types, nhwc);
     std::set<std::string> seen;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
       for (const Descriptor& configuration : propose(graph, mode)) {
@@ -351,11 +442,11 @@ void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, b
                                          : facts.fft    ? "FFT plan "
                                                         : "plan ") +
                                         std::to_string(seen.size()) + " (" + facts.name + ")");
-        if (!facts.strict_fp32) {
+        if (strict_fp32 && !facts.strict_fp32) {
           candidate.status = "not strict fp32 (Tensor Cores or reduced precision)";
           continue;
         }
-        candidate.status = status_of([&] { plan(handle, configuration, candidate); });
+        candidate.status = status_of([&] { plan(handle, configuration, types, candidate); });
         if (candidate.status.empty()) candidate.status = "ok";
       }
     }
@@ -367,8 +458,9 @@ void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, b
 }  // namespace
 }  // namespace convladder
 
-/// Finds cuDNN's candidates for a problem with zero padding, in strict fp32.
-extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& problem,
+/// Finds cuDNN's candidates for a problem with zero padding, in the types asked for. Those of int8 in NHWC alone: cuDNN
+/// has none for it in NCHW.
+extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& problem, const convladder::CudnnTypes& types,
                                             convladder::CudnnCandidates& result) {
   using namespace convladder;
   const std::size_t version = cudnnGetVersion();
@@ -378,7 +470,10 @@ extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& probl
   result.error = status_of([&] { handle = create(cudnnCreate, cudnnDestroy); });
   if (!handle) return;
   for (const bool nhwc : {false, true}) {
-    add_forward_algorithms(handle, problem, nhwc, result.candidates);
-    add_plans(handle, problem, nhwc, result.candidates);
+    if (types.precision == Precision::int8 && !nhwc) continue;
+    for (const ForwardTypes& each : forward_types(types))
+      add_forward_algorithms(handle, problem, each, nhwc, result.candidates);
+    for (const GraphTypes& each : graph_types(types))
+      add_plans(handle, problem, each, nhwc, types.precision == Precision::fp32, result.candidates);
   }
 }

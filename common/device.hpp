@@ -38,8 +38,6 @@ struct DeviceInfo {
 
 /// @throws MachineError where there is no usable GPU (GPU programs only)
 DeviceInfo device_info();
-/// What a stage may ask of it. @throws MachineError as device_info()
-DeviceLimits device_limits();
 
 /// The machine cannot do what was asked: no GPU, too little memory. Exit status 2.
 struct MachineError : std::runtime_error {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/barriers.hpp"
 #include "common/device.hpp"
 #include "common/device_gpu.hpp"
 #include "common/kernel.hpp"
@@ -284,7 +285,10 @@ DeviceInfo device_info() {
   return info;
 }
 
-DeviceLimits device_limits() { return {constants().compute_capability, constants().shared_bytes_per_block}; }
+DeviceLimits device_limits() {
+  const DeviceInfo& facts = constants();
+  return {facts.compute_capability, facts.shared_bytes_per_block, facts.multiprocessors, facts.l2_bytes};
+}
 
 // --- DeviceBuffer: guard band | bytes() bytes | guard band ---
 
@@ -384,6 +388,14 @@ Observation observe(const std::function<void(Stream)>& launch, bool /*want_lines
   Observation observation;
   for (const NotedKernel& noted : here.noted) observation.kernels.push_back(describe(noted));
   return observation;
+}
+
+std::vector<Barrier> barriers_of(const std::function<void()>&) {
+  throw std::logic_error("only the simulator sees barriers");
+}
+
+void without_barrier(const Barrier&, const std::function<void()>&) {
+  throw std::logic_error("only the simulator takes barriers away");
 }
 
 double run_and_wait(const std::function<void(Stream)>& work) {

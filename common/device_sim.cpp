@@ -2,12 +2,15 @@
 
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
+#include "common/barriers.hpp"
 #include "common/compiled_kernel.hpp"
 #include "common/device.hpp"
 #include "common/simt/runtime.hpp"
@@ -75,7 +78,7 @@ DeviceInfo device_info() {
   return info;
 }
 
-DeviceLimits device_limits() { return {90, 227 * 1024}; }
+DeviceLimits device_limits() { return {90, 227 * 1024, 2, 60 << 20}; }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
   try {
@@ -115,6 +118,52 @@ Observation observe(const std::function<void(Stream)>& launch, bool want_lines) 
   observation.faults = faults_of(measurement);
   if (want_lines) observation.lines = lines_of(measurement);
   return observation;
+}
+
+std::vector<Barrier> barriers_of(const std::function<void()>& work) {
+  simt::BarrierLog log;
+  struct Logging {
+    explicit Logging(simt::BarrierLog* log) { simt::log_barriers(log); }
+    ~Logging() { simt::log_barriers(nullptr); }
+  };
+  {
+    const Logging logging(&log);
+    work();
+  }
+  std::vector<simt::Pc> pcs;
+  for (const auto& [met, count] : log) pcs.push_back(met.first.pc);
+  const auto lines = simt::source_lines(pcs);
+  std::map<std::pair<std::string, int>, Barrier> barriers;
+  for (const auto& [met, count] : log) {
+    const auto& [call, kernel] = met;
+    const std::string& file = lines.at(call.pc).file;
+    Barrier& barrier = barriers[{file, call.line}];
+    barrier.file = file;
+    barrier.line = call.line;
+    barrier.passed += count;
+    const std::string name = simt::kernel_name(kernel);
+    if (std::find(barrier.kernels.begin(), barrier.kernels.end(), name) == barrier.kernels.end())
+      barrier.kernels.push_back(name);
+    if (const std::pair id{call.pc, call.line}; barrier.calls.empty() || barrier.calls.back() != id)
+      barrier.calls.push_back(id);  // the log is sorted by them
+  }
+  std::vector<Barrier> result;
+  for (auto& [place, barrier] : barriers) {
+    std::sort(barrier.kernels.begin(), barrier.kernels.end());  // the log sorts them by address
+    result.push_back(std::move(barrier));
+  }
+  return result;
+}
+
+void without_barrier(const Barrier& barrier, const std::function<void()>& work) {
+  struct Skipping {
+    explicit Skipping(std::vector<simt::BarrierCall> calls) { simt::skip_barriers(std::move(calls)); }
+    ~Skipping() { simt::skip_barriers({}); }
+  };
+  std::vector<simt::BarrierCall> calls;
+  for (const auto& [pc, line] : barrier.calls) calls.push_back({pc, line});
+  const Skipping skipping(std::move(calls));
+  work();
 }
 
 double run_and_wait(const std::function<void(Stream)>& work) {

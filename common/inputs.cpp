@@ -103,6 +103,8 @@ HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm f
       return {std::vector<float>(static_cast<std::size_t>(inputs), 1.0f), normal_filter(deviation)};
     case InputKind::large:
       return {normal_input(1e18f), normal_filter(1e18f * deviation)};
+    case InputKind::large_half:
+      return {normal_input(100), normal_filter(10 * deviation)};
     case InputKind::nan:
       tensors = {normal_input(1), normal_filter(deviation)};
       tensors.input[middle] = std::numeric_limits<float>::quiet_NaN();

@@ -11,14 +11,15 @@ namespace convladder {
 
 /// What fills the input and the filter.
 enum class InputKind {
-  normal,    ///< standard normal input; filter normal with variance 1/reduction length
-  uniform,   ///< both uniform in [0, 1)
-  integers,  ///< both small integers, so that fp32 sums are exact (as long as their magnitudes stay below 2^24)
-  impulse,   ///< one 1 in the middle of the input, zeros elsewhere; normal filter
-  constant,  ///< input all 1; normal filter
-  large,     ///< normal, both scaled by 1e18: outputs near 1e36, in range for fp32
-  nan,       ///< normal with one NaN in the middle of the input
-  infinity,  ///< normal with one infinity in the middle of the input; the filter has no zeros
+  normal,      ///< standard normal input; filter normal with variance 1/reduction length
+  uniform,     ///< both uniform in [0, 1)
+  integers,    ///< both small integers, so that fp32 sums are exact (as long as their magnitudes stay below 2^24)
+  impulse,     ///< one 1 in the middle of the input, zeros elsewhere; normal filter
+  constant,    ///< input all 1; normal filter
+  large,       ///< normal, both scaled by 1e18: outputs near 1e36, in range for fp32
+  large_half,  ///< normal, scaled by 100 and 10: outputs near 1000, in range for fp16, as are Winograd's transforms
+  nan,         ///< normal with one NaN in the middle of the input
+  infinity,    ///< normal with one infinity in the middle of the input; the filter has no zeros
 };
 
 /// How the taps of a filter hang together.

@@ -73,6 +73,26 @@ std::string no_gpu_reason() {
   return "";
 }
 
+std::optional<GpuFacts> first_gpu() {
+  if (!no_gpu_reason().empty()) return std::nullopt;
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const auto device_of = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
+  const auto name_of = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
+  const auto attribute_of = reinterpret_cast<int (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
+  if (!device_of || !name_of || !attribute_of) return std::nullopt;
+  constexpr int kMultiprocessors = 16, kL2Bytes = 38, kSharedBytesPerBlockOptin = 97;  // of CUdevice_attribute
+  int device = 0;
+  char name[256] = {};
+  GpuFacts facts;
+  if (device_of(&device, 0) != 0 || name_of(name, sizeof name, device) != 0 ||
+      attribute_of(&facts.multiprocessors, kMultiprocessors, device) != 0 ||
+      attribute_of(&facts.l2_bytes, kL2Bytes, device) != 0 ||
+      attribute_of(&facts.shared_bytes_per_block, kSharedBytesPerBlockOptin, device) != 0)
+    return std::nullopt;
+  facts.name = name;
+  return facts;
+}
+
 fs::path gpu_program() {
   const fs::path program = program_for(Backend::gpu);
   if (runnable(program)) return program;

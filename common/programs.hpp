@@ -3,6 +3,7 @@
 /// two runs a command is decided here.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,13 @@ std::filesystem::path gpu_program();
 
 /// Why the CUDA driver shows no GPU; "" if it shows one.
 std::string no_gpu_reason();
+
+/// What the driver tells of a GPU, with either program.
+struct GpuFacts {
+  std::string name;
+  int multiprocessors = 0, l2_bytes = 0, shared_bytes_per_block = 0;  ///< the last is the opt-in maximum
+};
+/// Of the first GPU that the driver shows; none if it shows none.
+std::optional<GpuFacts> first_gpu();
 
 }  // namespace convladder

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "common/vector_lengths.hpp"
+
 namespace convladder {
 namespace {
 
@@ -21,14 +23,6 @@ std::int64_t source_index(std::int64_t i, std::int64_t size, Padding padding) {
   if (padding == Padding::reflect) return last - std::abs(last - std::abs(i));
   return i < 0 || i > last ? -1 : i;
 }
-
-// A function with this mark is compiled for several vector lengths; the host's is chosen when the program starts. The
-// results are the same: each product is exact, and each sum has its own order.
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__)
-#define CONVLADDER_FOR_EVERY_VECTOR_LENGTH __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define CONVLADDER_FOR_EVERY_VECTOR_LENGTH
-#endif
 
 /// What one tap reads for a piece of an output row: the elements for the columns [first, last), one after the other.
 /// Elsewhere in the piece it reads zeros, which add nothing.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 
 #include "common/problem_io.hpp"
 #include "common/spelling.hpp"
@@ -45,6 +46,24 @@ const StageInfo& find_stage(std::string_view designation) {
 
 bool all_on_host(const std::vector<const StageInfo*>& stages) {
   return std::all_of(stages.begin(), stages.end(), [](const StageInfo* stage) { return runs_on_host(*stage); });
+}
+
+Precision precision_of(const StageInfo& stage) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8})
+    if (stage.dtype == to_string(precision)) return precision;
+  throw UsageError(fmt::format("the dtype of {} must be fp32, fp16 or int8; got {}", stage.name, stage.dtype));
+}
+
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::int8:
+      return "int8";
+  }
+  throw std::logic_error("not a precision");
 }
 
 int required_capability(const StageInfo& stage) {

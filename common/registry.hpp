@@ -21,16 +21,25 @@ struct StageInfo {
   std::string_view source;               ///< which seed document and section the idea follows
   std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it; JSON key "requires"
   Stage* (*make)();
+  std::string_view settings = {};  ///< of a row that is a stage with some knobs set ("m=4"): which
 };
 
 /// Whether it is a stage: bench has rows that are none, and their number is 0.
 inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
+
+/// Its element type. @throws UsageError if its dtype is none
+Precision precision_of(const StageInfo& stage);
+/// "fp32", "fp16" or "int8".
+std::string_view to_string(Precision precision);
 
 /// Whether it runs on the host's processor, with every program, and not on the program's device.
 inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; }
 
 /// Whether all of them do.
 bool all_on_host(const std::vector<const StageInfo*>& stages);
+
+/// Whether its input and output are halves in NHWC; otherwise they are floats in NCHW.
+inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32"; }
 
 /// In the order of their numbers.
 std::span<const StageInfo> stages();

@@ -68,7 +68,9 @@ Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
                     {"status", trial.status},
                     {"time_us", number(trial.time_us)},
                     {"workspace_bytes", trial.workspace_bytes},
-                    {"family", text(trial.family())}});
+                    {"family", text(trial.family())},
+                    {"dtype", to_string(trial.precision)},
+                    {"rel_l2_err", number(trial.rel_l2_err)}});
   }
   return list;
 }
@@ -135,7 +137,9 @@ Json ceilings_json(const std::optional<Ceilings>& ceilings) {
   return {{"dram_bytes_per_s", number(ceilings->dram_bytes_per_s)},
           {"l2_bytes_per_s", number(ceilings->l2_bytes_per_s)},
           {"fp32_flops_per_s", number(ceilings->fp32_flops_per_s)},
-          {"launch_us", number(ceilings->launch_us)}};
+          {"launch_us", number(ceilings->launch_us)},
+          {"fp16_flops_per_s", positive(ceilings->fp16_flops_per_s)},
+          {"int8_ops_per_s", positive(ceilings->int8_ops_per_s)}};
 }
 
 /// A column of the CSV: its heading, and where its value lies in a result's JSON.
@@ -227,7 +231,8 @@ Json to_json(const RunResult& result) {
           {"configuration",
            result.configuration ? to_json(result.configuration->configuration, result.configuration->knobs) : Json()},
           {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
-          {"time_without_transform_us", time_json(result.time_without_transform_us)}};
+          {"time_without_transform_us", time_json(result.time_without_transform_us)},
+          {"dtype", result.stage->dtype}};
 }
 
 Json to_json(const BenchReport& report) {

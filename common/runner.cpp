@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/device_tensors.hpp"
 #include "common/host_run.hpp"
 #include "common/stage_run.hpp"
 #include "common/timing.hpp"
@@ -20,23 +21,6 @@ constexpr std::int64_t kColdL2s = 3;  // cold buffers together exceed the L2 cac
 constexpr std::int64_t kMaxCopies = 64;
 constexpr std::size_t kLeastSamples = 5;
 constexpr std::chrono::seconds kSamplingTime{1};  // then kLeastSamples samples will do
-
-std::size_t bytes_of(std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); }
-
-/// The three tensors in device memory, the input and filter filled in.
-struct DeviceTensors {
-  DeviceBuffer input, filter, output;
-
-  explicit DeviceTensors(const Workload& workload)
-      : input(bytes_of(workload.problem.input_size()), "input"),
-        filter(bytes_of(workload.problem.filter_size()), "filter"),
-        output(bytes_of(workload.problem.output_size()), "output") {
-    input.upload(workload.tensors.input.data());
-    filter.upload(workload.tensors.filter.data());
-  }
-
-  Tensors view() const { return {input.floats(), filter.floats(), output.floats()}; }
-};
 
 TimeSummary time(const std::vector<std::function<void(Stream)>>& launches, const Sampling& sampling) {
   const int rounds = std::max(1, repetitions_for(launches.front(), kGroupUs) / static_cast<int>(launches.size()));
@@ -53,7 +37,13 @@ class DeviceRun final : public StageRun {
  private:
   Tensors tensors() const override { return tensors_->view(); }
 
-  void place_tensors() override { tensors_.emplace(workload_); }
+  void place_tensors() override { tensors_.emplace(make_tensors()); }
+
+  DeviceTensors make_tensors() const {
+    const HostTensors& host = workload_.tensors;
+    const Elements elements = takes_halves(*result_.stage) ? Elements::halves : Elements::floats;
+    return DeviceTensors(workload_.problem, elements, host.input.data(), host.filter.data());
+  }
 
   bool prepare() override {
     const auto work = [&](Stream stream) { stage_->prepare(workload_.problem, tensors(), stream); };
@@ -73,19 +63,13 @@ class DeviceRun final : public StageRun {
     run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors(), stream); });
   }
 
-  void poison_output() override { tensors_->output.poison(); }
+  void poison_output() override { tensors_->poison_output(); }
 
   Observation observe_work(const std::function<void(Stream)>& work) override { return observe(work, options_.lines); }
 
-  void download_output(float* output) const override { tensors_->output.download(output); }
+  void download_output(float* output) const override { tensors_->download_output(output); }
 
-  std::vector<const char*> damaged() const override {
-    std::vector<const char*> names;
-    if (!tensors_->input.guards_intact()) names.push_back("input");
-    if (!tensors_->filter.guards_intact()) names.push_back("filter");
-    if (!tensors_->output.guards_intact()) names.push_back("output");
-    return names;
-  }
+  std::vector<const char*> damaged() const override { return tensors_->damaged(); }
 
   bool has_time() const override { return backend() == Backend::gpu; }
 
@@ -99,8 +83,7 @@ class DeviceRun final : public StageRun {
   }
 
   void time_cold() {
-    const auto footprint =
-        static_cast<std::int64_t>(tensors_->input.bytes() + tensors_->filter.bytes() + tensors_->output.bytes());
+    const std::int64_t footprint = tensors_->bytes();
     const std::int64_t copies = std::max<std::int64_t>(2, kColdL2s * device_info().l2_bytes / footprint + 1);
     if (copies > kMaxCopies) {
       result_.cold_unavailable =
@@ -123,7 +106,7 @@ class DeviceRun final : public StageRun {
     copies.reserve(count);  // the launches below point into it
     std::vector<std::function<void(Stream)>> launches;
     for (std::size_t i = 0; i < count; ++i) {
-      Copy& copy = copies.emplace_back(Copy{DeviceTensors(workload_), make_stage()});
+      Copy& copy = copies.emplace_back(Copy{make_tensors(), make_stage()});
       run_and_wait([&](Stream stream) { copy.stage->prepare(workload_.problem, copy.tensors.view(), stream); });
       launches.push_back(
           [this, &copy](Stream stream) { copy.stage->launch(workload_.problem, copy.tensors.view(), stream); });

@@ -49,9 +49,9 @@ struct TimeSummary {
 /// What a problem needs at least, and how near the device's measured ceilings a stage came to it.
 struct Roofline {
   std::int64_t bytes = 0;  ///< each tensor once
-  std::int64_t flops = 0;  ///< of the direct form
+  std::int64_t flops = 0;  ///< of the direct form; of a Winograd stage its own, if fewer
   std::optional<double> floor_us, share;
-  std::string bound;  ///< "DRAM", "L2" or "fp32": what the floor comes from; empty without one
+  std::string bound;  ///< "DRAM", "L2", or "fp32", "fp16" or "int8": what the floor comes from; empty without one
 };
 
 /// Absent where the comparison is not possible.
@@ -63,7 +63,7 @@ struct Speedups {
 struct UsedConfiguration {
   Knobs knobs;
   Configuration configuration;
-  std::string origin;  ///< "tuned", "default", or "given" by RunOptions
+  std::string origin;  ///< "tuned", "default", or "given" by RunOptions or the row
 };
 
 /// Everything one run found out; report.hpp writes it. Absent values are null in JSON.
@@ -115,6 +115,7 @@ struct RunOptions {
   bool keep_output = false;
   Sampling sampling = take_samples;            ///< of the hot time on a GPU
   std::optional<Configuration> configuration;  ///< of a tunable stage, in place of the tuned or default one
+  std::string settings;  ///< the same by name, the other knobs as by default; "" for none. See settings.hpp
 };
 
 /// A refusal, a fault, a wrong result or a failed launch is the result's status, never an exception.

@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "common/tunable.hpp"
+
 namespace convladder {
 
 Verdict Verdict::accept() { return {}; }
@@ -17,6 +19,8 @@ Verdict Verdict::refuse(const char* format, ...) {
 }
 
 Stage::~Stage() = default;
+
+bool TunableStage::searched() const { return true; }
 
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 

@@ -19,7 +19,13 @@ using Stream = CUstream_st*;
 struct DeviceLimits {
   int compute_capability = 0;           ///< 10 * major + minor; the simulator says 90
   std::int64_t shared_bytes_per_block;  ///< the most dynamic shared memory that one block may opt in to
+  int multiprocessors = 0;
+  std::int64_t l2_bytes = 0;
 };
+
+/// Those of the device that kernels run on; of the simulator's, two multiprocessors and the L2 cache of an NVIDIA H200.
+/// @throws MachineError where there is no usable GPU (GPU programs only)
+DeviceLimits device_limits();
 
 /// Accepted, or refused with the rule in a sentence.
 class Verdict {

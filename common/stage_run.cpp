@@ -6,7 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "common/device_tensors.hpp"
+#include "common/half_bits.hpp"
+#include "common/settings.hpp"
 #include "common/tuning_log.hpp"
+#include "common/winograd_error.hpp"
 
 namespace convladder {
 namespace {
@@ -22,8 +26,7 @@ std::string describe(const Fault& fault) {
 }  // namespace
 
 void StageRun::execute() {
-  if (!accepted()) return;
-  configure();
+  if (!accepted() || !configure()) return;
   place_tensors();
   if (!prepare() || !launch_and_check()) return;
   if (options_.time && has_time()) {
@@ -44,34 +47,65 @@ void StageRun::execute() {
 
 bool StageRun::accepted() {
   std::string rule = refusal(*result_.stage, workload_.problem, workload_.tensors.filter.data());
+  if (rule.empty()) rule = input_refusal();
   if (rule.empty()) return true;
   result_.status = Status::refused;
   result_.reason = std::move(rule);
   return false;
 }
 
-void StageRun::configure() {
-  const std::unique_ptr<Stage> stage(result_.stage->make());
-  if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) choose_configuration(*tunable);
-  stage_ = make_stage();
+/// The rule by which a stage of fp16 refuses numbers that fp16 does not hold, or "".
+std::string StageRun::input_refusal() const {
+  if (!takes_halves(*result_.stage)) return "";
+  const std::optional<std::size_t> found = first_beyond_half(workload_.tensors.input);
+  if (!found) return "";
+  const ConvProblem& problem = workload_.problem;
+  const auto index = static_cast<std::int64_t>(*found);
+  return fmt::format("the input is rounded to fp16 and has {:.1e} at ({},{},{},{}), beyond {}",
+                     workload_.tensors.input[*found], index / problem.w / problem.h / problem.c,
+                     index / problem.w / problem.h % problem.c, index / problem.w % problem.h, index % problem.w,
+                     kLargestHalf);
 }
 
-void StageRun::choose_configuration(const TunableStage& stage) {
+/// Makes the stage. @return whether no rule forbids the configuration that it is to run with
+bool StageRun::configure() {
+  const std::unique_ptr<Stage> stage(result_.stage->make());
+  if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get()); tunable && !choose_configuration(*tunable))
+    return false;
+  stage_ = make_stage();
+  return true;
+}
+
+bool StageRun::choose_configuration(const TunableStage& stage) {
   const auto tuned = [&] {
     return runs_on_host(*result_.stage) ? std::nullopt : tuned_configuration(*result_.stage, stage, workload_.problem);
   };
   UsedConfiguration& used = result_.configuration.emplace();
   used.knobs = stage.knobs();
+  const DeviceLimits limits = limits_of(*result_.stage);
+  const std::string_view settings =
+      result_.stage->settings.empty() ? std::string_view(options_.settings) : result_.stage->settings;
+  Configuration by_name = stage.default_configuration(workload_.problem, limits);
   if (options_.configuration) {
     used.configuration = *options_.configuration;
     used.origin = "given";
+  } else if (!settings.empty() && apply_settings(settings, used.knobs, by_name)) {
+    used.configuration = by_name;
+    used.origin = "given";
+    const Verdict verdict = stage.check_configuration(workload_.problem, limits, by_name);
+    if (verdict.accepted()) return true;
+    result_.configuration.reset();
+    result_.status = Status::refused;
+    result_.reason = verdict.reason();
+    return false;
   } else if (const auto found = tuned()) {
     used.configuration = *found;
     used.origin = "tuned";
   } else {
-    used.configuration = stage.default_configuration(workload_.problem, limits_of(*result_.stage));
+    used.configuration = by_name;
     used.origin = "default";
   }
+  return true;
 }
 
 std::unique_ptr<Stage> StageRun::make_stage() const {
@@ -103,11 +137,7 @@ bool StageRun::measure_product() {
 bool StageRun::check(const Observation& seen) {
   output_.resize(static_cast<std::size_t>(workload_.problem.output_size()));
   download_output(output_.data());
-  const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
-                         .exact = workload_.inputs == InputKind::integers,
-                         .spread = stage_->errors_spread(),
-                         .absolute = filter_error()};
-  result_.check = check_output(workload_.problem, output_, workload_.reference, model);
+  result_.check = compare_with_reference();
 
   std::vector<Fault> faults = seen.faults;
   add_guard_faults(faults);
@@ -116,6 +146,21 @@ bool StageRun::check(const Observation& seen) {
   result_.status = Status::wrong;
   result_.reason = result_.check->message;
   return false;
+}
+
+CheckResult StageRun::compare_with_reference() {
+  const WinogradForm form = stage_->winograd(workload_.problem);
+  if (form.m == 0 && !takes_halves(*result_.stage)) {
+    const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
+                           .exact = workload_.inputs == InputKind::integers,
+                           .spread = stage_->errors_spread(),
+                           .absolute = filter_error()};
+    return check_output(workload_.problem, output_, workload_.reference, model);
+  }
+  if (!bounds_)
+    bounds_ = form.m > 0 ? winograd_bounds(workload_.problem, form, workload_.tensors)
+                         : direct_half_bounds(workload_.problem, workload_.tensors, workload_.reference);
+  return check_output(workload_.problem, output_, workload_.reference, *bounds_);
 }
 
 /// What an output may be off by if the stage applies other taps than it was given.

@@ -3,6 +3,8 @@
 /// (host_run.cpp) share.
 #pragma once
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "common/runner.hpp"
@@ -60,16 +62,19 @@ class StageRun {
 
  private:
   bool accepted();
-  void configure();
-  void choose_configuration(const TunableStage& stage);
+  std::string input_refusal() const;
+  bool configure();
+  bool choose_configuration(const TunableStage& stage);
   bool launch_and_check();
   bool measure_product();
   bool check(const Observation& seen);
+  CheckResult compare_with_reference();
   double filter_error() const;
   void note_observation(const Observation& seen);
   void add_guard_faults(std::vector<Fault>& faults) const;
 
-  std::vector<float> output_;  ///< of the last launch
+  std::vector<float> output_;           ///< of the last launch
+  std::optional<OutputBounds> bounds_;  ///< once they were needed
 };
 
 }  // namespace convladder

@@ -21,22 +21,43 @@ void add_speedup(std::optional<double>& speedup, const RunResult& result, const 
   if (trial) speedup = *trial->time_us / result.time_us->median;
 }
 
+/// Each tensor once. Stages of int8 read and write halves; their filter is of int8.
+std::int64_t bytes_of(const ConvProblem& problem, Precision precision) {
+  const std::int64_t activation = precision == Precision::fp32 ? 4 : 2;
+  const std::int64_t tap = precision == Precision::int8 ? 1 : activation;
+  return activation * (problem.input_size() + problem.output_size()) + tap * problem.filter_size();
+}
+
+/// Those of the direct form, or of Winograd's algorithm where the stage uses it and states fewer.
+std::int64_t operations_of(const RunResult& result) {
+  const std::int64_t direct = result.problem.flops();
+  const std::int64_t claimed = result.prediction ? result.prediction->flops : -1;
+  return result.stage->track == "winograd" && claimed > 0 ? std::min(claimed, direct) : direct;
+}
+
+double rate_of(const Ceilings& ceilings, Precision precision) {
+  return precision == Precision::fp32   ? ceilings.fp32_flops_per_s
+         : precision == Precision::fp16 ? ceilings.fp16_flops_per_s
+                                        : ceilings.int8_ops_per_s;
+}
+
 }  // namespace
 
 Limits measure_limits() { return {measure_ceilings(), device_info().l2_bytes}; }
 
 void add_roofline(RunResult& result, const Limits* limits) {
-  const ConvProblem& problem = result.problem;
+  const Precision precision = precision_of(*result.stage);
   Roofline roofline;
-  roofline.bytes = 4 * (problem.input_size() + problem.filter_size() + problem.output_size());
-  roofline.flops = problem.flops();
-  if (limits) {
+  roofline.bytes = bytes_of(result.problem, precision);
+  roofline.flops = operations_of(result);
+  const double rate = limits ? rate_of(limits->ceilings, precision) : 0;
+  if (limits && rate > 0) {
     const bool in_l2 = roofline.bytes <= limits->l2_bytes;  // hot buffers stay there
     const double bandwidth = in_l2 ? limits->ceilings.l2_bytes_per_s : limits->ceilings.dram_bytes_per_s;
     const double memory_us = 1e6 * static_cast<double>(roofline.bytes) / bandwidth;
-    const double arithmetic_us = 1e6 * static_cast<double>(roofline.flops) / limits->ceilings.fp32_flops_per_s;
+    const double arithmetic_us = 1e6 * static_cast<double>(roofline.flops) / rate;
     roofline.floor_us = std::max(memory_us, arithmetic_us);
-    roofline.bound = arithmetic_us > memory_us ? "fp32" : in_l2 ? "L2" : "DRAM";
+    roofline.bound = arithmetic_us > memory_us ? to_string(precision) : in_l2 ? "L2" : "DRAM";
     if (result.time_us) roofline.share = *roofline.floor_us / result.time_us->median;
   }
   result.roofline = roofline;

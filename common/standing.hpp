@@ -17,7 +17,8 @@ struct Limits {
 Limits measure_limits();
 
 /// Fills in result.roofline: bytes and flops always, floor, share and bound where there are limits (share only with a
-/// time). The bandwidth is L2's where the tensors take at most half of it, else DRAM's.
+/// time) and a rate for the stage's element type. The bandwidth is L2's where the tensors fit it, else DRAM's.
+/// Operations are those of the direct form; of a stage of the winograd track those that it states, if they are fewer.
 void add_roofline(RunResult& result, const Limits* limits);
 
 /// Fills in the speedups of stages that ran the same workload, over each other (the first of a track: 1 over itself)

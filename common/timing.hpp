@@ -42,6 +42,9 @@ struct Ceilings {
   double l2_bytes_per_s = 0;    ///< the same for a footprint of half the L2
   double fp32_flops_per_s = 0;  ///< independent FMAs in registers
   double launch_us = 0;         ///< an empty kernel inside a CUDA graph
+  /// Multiplications and additions of matrix products on Tensor Cores by a warp at a time (WMMA, mma.sync), operands in
+  /// registers: halves summed in fp32; int8 summed in int32. 0 where the GPU has no such instruction.
+  double fp16_flops_per_s = 0, int8_ops_per_s = 0;
 };
 /// Measures them. @throws DeviceError if a kernel of its own fails
 Ceilings measure_ceilings();

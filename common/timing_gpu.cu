@@ -1,6 +1,9 @@
 /// @file
 /// timing.hpp over CUDA graphs and events.
+#include <mma.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -167,6 +170,52 @@ __global__ void __launch_bounds__(kFmaThreads) multiply_add(float* out, float fa
   if (total == -1.0f) out[threadIdx.x] = total;  // never: the sums are positive, which the compiler cannot know
 }
 
+constexpr int kWarpSize = 32;
+constexpr int kMmaSide = 16;   // products of 16 x 16 x 16
+constexpr int kMmaChains = 4;  // independent sums per warp
+constexpr int kMmaSteps = 2048;
+constexpr int kMmaThreads = kFmaThreads;
+
+/// Matrix products of fragments that stay in registers.
+template <class Operand, class Sum>
+__device__ void multiply_fragments(Sum* out) {
+  using namespace nvcuda::wmma;
+  fragment<matrix_a, kMmaSide, kMmaSide, kMmaSide, Operand, row_major> a[kMmaChains];
+  fragment<matrix_b, kMmaSide, kMmaSide, kMmaSide, Operand, col_major> b;
+  fragment<accumulator, kMmaSide, kMmaSide, kMmaSide, Sum> sum[kMmaChains];
+  // Numbers without pattern, small enough that no sum overflows: zeros would toggle fewer wires and let the clock rise.
+  std::uint32_t noise = threadIdx.x * 2654435761u + blockIdx.x;
+  const auto next = [&] {
+    noise = noise * 1664525u + 1013904223u;
+    return static_cast<Operand>(static_cast<float>(static_cast<int>(noise >> 24) - 128) /
+                                (sizeof(Operand) == 1 ? 8 : 128));
+  };
+  for (int i = 0; i < b.num_elements; ++i) b.x[i] = next();
+  UNROLL for (int j = 0; j < kMmaChains; ++j) {
+    for (int i = 0; i < a[j].num_elements; ++i) a[j].x[i] = next();
+    fill_fragment(sum[j], Sum(0));
+  }
+#pragma unroll 4
+  for (int step = 0; step < kMmaSteps; ++step) {
+    UNROLL for (int j = 0; j < kMmaChains; ++j) mma_sync(sum[j], a[j], b, sum[j]);
+  }
+  Sum total = 0;
+  UNROLL for (int j = 0; j < kMmaChains; ++j) for (int i = 0; i < sum[j].num_elements; ++i) total += sum[j].x[i];
+  if (total == Sum(123456789)) out[threadIdx.x] = total;  // hardly ever, which the compiler cannot know
+}
+
+__global__ void __launch_bounds__(kMmaThreads) multiply_halves([[maybe_unused]] float* out) {
+#if __CUDA_ARCH__ >= 700
+  multiply_fragments<half>(out);
+#endif
+}
+
+__global__ void __launch_bounds__(kMmaThreads) multiply_bytes([[maybe_unused]] int* out) {
+#if __CUDA_ARCH__ >= 720
+  multiply_fragments<signed char>(out);
+#endif
+}
+
 /// The shortest of several replays, in microseconds per launch.
 double best_us(const std::function<void(Stream)>& launch, int repetitions) {
   GraphTimer timer({launch}, repetitions);
@@ -207,13 +256,34 @@ Ceilings measure_ceilings() {
   const DeviceInfo info = device_info();
   Ceilings ceilings;
   const unsigned blocks = 8 * info.multiprocessors;
-  const DeviceBuffer unused(kFmaThreads * sizeof(float), "the FMA ceiling's output");
+  const DeviceBuffer unused(kFmaThreads * sizeof(float), "the output of the ceilings of arithmetic");
   const double fma_us = best_us(
       [&](Stream stream) {
         launch(multiply_add, dim3(blocks), dim3(kFmaThreads), 0, stream)(unused.floats(), 0.999f, 0.5f);
       },
       4);
   ceilings.fp32_flops_per_s = 2e6 * kChains * kFmaSteps * kFmaThreads * blocks / fma_us;
+
+  const double products =
+      static_cast<double>(kMmaSide) * kMmaSide * kMmaSide * kMmaChains * kMmaSteps * blocks * (kMmaThreads / kWarpSize);
+  if (info.compute_capability >= 70) {
+    ceilings.fp16_flops_per_s =
+        2e6 * products /
+        best_us(
+            [&](Stream stream) {
+              launch(multiply_halves, dim3(blocks), dim3(kMmaThreads), 0, stream)(unused.floats());
+            },
+            4);
+  }
+  if (info.compute_capability >= 72) {
+    ceilings.int8_ops_per_s =
+        2e6 * products /
+        best_us(
+            [&](Stream stream) {
+              launch(multiply_bytes, dim3(blocks), dim3(kMmaThreads), 0, stream)(static_cast<int*>(unused.data()));
+            },
+            4);
+  }
 
   constexpr std::int64_t kGranule = 1 << 20;
   const std::int64_t large = std::min({std::int64_t{2} << 30, info.memory_bytes / 8, info.free_memory_bytes / 4});

@@ -39,6 +39,9 @@ class TunableStage : public Stage {
                                       const Configuration& configuration) const = 0;
   /// What runs where nothing was tuned. Valid.
   virtual Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
+  /// Whether `lab tune` may search the space and keep what is fastest. False where the knobs are the reader's choices:
+  /// a tile with other errors, an idea switched off.
+  virtual bool searched() const;
   /// Called before prepare(): the configuration to run with, one that check_configuration() accepts.
   virtual void use(const Configuration& configuration) = 0;
 };

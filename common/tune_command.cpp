@@ -76,7 +76,7 @@ class Interruption {
 std::unique_ptr<TunableStage> make_tunable(const StageInfo& stage) {
   std::unique_ptr<Stage> made(stage.make());
   auto* const tunable = dynamic_cast<TunableStage*>(made.get());
-  if (!tunable) return nullptr;
+  if (!tunable || !tunable->searched()) return nullptr;
   static_cast<void>(made.release());  // the same object
   return std::unique_ptr<TunableStage>(tunable);
 }
@@ -96,10 +96,10 @@ const StageInfo& chosen_stage(const TuneCommand& command) {
   if (std::find(tunable.begin(), tunable.end(), &stage) != tunable.end()) return stage;
   std::vector<std::string_view> folders;
   for (const StageInfo* other : tunable) folders.push_back(other->folder);
-  throw UsageError(fmt::format("{} {}; tune takes {}", stage.folder,
-                               runs_on_host(stage) ? "runs on the CPU, and tune searches what runs on a GPU"
-                                                   : "has no configurations to choose from",
-                               fmt::join(folders, ", ")));
+  throw UsageError(fmt::format(
+      "{} {}; tune takes {}", stage.folder,
+      runs_on_host(stage) ? "runs on the CPU, and tune searches what runs on a GPU" : "has no configurations to search",
+      fmt::join(folders, ", ")));
 }
 
 std::vector<Search> chosen_searches(const std::string& name) {

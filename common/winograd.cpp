@@ -55,9 +55,12 @@ Winograd winograd_of(const ConvProblem& problem, int m) {
   w.pad_y = static_cast<int>(problem.pad_h);
   w.pad_x = static_cast<int>(problem.pad_w);
   w.padding = problem.padding;
+  w.m = m;
   w.tiles_down = blocks_for(w.out_height, m);
   w.tiles_across = blocks_for(w.out_width, m);
   w.tiles = w.batch * w.tiles_down * w.tiles_across;
+  w.by_down = divisor_of(w.tiles_down);
+  w.by_across = divisor_of(w.tiles_across);
   return w;
 }
 

@@ -4,12 +4,12 @@
 /// 2016): Y = A^T [(G g) . (B^T d)] along each dimension.
 #pragma once
 #include "common/border.hpp"
+#include "common/divisor.hpp"
 #include "common/grid.hpp"
 
 namespace convladder {
 
-// ---- Exact arithmetic, at compile time
-// -------------------------------------------------------------------------------
+// ---- Exact arithmetic, at compile time ------------------------------------------------------------------------------
 
 /// A ratio of two integers in lowest terms, its denominator positive. The matrices below stay far from overflow.
 struct Ratio {
@@ -43,8 +43,7 @@ constexpr Ratio operator-(Ratio a, Ratio b) { return a + Ratio(-1) * b; }
 /// Whether they are the same number.
 constexpr bool operator==(Ratio a, Ratio b) { return a.over == b.over && a.under == b.under; }
 
-// ---- The points
-// ------------------------------------------------------------------------------------------------------
+// ---- The points -----------------------------------------------------------------------------------------------------
 
 /// F(2 x 2, 3 x 3): points 0, 1, -1 and infinity.
 struct F2 {
@@ -183,47 +182,66 @@ template <class Form, int I>
 inline constexpr float kPower<Form, I, 0> = 1.0f;
 /// @endcond
 
-// ---- The transforms, in registers
-// ------------------------------------------------------------------------------------
+// ---- The transforms, in registers -----------------------------------------------------------------------------------
+
+/// The arithmetic of the input transform, for float; winograd_half.hpp has it for half2, two channels at a time.
+template <class T>
+struct WinogradArithmetic {
+  /// factor * x
+  static __device__ __forceinline__ T multiply(float factor, T x) { return factor * x; }
+  /// factor * x + sum
+  static __device__ __forceinline__ T multiply_add(float factor, T x, T sum) { return factor * x + sum; }
+  static __device__ __forceinline__ T add(T x, T y) { return x + y; }       ///< x + y
+  static __device__ __forceinline__ T subtract(T x, T y) { return x - y; }  ///< x - y
+};
 
 /// @cond
-template <class Form, int J = 0>
-__device__ __forceinline__ float first_row(const float* x) {
-  const float term = kSignedQ<Form, J> * x[2 * J];
-  if constexpr (J == Form::kPairs)
-    return term;
-  else
-    return term + first_row<Form, J + 1>(x);
+// Sums of products with constants, without a multiplication where the factor is 1 or -1.
+template <class T>
+__device__ __forceinline__ T winograd_term(float factor, T x) {
+  return factor == 1.0f ? x : WinogradArithmetic<T>::multiply(factor, x);
 }
-template <class Form, int J = 0>
-__device__ __forceinline__ float last_row(const float* x) {
-  const float term = kQ<Form, J> * x[2 * J + 1];
-  if constexpr (J == Form::kPairs)
-    return term;
-  else
-    return term + last_row<Form, J + 1>(x);
+template <class T>
+__device__ __forceinline__ T winograd_term(float factor, T x, T sum) {
+  using Arithmetic = WinogradArithmetic<T>;
+  if (factor == 1.0f) return Arithmetic::add(sum, x);
+  if (factor == -1.0f) return Arithmetic::subtract(sum, x);
+  return Arithmetic::multiply_add(factor, x, sum);
 }
-template <class Form, int I, int J = 0>
-__device__ __forceinline__ float even_part(const float* x) {
-  const float term = kEven<Form, I, J> * x[2 * J + 2];
-  if constexpr (J + 1 == Form::kPairs)
-    return term;
+
+template <class Form, int J = Form::kPairs, class T>
+__device__ __forceinline__ T first_row(const T* x) {
+  if constexpr (J == 0)
+    return winograd_term(kSignedQ<Form, 0>, x[0]);
   else
-    return term + even_part<Form, I, J + 1>(x);
+    return winograd_term(kSignedQ<Form, J>, x[2 * J], first_row<Form, J - 1>(x));
 }
-template <class Form, int I, int J = 0>
-__device__ __forceinline__ float odd_part(const float* x) {
-  const float term = kOdd<Form, I, J> * x[2 * J + 1];
-  if constexpr (J + 1 == Form::kPairs)
-    return term;
+template <class Form, int J = Form::kPairs, class T>
+__device__ __forceinline__ T last_row(const T* x) {
+  if constexpr (J == 0)
+    return winograd_term(kQ<Form, 0>, x[1]);
   else
-    return term + odd_part<Form, I, J + 1>(x);
+    return winograd_term(kQ<Form, J>, x[2 * J + 1], last_row<Form, J - 1>(x));
 }
-template <class Form, int I = 0>
-__device__ __forceinline__ void paired_rows(const float* x, float* v) {
-  const float even = even_part<Form, I>(x), odd = odd_part<Form, I>(x);
-  v[2 * I + 1] = even + odd;
-  v[2 * I + 2] = even - odd;
+template <class Form, int I, int J = Form::kPairs - 1, class T>
+__device__ __forceinline__ T even_part(const T* x) {
+  if constexpr (J == 0)
+    return winograd_term(kEven<Form, I, 0>, x[2]);
+  else
+    return winograd_term(kEven<Form, I, J>, x[2 * J + 2], even_part<Form, I, J - 1>(x));
+}
+template <class Form, int I, int J = Form::kPairs - 1, class T>
+__device__ __forceinline__ T odd_part(const T* x) {
+  if constexpr (J == 0)
+    return winograd_term(kOdd<Form, I, 0>, x[1]);
+  else
+    return winograd_term(kOdd<Form, I, J>, x[2 * J + 1], odd_part<Form, I, J - 1>(x));
+}
+template <class Form, int I = 0, class T>
+__device__ __forceinline__ void paired_rows(const T* x, T* v) {
+  const T even = even_part<Form, I>(x), odd = odd_part<Form, I>(x);
+  v[2 * I + 1] = WinogradArithmetic<T>::add(even, odd);
+  v[2 * I + 2] = WinogradArithmetic<T>::subtract(even, odd);
   if constexpr (I + 1 < Form::kPairs) paired_rows<Form, I + 1>(x, v);
 }
 template <class Form, int I = 0>
@@ -233,13 +251,13 @@ __device__ __forceinline__ void paired_taps(const float* g, float* u) {
   u[2 * I + 2] = even - odd;
   if constexpr (I + 1 < Form::kPairs) paired_taps<Form, I + 1>(g, u);
 }
-template <class Form, int Power, int I = 0>
+template <class Form, int Power, int I = Form::kPairs - 1>
 __device__ __forceinline__ float paired_outputs(const float* m) {
-  const float term = kPower<Form, I, Power> * (Power % 2 ? m[2 * I + 1] - m[2 * I + 2] : m[2 * I + 1] + m[2 * I + 2]);
-  if constexpr (I + 1 == Form::kPairs)
-    return term;
+  const float both = Power % 2 ? m[2 * I + 1] - m[2 * I + 2] : m[2 * I + 1] + m[2 * I + 2];
+  if constexpr (I == 0)
+    return winograd_term(kPower<Form, 0, Power>, both);
   else
-    return term + paired_outputs<Form, Power, I + 1>(m);
+    return winograd_term(kPower<Form, I, Power>, both, paired_outputs<Form, Power, I - 1>(m));
 }
 template <class Form, int J = 0>
 __device__ __forceinline__ void output_line(const float* m, float* y) {
@@ -252,8 +270,8 @@ __device__ __forceinline__ void output_line(const float* m, float* y) {
 /// @endcond
 
 /// v = B^T x, one line of a tile. @param x kTileSize values  @param v as many
-template <class Form>
-__device__ __forceinline__ void transform_input_line(const float* x, float* v) {
+template <class Form, class T>
+__device__ __forceinline__ void transform_input_line(const T* x, T* v) {
   v[0] = first_row<Form>(x);
   paired_rows<Form>(x, v);
   v[kTileSize<Form> - 1] = last_row<Form>(x);
@@ -274,12 +292,12 @@ __device__ __forceinline__ void transform_output_line(const float* m, float* y) 
 }
 
 /// B^T d B, in place. @param tile [row][column]
-template <class Form>
-__device__ __forceinline__ void transform_input(float (&tile)[kTileSize<Form>][kTileSize<Form>]) {
+template <class Form, class T>
+__device__ __forceinline__ void transform_input(T (&tile)[kTileSize<Form>][kTileSize<Form>]) {
   constexpr int kSize = kTileSize<Form>;
   UNROLL
   for (int j = 0; j < kSize; ++j) {
-    float x[kSize], v[kSize];
+    T x[kSize], v[kSize];
     UNROLL
     for (int i = 0; i < kSize; ++i) x[i] = tile[i][j];
     transform_input_line<Form>(x, v);
@@ -288,7 +306,7 @@ __device__ __forceinline__ void transform_input(float (&tile)[kTileSize<Form>][k
   }
   UNROLL
   for (int i = 0; i < kSize; ++i) {
-    float v[kSize];
+    T v[kSize];
     transform_input_line<Form>(tile[i], v);
     UNROLL
     for (int j = 0; j < kSize; ++j) tile[i][j] = v[j];
@@ -332,8 +350,7 @@ __device__ __forceinline__ void transform_output(const float (&tile)[kTileSize<F
   }
 }
 
-// ---- Tiles
-// -----------------------------------------------------------------------------------------------------------
+// ---- Tiles ----------------------------------------------------------------------------------------------------------
 
 /// A batch of images convolved with 3 x 3 filters over all channels at stride 1, its outputs cut into tiles of m x m.
 /// Passed to kernels by value. Tile t of the batch is row t / tiles_across % tiles_down of image t / (tiles_down *
@@ -345,8 +362,10 @@ struct Winograd {
   int out_height, out_width;  ///< of an output plane
   int pad_y, pad_x;
   Padding padding;
+  int m;                         ///< outputs of a tile along a side
   int tiles_down, tiles_across;  ///< of an image
   int tiles;                     ///< of the batch
+  Divisor by_down, by_across;    ///< for division by tiles_down and tiles_across
 };
 
 /// Where a tile lies.
@@ -362,10 +381,17 @@ Verdict check_winograd(const ConvProblem& problem, int m, int padded = 1);
 /// The problem as these kernels take it. @param m outputs of a tile along a side
 Winograd winograd_of(const ConvProblem& problem, int m);
 
-/// The place of tile `tile`, from 0 to w.tiles - 1. @param m outputs of a tile along a side
-__device__ __forceinline__ TilePlace place_of(const Winograd& w, int tile, int m) {
-  const int row = tile / w.tiles_across;
-  return {row / w.tiles_down, row % w.tiles_down * m, tile % w.tiles_across * m};
+/// The place of tile `tile`, from 0 to w.tiles - 1.
+__device__ __forceinline__ TilePlace place_of(const Winograd& w, int tile) {
+  const unsigned t = static_cast<unsigned>(tile), row = t / w.by_across;
+  return {static_cast<int>(row / w.by_down), static_cast<int>(row % w.by_down) * w.m,
+          static_cast<int>(t % w.by_across) * w.m};
+}
+
+/// The input index that position `i` of the padded input reads along one dimension, or -1 where it reads zero: beyond
+/// the padding too, where the last tiles reach, but no output needs it.
+__device__ __forceinline__ int tile_index(int i, int size, int pad, Padding padding) {
+  return i >= size + pad ? -1 : border_index(i, size, padding);
 }
 
 }  // namespace convladder

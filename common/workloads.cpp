@@ -201,6 +201,45 @@ std::vector<NamedWorkload> lowering_on_cpu() {
   return result;
 }
 
+NamedWorkload named_square(std::string_view name, std::int64_t n, std::int64_t channels, std::int64_t size) {
+  return named_layer({name, n, channels, size, channels, 3, 1, 1});
+}
+
+/// One image of growing size, and the four kinds of layers of a ResNet: with other batches, then with other channels.
+std::vector<NamedWorkload> winograd_on_gpu() {
+  constexpr std::int64_t kBatch = 32;  // of the sweep over the channels
+  constexpr std::int64_t kWideBatch =
+      8;  // F(4x4): 1568 tiles of 256 filters are 392 blocks of 16 x 64, three a multiprocessor
+  struct Kind {
+    std::string_view name;
+    std::int64_t channels, size;
+  };
+  constexpr Kind kKinds[] = {{"conv2", 64, 56}, {"conv3", 128, 28}, {"conv4", 256, 14}, {"conv5", 512, 7}};
+  std::vector<NamedWorkload> result{named_square("image", 1, 64, 224), named_square("image", 1, 64, 960),
+                                    named_square("conv3", kBatch, 128, 28)};
+  const auto add = [&](NamedWorkload workload) {
+    const auto same = [&](const NamedWorkload& other) { return other.name == workload.name; };
+    if (std::none_of(result.begin(), result.end(), same)) result.push_back(std::move(workload));
+  };
+  for (const std::int64_t size : {320, 448, 640, 768}) add(named_square("image", 1, 64, size));
+  for (const std::int64_t n : {32, 64, 96, 128})
+    for (const Kind& kind : kKinds) add(named_square(kind.name, n, kind.channels, kind.size));
+  for (const std::int64_t channels : {256, 512}) add(named_square("wide", kWideBatch, channels, 56));
+  for (const Kind& kind : kKinds)
+    for (const std::int64_t channels : {64, 128, 256, 512}) add(named_square(kind.name, kBatch, channels, kind.size));
+  return result;
+}
+
+std::vector<NamedWorkload> winograd_in_simulator() {
+  std::vector<NamedWorkload> result{named_square("image", 1, 16, 29), named_square("conv4", 1, 48, 14),
+                                    named_square("conv5", 2, 48, 7),  named_square("image", 1, 16, 58),
+                                    named_square("conv2", 2, 16, 30), named_square("conv3", 1, 32, 29),
+                                    named_square("conv4", 1, 64, 13), named_layer({"odd", 2, 5, 57, 7, 3, 1, 1})};
+  // The first stage, with tiles of 2 x 2, reads two numbers for each of four products an output and channel.
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops() / 9 * 4;
+  return result;
+}
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -215,6 +254,7 @@ std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend)
   if (track == "images") return backend == Backend::gpu ? images_on_gpu() : images_in_simulator();
   if (track == "depthwise") return backend == Backend::gpu ? depthwise_on_gpu() : depthwise_in_simulator();
   if (track == "lowering") return backend == Backend::gpu ? lowering_on_gpu() : lowering_in_simulator();
+  if (track == "winograd") return backend == Backend::gpu ? winograd_on_gpu() : winograd_in_simulator();
   if (track == "cpu") return lowering_on_cpu();
   if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
   return {};

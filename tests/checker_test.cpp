@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "common/device.hpp"
+#include "common/half_bits.hpp"
 #include "common/inputs.hpp"
 #include "common/problem_io.hpp"
 
@@ -290,7 +291,90 @@ TEST_CASE("a reference of zeros divides nothing") {
 }
 
 TEST_CASE("a size mismatch is the caller's error") {
-  CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, {}), std::logic_error);
+  CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, ErrorModel{}), std::logic_error);
+}
+
+TEST_CASE("an output may have a bound of its own") {
+  const ConvProblem problem = parse_shape("w=4");
+  const double nan = kNan, infinity = kInfinity;
+  const auto check = [&](const std::vector<float>& output, const std::vector<double>& reference,
+                         const OutputBounds& bounds) {
+    return check_output(problem, output, {reference, reference}, bounds);
+  };
+  const OutputBounds bounds{{0.5f, 0.25f, 0.0f, kInfinity}};
+  CHECK(check({1.5f, 0.75f, 1, 7}, {1, 1, 1, 1}, bounds).ok);
+  CHECK(check({1.6f, 0.75f, 1, 7}, {1, 1, 1, 1}, bounds).first_wrong == 0);
+  CHECK(check({1.5f, 0.7f, 1, 7}, {1, 1, 1, 1}, bounds).first_wrong == 1);
+  CHECK(check({1, 1, 1 + 0x1p-22f, 7}, {1, 1, 1, 1}, bounds).first_wrong == 2);
+
+  // Half an ulp of the type that outputs are kept in, and half the spacing of its subnormal numbers.
+  const OutputBounds halves{{0, 0, 0, 0}, Precision::fp16};
+  CHECK(check({1 + 0x1p-11f, -2 - 0x1p-10f, 0x1p-25f, 1}, {1, -2, 0, 1}, halves).ok);
+  CHECK(check({1 + 0x1p-9f, -2 - 0x1p-8f, 0x1p-23f, 1}, {1, -2, 0, 1}, halves).wrong == 3);
+
+  // An infinite bound: unchecked, in no norm, but written.
+  for (const float output : {7.0f, kNan, -kInfinity}) {
+    const CheckResult result = check({1, 1, 1, output}, {1, 1, 1, 1}, bounds);
+    CHECK(result.ok);
+    CHECK(result.unchecked == 1);
+    CHECK(result.max_abs_err == 0);
+    CHECK(std::isfinite(result.tolerance));
+  }
+  CHECK(check({1, 1, 1, kPoisoned}, {1, 1, 1, 1}, bounds).unwritten == 1);
+
+  // Where the reference is not finite, the output is not, whichever it is.
+  for (const double exact : {nan, infinity, -infinity}) {
+    for (const float output : {kNan, kInfinity, -kInfinity})
+      CHECK(check({output, 1, 1, 1}, {exact, 1, 1, 1}, bounds).ok);
+    CHECK(check({1, 1, 1, 1}, {exact, 1, 1, 1}, bounds).wrong == 1);
+    const CheckResult lost = check({1, 1, 1, 1}, {exact, 1, 1, 1}, {bounds.bounds, Precision::fp16, false});
+    CHECK(lost.ok);
+    CHECK(lost.unchecked == 2);
+  }
+  for (const float output : {kNan, kInfinity}) CHECK_FALSE(check({output, 1, 1, 1}, {1, 1, 1, 1}, bounds).ok);
+
+  // Beyond its range fp16 has infinities, of the right sign; near the end either passes.
+  CHECK(check({kInfinity, -kInfinity, 1, 1}, {7e4, -1e9, 1, 1}, halves).ok);
+  CHECK(check({-kInfinity, kInfinity, 1, 1}, {7e4, -1e9, 1, 1}, halves).wrong == 2);
+  CHECK(check({65504, kInfinity, 1, 1}, {65519, 65520, 1, 1}, halves).ok);
+  CHECK(check({65504, kInfinity, 1, 1}, {7e4, 65400, 1, 1}, halves).wrong == 2);
+
+  CHECK_THROWS_AS(check({1, 1, 1, 1}, {1, 1, 1, 1}, OutputBounds{{1, 1, 1}}), std::logic_error);
+}
+
+TEST_CASE("honest sums of fp16 products are within their bounds, and a wrong tap is not") {
+  const auto rounded = [](std::vector<float> values) {
+    for (float& value : values) value = half_value(half_bits(value));
+    return values;
+  };
+  for (const char* text : {"c=64,k=8,h=9,w=11,r=3,s=3", "c=2,k=3,h=5,w=6,r=1,s=1", "n=2,c=7,k=2,h=8,w=8,r=5,s=3"}) {
+    CAPTURE(std::string(text));
+    const ConvProblem problem = parse_shape(text);
+    for (const InputKind kind : {InputKind::normal, InputKind::uniform, InputKind::integers, InputKind::constant,
+                                 InputKind::impulse, InputKind::nan, InputKind::infinity}) {
+      CAPTURE(static_cast<int>(kind));
+      const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, 1);
+      const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+      const OutputBounds bounds = direct_half_bounds(problem, tensors, reference);
+      std::vector<float> filter = rounded(tensors.filter);
+      const auto computed = [&] {
+        std::vector<float> output;
+        for (const double value : convolve_reference(problem, rounded(tensors.input), filter).output)
+          output.push_back(half_value(half_bits(static_cast<float>(value))));
+        return output;
+      };
+      const CheckResult result = check_output(problem, computed(), reference, bounds);
+      CHECK_MESSAGE(result.ok, result.message);
+      CHECK(result.unchecked == 0);
+      if (kind == InputKind::normal) {
+        CHECK(result.rel_l2_err < 1e-3);
+        CHECK(result.tolerance < 6e-3);
+      }
+      filter[0] = filter[0] + 0.5f;  // of the first output channel
+      if (kind == InputKind::normal || kind == InputKind::constant)
+        CHECK(check_output(problem, computed(), reference, bounds).wrong > problem.p() * problem.q() / 2);
+    }
+  }
 }
 
 TEST_CASE("honest fp32 sums pass and a wrong tap does not") {

@@ -123,6 +123,40 @@ TEST_CASE("the lowering track's workloads: twelve layers without padding, and a 
   CHECK((has_padding && has_dilation));
 }
 
+TEST_CASE("the winograd track's workloads: 3x3 with padding 1, every one once") {
+  const std::vector<NamedWorkload> layers = workloads_of("winograd", Backend::gpu);
+  CHECK(layers.size() == 6 + 16 + 2 + 12);
+  std::set<std::string> names, problems;
+  for (const NamedWorkload& workload : layers) {
+    CAPTURE(workload.name);
+    CHECK(names.insert(workload.name).second);
+    CHECK(problems.insert(to_string(workload.problem)).second);
+    CHECK_NOTHROW(validate(workload.problem, std::int64_t{1} << 40));
+    const ConvProblem& problem = workload.problem;
+    CHECK((problem.r == 3 && problem.s == 3 && problem.pad_h == 1 && problem.c == problem.k));
+  }
+  CHECK(layers[0].name == "image (1,64,224,224)->64 3x3");
+  CHECK(layers[1].name == "image (1,64,960,960)->64 3x3");
+  CHECK(layers[2].name == "conv3 (32,128,28,28)->128 3x3");
+  for (const char* name : {"image (1,64,448,448)->64 3x3", "conv5 (96,512,7,7)->512 3x3", "wide (8,256,56,56)->256 3x3",
+                           "conv2 (32,512,56,56)->512 3x3", "conv5 (32,64,7,7)->64 3x3"})
+    CHECK_MESSAGE(names.contains(name), name);
+
+  const std::vector<NamedWorkload> small = workloads_of("winograd", Backend::sim);
+  CHECK(small.size() == 8);
+  bool odd_size = false, odd_channels = false, batch = false;
+  for (const NamedWorkload& workload : small) {
+    const ConvProblem& problem = workload.problem;
+    CAPTURE(workload.name);
+    CHECK(problem.flops() / 2 < 10'000'000);
+    CHECK(workload.simulated_accesses > 0);
+    odd_size |= problem.h % 2 == 1;
+    odd_channels |= problem.c % 2 == 1 && problem.k % 2 == 1;
+    batch |= problem.n > 1;
+  }
+  CHECK((odd_size && odd_channels && batch));
+}
+
 TEST_CASE("the cpu track's workloads: the same layers on every device, im2col's matrix below 1 GB") {
   const std::vector<NamedWorkload> layers = workloads_of("cpu", Backend::gpu),
                                    others = workloads_of("cpu", Backend::sim);
@@ -253,6 +287,44 @@ TEST_CASE("the roofline: L2 for small tensors, DRAM for large ones, fp32 for lon
   limits.ceilings.fp32_flops_per_s = 1e9;
   add_roofline(result, &limits);
   CHECK(result.roofline->bound == "fp32");
+}
+
+TEST_CASE("the roofline of other element types: their bytes, and their rate where there is one") {
+  StageInfo stage = find_stage("1");
+  RunResult result = timed(stage, 10);
+  Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
+  stage.dtype = "fp16";
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bytes == 2 * (1000 + 3 + 1000));
+  CHECK_FALSE(result.roofline->floor_us);
+  limits.ceilings.fp16_flops_per_s = 1e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "fp16");
+  CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 1e9 * 1e6));
+  stage.dtype = "int8";  // reads and writes halves
+  limits.ceilings.int8_ops_per_s = 2e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bytes == 2 * (1000 + 1000) + 3);
+  CHECK(result.roofline->bound == "int8");
+  CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 2e9 * 1e6));
+}
+
+TEST_CASE("the roofline of a Winograd stage: its own operations, if they are fewer") {
+  StageInfo stage = find_stage("1");
+  RunResult result = timed(stage, 10);
+  result.prediction.emplace();
+  result.prediction->flops = 4000;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
+  stage.track = "winograd";
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 4000);
+  result.prediction->flops = 7000;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
+  result.prediction->flops = -1;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
 }
 
 TEST_CASE("a comparison names what changed most, what is new and what is gone") {

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "common/cudnn_baseline.hpp"
+#include "common/registry.hpp"
 
 using namespace convladder;
 
@@ -18,9 +20,38 @@ ConvProblem grouped_problem() {
   return problem;
 }
 
-CudnnTrial trial(const char* algorithm, const char* status, std::optional<double> time_us) {
-  return {algorithm, "NCHW", status, time_us, 0};
+CudnnTrial trial(const char* algorithm, const char* status, std::optional<double> time_us,
+                 Precision precision = Precision::fp32) {
+  return {algorithm, "NCHW", status, time_us, 0, precision};
 }
+
+/// 3 x 3 over channels of which every algorithm can take the number, with edges.
+ConvProblem square_problem() {
+  ConvProblem problem;
+  problem.n = 2, problem.c = 64, problem.h = 29, problem.w = 30, problem.k = 32;
+  problem.r = problem.s = 3, problem.pad_h = problem.pad_w = 1;
+  return problem;
+}
+
+/// Every trial, for the message of a check that failed.
+std::string log_of(const CudnnBaseline& baseline) {
+  std::string text = "cuDNN " + baseline.version;
+  for (const CudnnTrial& one : baseline.trials) {
+    text += "\n  " + std::string(to_string(one.precision)) + " " + one.layout + " " + one.algorithm + ": " + one.status;
+    if (one.rel_l2_err) text += ", error " + std::to_string(*one.rel_l2_err);
+    if (one.time_us) text += ", " + std::to_string(*one.time_us) + " us";
+  }
+  return text;
+}
+
+/// Whether some trial of these is ok.
+template <class Chosen>
+bool any_ok(const CudnnBaseline& baseline, const Chosen& chosen) {
+  return std::any_of(baseline.trials.begin(), baseline.trials.end(),
+                     [&](const CudnnTrial& one) { return one.ok() && chosen(one); });
+}
+
+bool is_plan(const CudnnTrial& one) { return one.algorithm.find("plan") != std::string::npos; }
 
 }  // namespace
 
@@ -43,7 +74,7 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
   const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
 
-  const CudnnBaseline right = measure_cudnn(problem, tensors, reference);
+  const CudnnBaseline right = measure_cudnn(problem, tensors, reference, Precision::fp32);
   if (!right.unavailable.empty()) {
     MESSAGE(right.unavailable);
     CHECK(right.trials.empty());
@@ -59,10 +90,97 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
   CHECK(*right.best()->time_us > 0);
 
   for (double& value : reference.output) value *= 1.001;
-  const CudnnBaseline wrong = measure_cudnn(problem, tensors, reference);
+  const CudnnBaseline wrong = measure_cudnn(problem, tensors, reference, Precision::fp32);
   CHECK(wrong.best() == nullptr);
   CHECK(std::any_of(wrong.trials.begin(), wrong.trials.end(),
                     [](const CudnnTrial& one) { return one.status.starts_with("wrong result (rel. L2 error 0.001"); }));
+}
+
+TEST_CASE("the best are of the baseline's own type, but for Winograd") {
+  CudnnBaseline baseline;
+  baseline.precision = Precision::int8;
+  baseline.trials = {trial("IMPLICIT_PRECOMP_GEMM", "ok", 5.0, Precision::int8),
+                     trial("WINOGRAD_NONFUSED", "ok", 2.0, Precision::fp16)};
+  CHECK(baseline.best() == &baseline.trials[0]);
+  CHECK(baseline.best_of(kWinogradFamily) == &baseline.trials[1]);
+}
+
+TEST_CASE("cuDNN in fp16: both layouts, algorithms and plans, sums in both types") {
+  const ConvProblem problem = square_problem();
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  const CudnnBaseline right = measure_cudnn(problem, tensors, reference, Precision::fp16);
+  if (!right.unavailable.empty()) {
+    MESSAGE(right.unavailable);
+    return;
+  }
+  const std::string log = log_of(right);
+  MESSAGE(log);
+  CHECK(right.precision == Precision::fp16);
+  for (const CudnnTrial& one : right.trials) CHECK(one.precision == Precision::fp16);
+  for (const char* layout : {"NCHW", "NHWC"}) {
+    CAPTURE(layout);
+    CHECK(any_ok(right, [&](const CudnnTrial& one) { return one.layout == layout && !is_plan(one); }));
+  }
+  CHECK(any_ok(right, is_plan));
+  CHECK(any_ok(right, [](const CudnnTrial& one) { return one.algorithm.ends_with("(half sums)"); }));
+  REQUIRE(right.best() != nullptr);
+  // Rounded to 11 bits, and no more exactly than that.
+  CHECK(*right.best()->rel_l2_err > 1e-4);
+  CHECK(*right.best()->rel_l2_err <= kCudnnHalfErrorLimit);
+  // Sums in fp16 may be beyond the limit, and do not count then.
+  for (const CudnnTrial& one : right.trials)
+    if (!one.algorithm.ends_with("(half sums)")) CHECK_MESSAGE(!one.status.starts_with("wrong"), one.algorithm);
+
+  for (double& value : reference.output) value *= 1.02;
+  CHECK(measure_cudnn(problem, tensors, reference, Precision::fp16).best() == nullptr);
+}
+
+TEST_CASE("cuDNN's Winograd counts in fp16") {
+  const ConvProblem problem = square_problem();
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  const CudnnBaseline baseline =
+      measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter), Precision::fp16);
+  if (!baseline.unavailable.empty()) {
+    MESSAGE(baseline.unavailable);
+    return;
+  }
+  const CudnnTrial* const winograd = baseline.best_of(kWinogradFamily);
+  REQUIRE_MESSAGE(winograd != nullptr, log_of(baseline));
+  CHECK(*winograd->rel_l2_err <= kCudnnHalfWinogradErrorLimit);
+}
+
+TEST_CASE("cuDNN in int8: outputs of int8 and of float, and the Winograd algorithms of fp16") {
+  const ConvProblem problem = square_problem();
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  const CudnnBaseline right = measure_cudnn(problem, tensors, reference, Precision::int8);
+  if (!right.unavailable.empty()) {
+    MESSAGE(right.unavailable);
+    return;
+  }
+  const std::string log = log_of(right);
+  MESSAGE(log);
+  const auto bytes = [](const CudnnTrial& one) { return one.precision == Precision::int8; };
+  const auto floats = [](const CudnnTrial& one) { return one.algorithm.ends_with("(float output)"); };
+  CHECK(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && !floats(one) && !is_plan(one); }));
+  CHECK(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && floats(one) && !is_plan(one); }));
+  // Where a driver's engines take no plan of int8 this only warns: the algorithms above are what counts.
+  WARN(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && !floats(one) && is_plan(one); }));
+  WARN(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && floats(one) && is_plan(one); }));
+  REQUIRE(right.best() != nullptr);
+  CHECK(bytes(*right.best()));
+  CHECK(*right.best()->rel_l2_err > 3e-3);
+  CHECK(*right.best()->rel_l2_err <= kCudnnInt8ErrorLimit);
+  REQUIRE(right.best_of(kWinogradFamily) != nullptr);
+  CHECK(right.best_of(kWinogradFamily)->precision == Precision::fp16);
+  for (const CudnnTrial& one : right.trials) {
+    CHECK((bytes(one) || one.family() == kWinogradFamily));
+    CHECK_MESSAGE(!one.status.starts_with("wrong"), one.algorithm);
+  }
+
+  for (double& value : reference.output) value += 0.2;
+  CHECK(measure_cudnn(problem, tensors, reference, Precision::int8).best() == nullptr);
 }
 
 TEST_CASE("cuDNN computes depthwise problems in both layouts, by an algorithm and by a plan") {
@@ -73,7 +191,7 @@ TEST_CASE("cuDNN computes depthwise problems in both layouts, by an algorithm an
     problem.stride_h = problem.stride_w = stride;
     const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
     const CudnnBaseline baseline =
-        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter));
+        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter), Precision::fp32);
     if (!baseline.unavailable.empty()) {
       MESSAGE(baseline.unavailable);
       return;
@@ -111,7 +229,7 @@ TEST_CASE("a filter of rank one is tried in two passes, others are not") {
   for (const FilterForm form : {FilterForm::rank_one, FilterForm::dense}) {
     const HostTensors tensors = make_inputs(problem, InputKind::normal, form, 1);
     const CudnnBaseline baseline =
-        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter));
+        measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter), Precision::fp32);
     if (!baseline.unavailable.empty()) {
       MESSAGE(baseline.unavailable);
       return;
@@ -124,10 +242,10 @@ TEST_CASE("padding that cuDNN does not know is unavailable, unless nothing is pa
   ConvProblem problem = grouped_problem();
   problem.padding = Padding::replicate;
   const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
-  const CudnnBaseline padded = measure_cudnn(problem, tensors, Reference{});
+  const CudnnBaseline padded = measure_cudnn(problem, tensors, Reference{}, Precision::fp32);
   CHECK(padded.unavailable == "cuDNN pads with zeros only");
   problem.pad_h = problem.pad_w = 0;
   const CudnnBaseline unpadded =
-      measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter));
+      measure_cudnn(problem, tensors, convolve_reference(problem, tensors.input, tensors.filter), Precision::fp32);
   CHECK(unpadded.unavailable != "cuDNN pads with zeros only");
 }

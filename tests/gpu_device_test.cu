@@ -89,6 +89,18 @@ TEST_CASE("poison fills every word, whatever was there") {
   }
 }
 
+TEST_CASE("poison fills an odd number of halves, and no more") {
+  for (const std::size_t count : {1u, 3u, 255u, 1'000'001u}) {
+    DeviceBuffer buffer(count * 2, "buffer");
+    std::vector<std::uint16_t> back(count, 0);
+    buffer.upload(back.data());
+    buffer.poison();
+    buffer.download(back.data());
+    CHECK(back == std::vector<std::uint16_t>(count, kHalfPoison));
+    CHECK(buffer.guards_intact());
+  }
+}
+
 TEST_CASE("a store just outside a buffer is seen, until poison() mends the bands") {
   for (const long offset : {-1024L, -1L, 100L, 1123L}) {
     CAPTURE(offset);
@@ -234,6 +246,11 @@ TEST_CASE("the device's facts and ceilings are those of a GPU") {
   // Two operations a clock in each of at most 128 lanes, at no more than 4 GHz.
   CHECK(ceilings.fp32_flops_per_s > 1e11);
   CHECK(ceilings.fp32_flops_per_s < 2.0 * 128 * info.multiprocessors * 4e9);
+  if (info.compute_capability >= 75) {  // Tensor Cores for both
+    CHECK(ceilings.fp16_flops_per_s > 2 * ceilings.fp32_flops_per_s);
+    CHECK(ceilings.int8_ops_per_s > 1.2 * ceilings.fp16_flops_per_s);
+    CHECK(ceilings.int8_ops_per_s < 1e16);
+  }
   CHECK(ceilings.launch_us > 0.1);
   CHECK(ceilings.launch_us < 20);
 }

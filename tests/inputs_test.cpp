@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/problem_io.hpp"
+#include "common/reference.hpp"
 
 namespace convladder {
 namespace {
@@ -31,8 +32,9 @@ std::vector<std::size_t> not_finite(const std::vector<float>& values) {
   return where;
 }
 
-constexpr InputKind kKinds[] = {InputKind::normal,   InputKind::uniform, InputKind::integers, InputKind::impulse,
-                                InputKind::constant, InputKind::large,   InputKind::nan,      InputKind::infinity};
+constexpr InputKind kKinds[] = {InputKind::normal,     InputKind::uniform,  InputKind::integers,
+                                InputKind::impulse,    InputKind::constant, InputKind::large,
+                                InputKind::large_half, InputKind::nan,      InputKind::infinity};
 
 TEST_CASE("the sizes are the problem's") {
   const ConvProblem problem = parse_shape("n=2,c=6,h=3,w=5,k=4,r=3,s=2,groups=2");
@@ -134,6 +136,16 @@ TEST_CASE("large values keep their products in fp32's range") {
   CHECK(input > 1e18f);
   CHECK(input * filter > 1e35f);
   CHECK(9 * input * filter < 3e38f);
+}
+
+TEST_CASE("large values for fp16 keep their outputs in its range") {
+  const ConvProblem problem = parse_shape("c=8,h=30,w=30,k=4,r=3,s=3");
+  const HostTensors tensors = make_inputs(problem, InputKind::large_half, FilterForm::dense, 5);
+  double largest = 0;
+  for (const double value : convolve_reference(problem, tensors.input, tensors.filter).output)
+    largest = std::max(largest, std::abs(value));
+  CHECK(largest > 3000);
+  CHECK(largest < 10000);
 }
 
 }  // namespace

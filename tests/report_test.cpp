@@ -58,7 +58,8 @@ const Names kResultKeys{"stage",
                         "cudnn_unavailable",
                         "configuration",
                         "configuration_origin",
-                        "time_without_transform_us"};
+                        "time_without_transform_us",
+                        "dtype"};
 
 constexpr StageInfo kLoweringStage{21,
                                    "im2win-pipelined",
@@ -143,6 +144,11 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn"][0]["time_us"].is_null());
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
   CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
+  CHECK(keys(json["cudnn"][0]) ==
+        Names{"algorithm", "layout", "status", "time_us", "workspace_bytes", "family", "dtype", "rel_l2_err"});
+  CHECK(json["cudnn"][1]["dtype"] == "fp32");
+  CHECK(json["cudnn"][1]["rel_l2_err"].is_null());
+  CHECK(json["dtype"] == "fp32");
   CHECK(json["cudnn"][0]["family"] == "WINOGRAD");
   CHECK(json["cudnn"][1]["family"] == "GEMM");
   CHECK(json["speedup"]["cudnn_gemm"] == 0.5);
@@ -239,6 +245,13 @@ TEST_CASE("a bench's JSON: device, toolchain, ceilings, rows") {
   CHECK(json["device"]["clocks_before"]["sm_mhz"] == 1980);
   CHECK(json["device"]["clocks_after"]["sm_mhz"] == 1700);
   CHECK(json["ceilings"]["dram_bytes_per_s"] == 4e12);
+  CHECK(keys(json["ceilings"]) == Names{"dram_bytes_per_s", "l2_bytes_per_s", "fp32_flops_per_s", "launch_us",
+                                        "fp16_flops_per_s", "int8_ops_per_s"});
+  CHECK(json["ceilings"]["int8_ops_per_s"].is_null());
+  CHECK(bench_text(report).find("fp16") == std::string::npos);
+  report.ceilings->fp16_flops_per_s = 6.5e14;
+  CHECK(to_json(report)["ceilings"]["fp16_flops_per_s"] == 6.5e14);
+  CHECK(bench_text(report).find(", fp16 650.0 TFLOP/s, launch") != std::string::npos);
 }
 
 /// Splits one CSV text into records of cells, by RFC 4180.
@@ -423,6 +436,69 @@ TEST_CASE("the lowering track's table tells of memory, and compares with the row
   CHECK_FALSE(has_heading(text, "product alone"));
   CHECK_FALSE(has_heading(text, "workspace"));
   CHECK(text.find("memory:") == std::string::npos);
+}
+
+/// A stage of the winograd track, one after the other.
+constexpr StageInfo winograd_stage(int number, std::string_view name, int previous, std::string_view dtype) {
+  return {number, name, name, name, "winograd", name, previous, dtype, "NHWC", "000", "sm_70", nullptr};
+}
+constexpr StageInfo kBgemm = winograd_stage(24, "24-winograd-bgemm", 23, "fp32");
+constexpr StageInfo kTensorCore = winograd_stage(26, "26-winograd-tensor-core", 24, "fp16");
+constexpr StageInfo kInt8 = winograd_stage(30, "30-winograd-int8", 28, "int8");
+
+RunResult winograd_result(const StageInfo& stage, double time_us, double floor_us) {
+  RunResult result = gpu_result();
+  result.stage = &stage;
+  result.workload_name = "conv4";
+  result.check->rel_l2_err = 1.5e-3;
+  result.time_us->median = time_us;
+  result.roofline->floor_us = floor_us;
+  result.cudnn->precision = precision_of(stage);
+  result.cudnn->trials = {{"WINOGRAD_NONFUSED", "NCHW", "ok", 64.0, 0, Precision::fp16},
+                          {"GEMM", "NHWC", "ok", 4.0, 0, result.cudnn->precision},
+                          {"DIRECT", "NHWC", "ok", 3.0, 0, Precision::fp16}};
+  return result;
+}
+
+TEST_CASE("the winograd track's table: types, errors, and cuDNN in each type") {
+  BenchReport report;
+  report.rows = {winograd_result(kBgemm, 16, 1), winograd_result(kTensorCore, 2, 0.5), winograd_result(kInt8, 1, 0.5)};
+  add_speedups(report.rows);
+  CHECK(report.rows[1].speedup.previous == 8.0);
+  CHECK(report.rows[2].speedup.cudnn_winograd == 64.0);
+  CHECK(report.rows[2].speedup.cudnn_best == 4.0);
+  CHECK(report.rows[1].speedup.cudnn_best == 1.5);
+  const std::string text = bench_text(report);
+  for (const char* heading : {"type", "rel. L2 error"}) CHECK(has_heading(text, heading));
+  CHECK(text.find("floor  of floor") != std::string::npos);
+  CHECK(text.find("1.5e-03") != std::string::npos);
+  CHECK(text.find("0.500 us (L2)") != std::string::npos);
+  CHECK(text.find("cuDNN 9.19.0 int8 best: GEMM (NHWC) in 4.00 us\n") != std::string::npos);
+  CHECK(text.find("cuDNN 9.19.0 fp16 best: DIRECT (NHWC) in 3.00 us\n") != std::string::npos);
+  CHECK(text.find("  floor: ") == std::string::npos);
+
+  report.rows.pop_back();
+  report.rows.pop_back();
+  const std::string one = bench_text(report);
+  CHECK_FALSE(has_heading(one, "type"));
+  CHECK(one.find("floor  of floor") == std::string::npos);
+  CHECK(one.find("  floor: 1.00 us (L2)\n") != std::string::npos);
+}
+
+TEST_CASE("the simulator's table of the winograd track tells errors and types") {
+  BenchReport report;
+  for (const StageInfo* stage : {&kBgemm, &kTensorCore}) {
+    RunResult& result = report.rows.emplace_back(winograd_result(*stage, 1, 1));
+    result.backend = "sim";
+    result.time_us.reset();
+    result.counters.emplace();
+    result.prediction.emplace();
+  }
+  const std::string text = bench_text(report);
+  CHECK(has_heading(text, "type"));
+  CHECK(has_heading(text, "rel. L2 error"));
+  report.rows.resize(1);
+  CHECK_FALSE(has_heading(bench_text(report), "type"));
 }
 
 TEST_CASE("the cpu track's table tells rates, and the device that is not the report's") {

@@ -32,7 +32,8 @@ Threads threads_seen();
 /// seen, however the system schedules them.
 void await_threads(bool wait);
 
-/// The output, where in the simulator and on the host what no observed store has written is poisoned still.
-void download_output(const DeviceBuffer& output, float* destination);
+/// The bytes of the output, where in the simulator and on the host what no observed store has written is poisoned
+/// still.
+void download_output(const DeviceBuffer& output, void* destination);
 
 }  // namespace convladder

@@ -20,6 +20,6 @@ Threads threads_seen() { return {}; }
 
 void await_threads(bool) {}
 
-void download_output(const DeviceBuffer& output, float* destination) { output.download(destination); }
+void download_output(const DeviceBuffer& output, void* destination) { output.download(destination); }
 
 }  // namespace convladder

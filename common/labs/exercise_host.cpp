@@ -241,11 +241,11 @@ Threads threads_seen() { return {omp_get_max_threads(), run.stored}; }
 
 void await_threads(bool wait) { run.awaiting = wait; }
 
-void download_output(const DeviceBuffer& output, float* destination) {
+void download_output(const DeviceBuffer& output, void* destination) {
   const Memory& memory = memories().at(reinterpret_cast<Address>(output.data()));
   output.download(destination);
   for (std::size_t word = 0; word < output.bytes() / 4; ++word)
-    if (!memory.written[word]) std::memcpy(destination + word, &kPoison, 4);
+    if (!memory.written[word]) std::memcpy(static_cast<float*>(destination) + word, &kPoison, 4);
 }
 
 // ---- device.hpp ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 ///     lab-judge cases LAB.json SEED CASES
 ///     lab-judge marks LAB.json SEED RESULTS [GPU_RESULTS]
 ///
-/// `cases` writes CASES/cases.json, [{shape, padding, lines, threads}...], and for each case N its tensors as
+/// `cases` writes CASES/cases.json, [{shape, padding, halves, lines, threads}...], and for each case N its tensors as
 /// N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints {title,
 /// minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
 
@@ -35,6 +35,7 @@
 #include "common/problem_io.hpp"
 #include "common/reference.hpp"
 #include "common/spelling.hpp"
+#include "common/winograd_error.hpp"
 
 namespace convladder {
 namespace {
@@ -86,6 +87,8 @@ struct Lab {
   bool on_host = false;   ///< the exercise is C++ for the host
   bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
   FilterForm filter = FilterForm::dense;
+  Precision precision = Precision::fp32;  ///< unless fp32, the exercise has tensors of halves
+  WinogradForm winograd;                  ///< how it computes, unless m is 0
   std::vector<Case> cases;
   std::vector<Check> checks;
 };
@@ -170,13 +173,31 @@ Check read_check(Lab& lab, const Json& json) {
   return check;
 }
 
+void read_precision(Lab& lab, const Json& json) {
+  if (json.contains("dtype")) {
+    const std::string dtype = json.at("dtype").get<std::string>();
+    if (dtype != "fp16" && dtype != "int8") throw UsageError("\"dtype\" must be \"fp16\" or \"int8\", or absent");
+    if (lab.on_host) throw UsageError("a lab that runs on the host has no \"dtype\"");
+    lab.precision = dtype == "fp16" ? Precision::fp16 : Precision::int8;
+  }
+  if (json.contains("winograd")) {
+    const Json& form = json.at("winograd");
+    require_keys(form, {"m", "fractions", "half_products"});
+    lab.winograd = {form.at("m").get<int>(), form.value("fractions", false), lab.precision,
+                    form.value("half_products", false)};
+    if (lab.winograd.m != 2 && lab.winograd.m != 4 && lab.winograd.m != 6) throw UsageError("\"m\" must be 2, 4 or 6");
+  } else if (lab.precision == Precision::int8) {
+    throw UsageError("a lab of \"int8\" needs \"winograd\"");
+  }
+}
+
 /// @throws UsageError that names the file if it is no description of a lab
 Lab read_lab(const fs::path& path) {
   std::ifstream file(path);
   if (!file) throw UsageError("cannot read " + in_quotes(path.string()));
   try {
     const Json json = Json::parse(file);
-    require_keys(json, {"title", "minutes", "runs", "reference", "filter", "checks"});
+    require_keys(json, {"title", "minutes", "runs", "reference", "filter", "dtype", "winograd", "checks"});
     Lab lab;
     lab.title = json.at("title").get<std::string>();
     lab.minutes = json.at("minutes").get<int>();
@@ -189,6 +210,7 @@ Lab read_lab(const fs::path& path) {
       if (json.at("filter") != "rank-one") throw UsageError("\"filter\" must be \"rank-one\", or absent");
       lab.filter = FilterForm::rank_one;
     }
+    read_precision(lab, json);
     int points = 0;
     for (const Json& check : json.at("checks")) {
       lab.checks.push_back(read_check(lab, check));
@@ -225,6 +247,7 @@ void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
     write_npy(folder / fmt::format("{}.filter.npy", i), {filter_shape(problem), std::move(tensors.filter)});
     list.push_back({{"shape", a_case.shape},
                     {"padding", to_string(a_case.padding)},
+                    {"halves", lab.precision != Precision::fp32},
                     {"lines", a_case.lines},
                     {"threads", a_case.threads}});
   }
@@ -293,6 +316,16 @@ ErrorModel error_model(const Lab& lab, const ConvProblem& problem) {
   return model;
 }
 
+CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostTensors& tensors,
+                         const std::vector<float>& output) {
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  if (lab.winograd.m > 0)
+    return check_output(problem, output, reference, winograd_bounds(problem, lab.winograd, tensors));
+  if (lab.precision == Precision::fp16)
+    return check_output(problem, output, reference, direct_half_bounds(problem, tensors, reference));
+  return check_output(problem, output, reference, error_model(lab, problem));
+}
+
 /// Compares the output that the runner left for a case.
 void compare(const Lab& lab, const Case& a_case, HostTensors tensors, const fs::path& file, Outcome& outcome) {
   if (!fs::exists(file)) {
@@ -302,8 +335,7 @@ void compare(const Lab& lab, const Case& a_case, HostTensors tensors, const fs::
   ConvProblem problem = a_case.problem();
   const std::vector<float> output = read_npy(file).values;
   if (lab.circular) std::tie(problem, tensors.input) = continued(problem, tensors.input);
-  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
-  const CheckResult result = check_output(problem, output, reference, error_model(lab, problem));
+  const CheckResult result = check_output(lab, problem, tensors, output);
   outcome.wrong = result.message;
   if (result.unwritten > 0) outcome.faulty = result.message;
 }

@@ -10,13 +10,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "common/device.hpp"
+#include "common/device_tensors.hpp"
 #include "common/labs/exercise.hpp"
 #include "common/npy.hpp"
 #include "common/observation_json.hpp"
@@ -42,11 +45,10 @@ void write_result(const Json& result) {
 }
 
 /// The host keeps no copy that the exercise could find.
-DeviceBuffer device_copy(const fs::path& file, const char* name) {
-  const NpyArray array = read_npy(file);
-  DeviceBuffer buffer(array.values.size() * sizeof(float), name);
-  buffer.upload(array.values.data());
-  return buffer;
+DeviceTensors device_tensors(const ConvProblem& problem, Elements elements, const fs::path& cases,
+                             const std::string& name) {
+  const NpyArray input = read_npy(cases / (name + ".input.npy")), filter = read_npy(cases / (name + ".filter.npy"));
+  return DeviceTensors(problem, elements, input.values.data(), filter.values.data());
 }
 
 Json run_case(const Json& json, const fs::path& cases, const std::string& name, const fs::path& output_file) {
@@ -57,11 +59,10 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
   if (const Verdict verdict = check_watched(exercise, problem, limits, end_at_fault); !verdict.accepted())
     return {{"status", "refused"}, {"reason", verdict.reason()}};
 
-  DeviceBuffer inputs = device_copy(cases / (name + ".input.npy"), "input");
-  DeviceBuffer filters = device_copy(cases / (name + ".filter.npy"), "filter");
-  DeviceBuffer outputs(static_cast<std::size_t>(problem.output_size()) * sizeof(float), "output");
-  outputs.poison();
-  const Tensors tensors{inputs.floats(), filters.floats(), outputs.floats()};
+  const Elements elements = json.at("halves").get<bool>() ? Elements::halves : Elements::floats;
+  DeviceTensors device = device_tensors(problem, elements, cases, name);
+  device.poison_output();
+  const Tensors tensors = device.view();
 
   await_threads(json.at("threads").get<bool>());
   // Preparing counts too: else it could do the launch's work.
@@ -69,11 +70,12 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
                              json.at("lines").get<bool>());
   NpyArray output{{problem.n, problem.k, problem.p(), problem.q()},
                   std::vector<float>(static_cast<std::size_t>(problem.output_size()))};
-  download_output(outputs, output.values.data());
+  std::vector<std::byte> bytes(device.output().bytes());
+  download_output(device.output(), bytes.data());
+  device.unpack_output(bytes.data(), output.values.data());
   write_npy(output_file, output);
 
-  for (const DeviceBuffer* buffer : {&inputs, &filters, &outputs}) {
-    if (buffer->guards_intact()) continue;
+  if (!device.damaged().empty()) {
     Fault fault;
     fault.kind = "out_of_bounds";
     fault.other = "something wrote just outside a tensor; the simulator or compute-sanitizer names the line";

@@ -1,0 +1,47 @@
+/// @file
+/// The tensors of a problem in device memory, in the element type and layout that a stage takes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/device.hpp"
+#include "common/problem.hpp"
+
+namespace convladder {
+
+/// What the input's and the output's elements are.
+enum class Elements {
+  floats,  ///< fp32, NCHW
+  halves,  ///< fp16, NHWC
+};
+
+/// Input, filter and output, the first two filled in.
+class DeviceTensors {
+ public:
+  /// @param input (n, c, h, w), rounded where elements are halves  @param filter (k, c/groups, r, s)
+  /// @throws MachineError if the memory is not there
+  DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter);
+
+  Tensors view() const;                                   ///< for a stage
+  std::int64_t bytes() const;                             ///< of all three
+  const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it
+  void poison_output() { output_.poison(); }              ///< with kPoison or kHalfPoison
+  /// Copies the output to the host. @param output (n, k, p, q)
+  void download_output(float* output) const;
+  /// The output from a copy of its bytes; kHalfPoison becomes kPoison. @param output (n, k, p, q)
+  void unpack_output(const std::byte* bytes, float* output) const;
+  /// Names of the tensors with a damaged guard band.
+  std::vector<const char*> damaged() const;
+
+ private:
+  ConvProblem problem_;
+  Elements elements_;
+  DeviceBuffer input_, filter_, output_;
+};
+
+/// The index of the first finite number that is infinite in fp16, if there is one.
+std::optional<std::size_t> first_beyond_half(const std::vector<float>& values);
+
+}  // namespace convladder

@@ -1,0 +1,61 @@
+#include "common/winograd_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "common/problem_io.hpp"
+#include "common/tunable.hpp"
+#include "common/tuning_log.hpp"
+
+namespace convladder {
+namespace {
+
+/// Rows, and the text that they refer to.
+struct Rows {
+  std::vector<StageInfo> rows;
+  std::deque<std::string> texts;
+
+  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+
+  void add(const StageInfo& stage, std::string settings) {
+    StageInfo& row = rows.emplace_back(stage);
+    row.number = row.previous = 0;
+    row.settings = keep(std::move(settings));
+    row.name = row.folder = keep(fmt::format("{} {}", stage.name, row.settings));
+  }
+
+  /// The default does not depend on the problem; any one of the track's will do.
+  void add_all(const StageInfo& info, const TunableStage& stage) {
+    constexpr DeviceLimits kLimits{90, 227 << 10};
+    const Configuration usual = stage.default_configuration(parse_shape("c=64,h=14,w=14,k=64,r=3,s=3"), kLimits);
+    const Knobs knobs = stage.knobs();
+    for (int k = 0; k < knobs.count; ++k) {
+      const Knob& knob = knobs.knobs[k];
+      for (int i = 0; i < knob.count; ++i)
+        if (knob.values[i] != usual.values[k])
+          add(info, fmt::format("{}={}", knob.name, value_text(knob, knob.values[i])));
+    }
+  }
+};
+
+Rows make_rows() {
+  Rows result;
+  for (const StageInfo& info : stages()) {
+    if (info.track != "winograd") continue;
+    const std::unique_ptr<Stage> stage(info.make());
+    if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
+  }
+  return result;
+}
+
+}  // namespace
+
+const std::vector<StageInfo>& winograd_rows() {
+  static const Rows rows = make_rows();
+  return rows.rows;
+}
+
+}  // namespace convladder
