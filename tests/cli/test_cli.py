@@ -793,7 +793,8 @@ def tune_with_wrong_arguments(folder):
     refuses([*TUNE, "--trials", "many"], "--trials")
     refuses([*TUNE, "--workload", "small"], "--workload and --shape")
     refuses(["tune", "--workload", "none", "--backend", "sim"], "--workload must be one of", "'none'")
-    refuses(["tune", "3"], "03-tiled-1d has no configurations to choose from; tune takes 15-depthwise-tuned")
+    refuses(["tune", "3"], "03-tiled-1d has no configurations to search; tune takes 15-depthwise-tuned")
+    refuses(["tune", "23"], "23-winograd has no configurations to search; tune takes 15-depthwise-tuned")
     refuses(["tune", "77"], "unknown stage '77'")
     refuses(["tune", "--backend", "gpu"], "no usable NVIDIA GPU")
     refuses(["tune", "--backend", "sim", "--shape", "c=2,k=4,h=8,w=8,r=3,s=3"], "refuses: ", status=3)
@@ -807,6 +808,152 @@ def tune_without_a_folder_to_write(folder):
     with open("tuned", "w"):
         pass
     refuses(TUNE, "cannot make 'tuned/simt-simulator'", "set CONVLADDER_TUNED to a folder of your own")
+
+
+SMALL_WINOGRAD = ("--backend", "sim", "--shape", "c=3,h=9,w=10,k=5,r=3,s=3")
+
+
+@case
+def configuration_sets_the_knobs_that_it_names(folder):
+    run = json.loads(succeeds("run", "23", *SMALL_WINOGRAD, "--configuration", "m=4", "--json").stdout)
+    expect(run["configuration"] == {"m": 4} and run["configuration_origin"] == "given", run["configuration"])
+    default = json.loads(succeeds("run", "23", *SMALL_WINOGRAD, "--json").stdout)
+    expect(default["configuration"] == {"m": 2} and default["configuration_origin"] == "default", default)
+    expect(run["counters"] != default["counters"] and run["rel_l2_err"] > default["rel_l2_err"], "the same run")
+    shape = "n=3,c=4,h=16,w=32,k=4,r=7,s=7,groups=4"
+    plain = json.loads(succeeds("run", "15", "--backend", "sim", "--shape", shape, "--json").stdout)["configuration"]
+    run = json.loads(succeeds("run", "15", "--backend", "sim", "--shape", shape, "--configuration",
+                              "block_planes=2", "--json").stdout)["configuration"]
+    expect(run == {**plain, "block_planes": 2} != plain, run)
+
+
+@case
+def configuration_in_compare_reaches_the_stages_that_have_the_knob(folder):
+    both = json.loads(succeeds("compare", "16", "23", *SMALL_WINOGRAD, "--configuration", "m=6", "--json").stdout)
+    expect([row["configuration"] for row in both] == [None, {"m": 6}], both)
+
+
+@case
+def configurations_that_are_none(folder):
+    run = ["run", "23", *SMALL_WINOGRAD, "--configuration"]
+    for text in ("", "m", "m=", "=4", "m=4,"):
+        refuses([*run, text], "--configuration takes knob=value, as in m=4,tbm=32; got ")
+    refuses([*run, "m=5"], "m of 23-winograd must be 2, 4 or 6; got '5'")
+    refuses([*run, "tbm=16"], "23-winograd has no knob 'tbm'; its knobs are m (2, 4 or 6)")
+    refuses([*run, "m=4,m=4"], "--configuration sets 'm' twice")
+    refuses(["run", "16", *SMALL_WINOGRAD, "--configuration", "m=4"],
+            "16-direct has no configurations to choose from; leave out --configuration")
+    refuses(["compare", "16", "17", *SMALL_WINOGRAD, "--configuration", "m=4"], "leave out --configuration")
+    shape = "n=1,c=1,h=1,w=2,k=1,r=1,s=1"
+    refuses(["run", "15", "--backend", "sim", "--shape", shape, "--configuration", "block_planes=8"], "refuses: ",
+            status=3)
+
+
+@case
+def bench_has_rows_for_the_other_knobs_of_winograd(folder):
+    out = succeeds("bench", "--backend", "sim", "--track", "winograd", "--workload", "odd (2,5,57,57)->7 3x3", "--json",
+                   "b.json", "--", "--benchmark_filter=winograd(m=|/)").stdout
+    expect("rel. L2 error" in out and "winograd m=6 (no stage)" in out, out)
+    with open("b.json") as file:
+        rows = {row["stage"]: row for row in json.load(file)["rows"]}
+    expect(set(rows) == {"winograd", "winograd m=4", "winograd m=6"}, set(rows))
+    row = rows["winograd m=4"]
+    expect(row["number"] is None and row["configuration"] == {"m": 4} and row["configuration_origin"] == "given", row)
+    expect(row["dtype"] == "fp32" and row["workspace_bytes"] < rows["winograd"]["workspace_bytes"], row)
+
+
+# ---- explore and prune ----------------------------------------------------------------------------------------------
+
+@case
+def explore_without_a_gpu_is_about_the_source(folder):
+    result = succeeds("explore")
+    expect(result.stdout.startswith("RTX 2080 Ti: 64 KB of shared memory a block, 5.5 MB of L2, 68 "), result.stdout)
+    expect("PKF-Shmem: TBM that the source's rules leave: 8-56\n" in result.stdout, result.stdout)
+    expect("by its rules: PKF-Shmem both in, PKF-LLC both in\n" in result.stdout, result.stdout)
+    expect("by all rules: PKF-Shmem both out, PKF-LLC 16 in, 32 out\n" in result.stdout, result.stdout)
+    expect(max(map(len, result.stdout.splitlines())) <= 100, "wider than 100 columns")
+    expect(succeeds("explore", "--all").stdout.count("\n") > 500, "not every tile")
+
+
+@case
+def explore_json(folder):
+    space = json.loads(succeeds("explore", "--gpu", "NVIDIA H200", "--type", "int8", "--m", "2", "--json").stdout)
+    expect(list(space) == ["gpu", "layer", "rules", "pkf_shmem", "pkf_llc", "points"], list(space))
+    expect(space["gpu"] == {"name": "H200", "shared_bytes": 232448, "l2_bytes": 62914560, "multiprocessors": 132},
+           space["gpu"])
+    expect(space["layer"]["tiles"] == 12544 and space["layer"]["meets_wmma_rules"], space["layer"])
+    rules = {rule["key"] for rule in space["rules"]}
+    expect(len(rules) == 6 and all(rules.issuperset(point["broken"]) for point in space["points"]), rules)
+    for form in ("pkf_shmem", "pkf_llc"):
+        for rules in ("by_source", "by_all"):
+            left = sorted({point["tbm"] for point in space["points"] if point[form][rules]})
+            expect(left == space[form]["tbm_" + rules] != [], f"{form} {rules}: {left}")
+    point = next(p for p in space["points"] if (p["tbm"], p["tbn"], p["tbk"]) == (32, 16, 48))
+    expect(point["shared_input_bytes"] == 16 * 32 * 48 and point["accumulators"] == 4 * 32 * 16 // 32, point)
+
+
+@case
+def explore_takes_sizes_and_shapes(folder):
+    options = ("--smem", "100K", "--l2", "0.5m", "--sms", "7", "--shape", "n=2,c=20,h=9,w=10,k=5")
+    space = json.loads(succeeds("explore", *options, "--json").stdout)
+    expect(space["gpu"] == {"name": "a GPU as described", "shared_bytes": 102400, "l2_bytes": 524288,
+                            "multiprocessors": 7}, space["gpu"])
+    expect(space["layer"] == {"m": 4, "type": "fp16", "tiles": 18, "c": 20, "k": 5, "meets_wmma_rules": False},
+           space["layer"])
+    changed = succeeds("explore", "--gpu", "a100", "--smem", "65536").stdout
+    expect(changed.startswith("A100, changed: 64 KB"), changed)
+
+
+@case
+def explore_with_wrong_arguments(folder):
+    refuses(["explore", "--gpu", "Voodoo 2"], "--gpu must be one of V100, RTX 2080 Ti", "'Voodoo 2'", "--smem")
+    for text in ("", "0", "-1", "64KB", "K", "1e6", "9999G", "nan"):
+        refuses(["explore", f"--smem={text}"], "--smem")
+    refuses(["explore", "--l2", "many"], "--l2 must be a number of bytes", "5.5M")
+    refuses(["explore", "--sms", "1.5"], "--sms must be an integer from 1 to 65536; got '1.5'")
+    refuses(["explore", "--type", "fp32"], "--type must be fp16 or int8; got 'fp32'")
+    refuses(["explore", "--m", "3"], "--m must be 2, 4 or 6; got '3'")
+    refuses(["explore", "--shape", "c=64,h=9,w=9,k=64,r=5,s=5"], "3x3 filters", "'n=1,c=64,h=9")
+    refuses(["explore", "--shape", "c=64,h=9,w=9,k=64,stride_h=2"], "3x3 filters")
+    refuses(["explore", "--shape", "c=0"], "c")
+    refuses(["explore", "--shape", f"c={2**62}"], "c")
+
+
+@case
+def prune_finds_needed_barriers(folder):
+    result = succeeds("prune", "3")
+    expect("tiled_1d.cu:" in result.stdout and " in tiled_1d: needed\n  race at " in result.stdout, result.stdout)
+    expect(result.stdout.endswith("\n1 barrier: 1 needed, 0 not needed on these shapes\n"), result.stdout)
+    expect(succeeds("prune", "1").stdout.endswith("\n0 barriers: 0 needed, 0 not needed on these shapes\n"), "naive")
+
+
+@case
+def prune_finds_what_outputs_do_not_show(folder):
+    report = json.loads(succeeds("prune", "09-register-2d", "--json").stdout)
+    expect(list(report) == ["stage", "number", "shapes", "barriers", "needed", "not_needed",
+                            "needed_but_output_right"], list(report))
+    expect((report["needed"], report["not_needed"], report["needed_but_output_right"]) == (3, 0, 1), report)
+    unseen, = [b for b in report["barriers"] if all(trial["right"] for trial in b["trials"])]
+    expect(unseen["needed"] and unseen["faults_unseen"] == len(unseen["trials"]) > 1, unseen)
+    for trial in unseen["trials"]:
+        expect(trial["shape"] in report["shapes"] and trial["faults"][0]["kind"] == "race", trial)
+        expect(unseen["file"] == trial["faults"][0]["file"] and unseen["file"] in trial["faults"][0]["other"], trial)
+
+
+@case
+def prune_of_several_barriers(folder):
+    for stage in ("19", "21"):
+        report = json.loads(succeeds("prune", stage, "--json").stdout)
+        expect(report["number"] == int(stage) and report["needed"] == len(report["barriers"]) == 2, report["barriers"])
+        expect(all(len(barrier["trials"]) == 4 for barrier in report["barriers"]), "a barrier was not tried")
+
+
+@case
+def prune_with_wrong_arguments(folder):
+    refuses(["prune"], "STAGE")
+    refuses(["prune", "77"], "unknown stage '77'")
+    refuses(["prune", "22"], "22-im2win-cpu runs on the CPU: it has no block barriers")
+    refuses(["prune", "3", "--configuration", "m=4"], "03-tiled-1d has no configurations")
 
 
 def main():
