@@ -265,8 +265,8 @@ def machine_table(report):
 
 
 def grid_table(report):
-    digits = report.get("digits", 1)
-    rows = [[row["name"], *(f"{value:.{digits}f}" for value in row["values"])] for row in report["rows"]]
+    form = report.get("format", f".{report.get('digits', 1)}f")
+    rows = [[row["name"], *(f"{value:{form}}" for value in row["values"])] for row in report["rows"]]
     return markdown([report["corner"], *report["columns"]], rows, 1)
 
 

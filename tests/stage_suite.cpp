@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 
 #include "common/problem_io.hpp"
@@ -12,12 +13,30 @@ namespace convladder {
 namespace {
 
 constexpr std::uint64_t kSeed = 20240607;
+constexpr std::int64_t kManyOutputs = 1000;  // so many that their root mean square error is no accident
 constexpr Padding kPaddings[] = {Padding::zero, Padding::replicate, Padding::reflect};
 
 ConvProblem shape(std::string_view text) {
   const ConvProblem problem = parse_shape(text);
   validate(problem, device_info().memory_bytes);
   return problem;
+}
+
+/// The value of a knob that the run was made with, or 0 if the stage has no such knob.
+int knob_of(const RunResult& result, std::string_view name) {
+  if (!result.configuration) return 0;
+  const auto& [knobs, configuration, origin] = *result.configuration;
+  for (int i = 0; i < knobs.count; ++i)
+    if (knobs.knobs[i].name == name) return configuration.values[i];
+  return 0;
+}
+
+/// What the project promises of the relative root mean square error for normal inputs.
+double promised_error(const StageInfo& stage, const RunResult& result) {
+  if (stage.dtype == "int8") return 2.5e-2;
+  if (stage.dtype == "fp16") return 4e-3;
+  if (stage.track == "winograd") return knob_of(result, "m") > 2 ? 2e-5 : 5e-6;
+  return stage.track == "signals" ? 1e-5 : 2e-5;
 }
 
 /// Reflect padding must be smaller than the input.
@@ -55,7 +74,8 @@ void add_other_inputs(std::string_view text, FilterForm filter, std::vector<Suit
 }  // namespace
 
 std::string to_string(const SuiteCase& suite_case) {
-  constexpr const char* kNames[] = {"normal", "uniform", "integers", "impulse", "constant", "large", "nan", "infinity"};
+  constexpr const char* kNames[] = {"normal", "uniform",        "integers", "impulse", "constant",
+                                    "large",  "large for fp16", "nan",      "infinity"};
   return to_string(suite_case.problem) + " " + to_string(suite_case.problem.padding) + " " +
          kNames[static_cast<int>(suite_case.inputs)] +
          (suite_case.filter == FilterForm::rank_one ? " rank-one filter" : "");
@@ -244,20 +264,131 @@ std::vector<SuiteCase> lowering_suite() {
   return suite;
 }
 
-RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case) {
-  RunOptions options;
-  options.time = false;
-  return run_stage(stage, make_workload("", suite_case.problem, suite_case.inputs, suite_case.filter, kSeed), options);
+std::string winograd_shape(const std::string& sizes) { return sizes + ",r=3,s=3"; }
+
+namespace {
+
+/// Each shape with normal inputs and zeros around them.
+void add_winograd_cases(const std::vector<const char*>& shapes, std::vector<SuiteCase>& suite) {
+  for (const char* sizes : shapes) suite.push_back({parse_shape(winograd_shape(sizes)), InputKind::normal});
 }
 
-void check_suite(std::string_view designation, const std::vector<SuiteCase>& suite) {
+/// Also with the other padding modes.
+void add_padded_winograd_cases(const std::vector<const char*>& shapes, std::vector<SuiteCase>& suite) {
+  add_winograd_cases(shapes, suite);
+  for (const char* sizes : shapes) {
+    ConvProblem problem = parse_shape(winograd_shape(sizes));
+    for (const Padding padding : {Padding::replicate, Padding::reflect}) {
+      problem.padding = padding;
+      if (defined(problem))
+        suite.push_back({problem, padding == Padding::reflect ? InputKind::normal : InputKind::integers});
+    }
+  }
+}
+
+void add_winograd_inputs(const std::string& sizes, std::initializer_list<InputKind> kinds,
+                         std::vector<SuiteCase>& suite) {
+  for (const InputKind kind : kinds) suite.push_back({parse_shape(winograd_shape(sizes)), kind});
+}
+
+}  // namespace
+
+std::vector<SuiteCase> winograd_suite() {
+  std::vector<SuiteCase> suite;
+  add_padded_winograd_cases(
+      {
+          "h=1,w=1",                              // an output, and a tile that the image does not fill
+          "n=3,c=2,k=3,h=2,w=1",                  // smaller than the filter
+          "c=2,k=2,h=1,w=13",                     // a single row
+          "c=3,k=1,h=13,w=2",                     // two columns
+          "c=2,k=15,h=3,w=11",                    // remainders of 2, 4 and 6 down, and others across
+          "c=3,k=1,h=4,w=10",                     //
+          "c=7,k=16,h=5,w=9",                     //
+          "n=3,c=5,k=6,h=7,w=9",                  // blocks that span images
+          "n=2,c=4,k=3,h=5,w=8,pad_h=2,pad_w=0",  // more padding down, none across
+          "n=2,c=2,k=5,h=7,w=9,pad_h=0,pad_w=2",  // and the other way round
+          "c=3,k=2,h=6,w=7,pad_h=3,pad_w=1",
+          "c=2,k=3,h=4,w=3,pad_h=3,pad_w=2",      // as much as can be reflected
+          "n=2,c=2,k=3,h=4,w=3,pad_h=6,pad_w=9",  // more than the image: tiles that see none of it
+      },
+      suite);
+  add_winograd_cases(
+      {
+          "n=2,c=2,k=3,h=3,w=3,pad_h=0,pad_w=0",  // one output an image
+          "n=2,c=3,k=4,h=9,w=8,pad_h=0,pad_w=0",  // "valid": the output is smaller
+          "c=1,k=2,h=2,w=12",                     // the other remainders
+          "c=15,k=17,h=6,w=8",                    // channels and filters around 16
+          "c=16,k=31,h=7,w=7",                    // around 32
+          "c=17,k=33,h=8,w=6",
+          "c=31,k=63,h=9,w=5",  // around 64
+          "c=33,k=64,h=10,w=4",
+          "c=64,k=65,h=11,w=3",
+          "c=65,k=130,h=12,w=2",     // around 128
+          "c=65,k=3,h=3,w=3",        // one channel more than a step of 64
+          "c=70,k=7,h=13,w=13",      // a second step of 64 channels, with six
+          "n=2,c=16,k=16,h=4,w=12",  // whole fragments, whole tiles of every size
+          "n=15,c=2,k=3,h=1,w=2",    // a tile an image: tiles around 16
+          "n=16,c=1,k=2,h=2,w=1",
+          "n=17,c=3,k=1,h=2,w=2",
+          "n=31,c=1,k=1,h=1,w=1",  // around 32
+          "n=32,c=2,k=1,h=2,w=2",
+          "n=33,c=9,k=18,h=1,w=2",
+          "n=63,c=1,k=2,h=2,w=2",  // around 64
+          "n=64,c=1,k=1,h=2,w=2",
+          "n=65,c=2,k=5,h=2,w=1",
+          "n=128,c=1,k=1,h=1,w=2",  // around 128
+          "n=129,c=1,k=2,h=2,w=2",
+          "n=2,c=3,k=5,h=17,w=19",  // several blocks of tiles
+          "n=2,c=18,k=9,h=33,w=34",
+      },
+      suite);
+  add_winograd_inputs("n=2,c=3,k=5,h=7,w=6",
+                      {InputKind::uniform, InputKind::impulse, InputKind::constant, InputKind::large, InputKind::nan,
+                       InputKind::infinity},
+                      suite);
+  add_winograd_inputs("c=34,k=18,h=5,w=8", {InputKind::uniform, InputKind::large, InputKind::nan}, suite);
+  // One channel, and an infinity that lies just beside the tile before.
+  add_winograd_inputs("c=1,k=3,h=5,w=10", {InputKind::nan, InputKind::infinity}, suite);
+  return suite;
+}
+
+std::vector<SuiteCase> short_winograd_suite() {
+  std::vector<SuiteCase> suite;
+  add_padded_winograd_cases({"c=7,k=16,h=5,w=9", "n=2,c=2,k=2,h=5,w=6,pad_h=3,pad_w=2"}, suite);
+  add_winograd_cases(
+      {
+          "h=1,w=1",                              // an output
+          "c=65,k=130,h=12,w=2",                  // several steps, several blocks of filters
+          "n=33,c=9,k=18,h=1,w=2",                // a tile an image, more than 32
+          "n=3,c=5,k=65,h=7,w=9",                 // blocks that span images
+          "n=2,c=18,k=3,h=33,w=34",               // many tiles of one image
+          "n=2,c=3,k=4,h=9,w=8,pad_h=0,pad_w=0",  // "valid"
+      },
+      suite);
+  add_winograd_inputs("n=2,c=3,k=5,h=7,w=6", {InputKind::uniform, InputKind::infinity}, suite);
+  return suite;
+}
+
+RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings) {
+  RunOptions options;
+  options.time = false;
+  options.settings = settings;
+  const bool too_large = takes_halves(stage) && suite_case.inputs == InputKind::large;
+  const InputKind inputs = too_large ? InputKind::large_half : suite_case.inputs;
+  return run_stage(stage, make_workload("", suite_case.problem, inputs, suite_case.filter, kSeed), options);
+}
+
+void check_suite(std::string_view designation, const std::vector<SuiteCase>& suite, std::string_view settings) {
   const StageInfo& stage = find_stage(designation);
   REQUIRE(!suite.empty());
   for (const SuiteCase& suite_case : suite) {
     CAPTURE(to_string(suite_case));
-    const RunResult result = run_case(stage, suite_case);
+    CAPTURE(std::string(settings));
+    const RunResult result = run_case(stage, suite_case, settings);
     CHECK_MESSAGE(result.status == Status::ok, result.reason);
     CHECK(result.verified);
+    if (result.check && suite_case.inputs == InputKind::normal && suite_case.problem.output_size() >= kManyOutputs)
+      CHECK(result.check->rel_l2_err <= promised_error(stage, result));
   }
 }
 
@@ -287,6 +418,36 @@ void check_refusals_of_lowering(std::string_view stage) {
            Refusal{"k=32768,h=256,w=256", "outputs k p q"},
            Refusal{"c=32768,h=256,w=256", "one image's rearrangement"},
            Refusal{"c=256,h=1024,w=1024,r=3", "one image's rearrangement"},
+       }) {
+    CAPTURE(text);
+    const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
+    CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
+  }
+}
+
+void check_refusals_of_winograd(std::string_view stage) {
+  struct Refusal {
+    const char* shape;
+    const char* rule;
+  };
+  for (const auto& [text, rule] : {
+           Refusal{"c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "groups must be 1; got groups=2"},
+           Refusal{"c=4,k=4,groups=4,h=8,w=8,r=3,s=3", "groups must be 1; got groups=4"},
+           Refusal{"h=8,w=8", "must be 3 x 3; got r=1, s=1"},
+           Refusal{"h=8,w=8,r=3", "must be 3 x 3; got r=3, s=1"},
+           Refusal{"h=8,w=8,r=3,s=5", "must be 3 x 3; got r=3, s=5"},
+           Refusal{"h=8,w=8,r=5,s=3", "must be 3 x 3; got r=5, s=3"},
+           Refusal{"h=8,w=8,r=2,s=2", "must be 3 x 3; got r=2, s=2"},
+           Refusal{"h=8,w=8,r=3,s=3,stride_h=2", "the stride must be 1; got stride_h=2, stride_w=1"},
+           Refusal{"h=8,w=8,r=3,s=3,stride_w=4294967297", "the stride must be 1; got stride_h=1, stride_w=4294967297"},
+           Refusal{"h=8,w=8,r=3,s=3,dilation_h=2,pad_h=2", "the dilation must be 1; got dilation_h=2, dilation_w=1"},
+           Refusal{"h=8,w=8,r=3,s=3,dilation_w=2,pad_w=2", "the dilation must be 1; got dilation_h=1, dilation_w=2"},
+           Refusal{"h=2147483647,r=3,s=3", "a padded side must be below 2^31 - 8; got 2147483649 x 3"},
+           Refusal{"h=8,w=8,r=3,s=3,pad_w=1073741823", "a padded side must be below 2^31 - 8; got 10 x 2147483654"},
+           Refusal{"n=65536,h=256,w=256,r=3,s=3", "fewer than 2^31 elements"},
+           Refusal{"n=1024,c=64,h=224,w=224,r=3,s=3", "fewer than 2^31 elements"},
+           Refusal{"c=16384,k=16384,r=3,s=3", "fewer than 2^31 elements"},
+           Refusal{"n=2147483647,r=3,s=3", "fewer than 2^31 elements"},
        }) {
     CAPTURE(text);
     const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
@@ -332,7 +493,16 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
   check_prediction(stage, shapes, FilterForm::dense);
 }
 
-void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter) {
+void check_winograd_prediction(std::string_view stage, std::string_view settings) {
+  std::vector<std::string> shapes;
+  for (const char* sizes :
+       {"n=3,c=2,k=3,h=2,w=1", "n=2,c=64,k=64,h=8,w=16", "n=3,c=17,k=65,h=7,w=9", "c=2,k=2,h=13,w=5,pad_h=3,pad_w=0"})
+    shapes.push_back(winograd_shape(sizes));
+  check_prediction(stage, shapes, FilterForm::dense, settings);
+}
+
+void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter,
+                      std::string_view settings) {
   for (const std::string& text : shapes) {
     for (const Padding padding : kPaddings) {
       ConvProblem problem = parse_shape(text);
@@ -340,7 +510,8 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
       if (!defined(problem)) continue;
       CAPTURE(text);
       CAPTURE(std::string(to_string(padding)));
-      const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal, filter});
+      CAPTURE(std::string(settings));
+      const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal, filter}, settings);
       CHECK_MESSAGE(result.status == Status::ok, result.reason);
       REQUIRE(result.counters);
       REQUIRE(result.prediction);
@@ -357,11 +528,12 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
   }
 }
 
-std::vector<LineCounters> lines_of(std::string_view designation, std::string_view text) {
+std::vector<LineCounters> lines_of(std::string_view designation, std::string_view text, std::string_view settings) {
   const StageInfo& stage = find_stage(designation);
   RunOptions options;
   options.time = false;
   options.lines = true;
+  options.settings = settings;
   const RunResult result =
       run_stage(stage, make_workload("", shape(text), InputKind::normal, filter_form(stage.track), kSeed), options);
   std::vector<LineCounters> lines;

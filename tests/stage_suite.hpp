@@ -40,11 +40,25 @@ std::vector<SuiteCase> depthwise_suite();
 /// padding other than the radius. Reflect only where it is defined.
 std::vector<SuiteCase> lowering_suite();
 
-/// Runs the stage once on one case. The same seed gives the same tensors.
-RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case);
+/// Sizes with 3 x 3 filters.
+std::string winograd_shape(const std::string& sizes);
 
-/// Requires every case to be right.
-void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite);
+/// Batches of images with many channels and 3 x 3 filters: 1x1, smaller than the filter; outputs of every remainder of
+/// 2, 4 and 6 down and across; tiles around 16, 32, 64 and 128, of one image and across several; channels around 16, 32
+/// and 64, filters around these and 128, both even and odd; padding other than 1, unlike down and across. Reflect only
+/// where it is defined.
+std::vector<SuiteCase> winograd_suite();
+/// Some of these, for the values of a knob.
+std::vector<SuiteCase> short_winograd_suite();
+
+/// Runs the stage once on one case. The same seed gives the same tensors. Stages of fp16 and int8, whose inputs are
+/// halves, have large_half in place of large.
+/// @param settings knobs by name, the others as by default
+RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings = {});
+
+/// Requires every case to be right; and of normal inputs with 1000 outputs or more, that the relative root mean square
+/// error is what the project promises for the stage's type.
+void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite, std::string_view settings = {});
 
 /// Requires that the stage refuses the shape, with `rule` in the reason.
 void check_refusal(std::string_view stage, std::string_view shape, std::string_view rule);
@@ -53,6 +67,9 @@ void check_refusal(std::string_view stage, std::string_view shape, std::string_v
 /// made.
 void check_refusals_of_lowering(std::string_view stage);
 
+/// Requires that the stage refuses what check_winograd() does, each by its rule (winograd.hpp). No tensor is made.
+void check_refusals_of_winograd(std::string_view stage);
+
 /// Requires of each shape that launch_without_transform() gives, on what launch() left, the outputs of launch().
 void check_product_alone(std::string_view stage, const std::vector<std::string>& shapes);
 
@@ -60,9 +77,12 @@ void check_product_alone(std::string_view stage, const std::vector<std::string>&
 /// padding mode.
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes);
 /// With filters of this form.
-void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter);
+void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter,
+                      std::string_view settings = {});
+/// Of a Winograd stage, on some shapes, with these settings.
+void check_winograd_prediction(std::string_view stage, std::string_view settings = {});
 
 /// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
-std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape);
+std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape, std::string_view settings = {});
 
 }  // namespace convladder

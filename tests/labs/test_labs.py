@@ -37,6 +37,50 @@ LAB = {
 KERNEL = (ROOT / "chapters/01-naive-1d/naive_1d.cu").read_text()
 LAUNCH = next(line for line in KERNEL.splitlines() if line.startswith("  launch(naive_1d"))
 
+# Direct convolution of halves in NHWC, one thread an output.
+HALF_EXERCISE = """
+#include "common/border.hpp"
+#include "common/half.hpp"
+#include "common/lowering.hpp"
+
+namespace convladder {
+namespace {
+
+__global__ void direct(const half* input, const float* filter, half* output, Lowering l) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int out = l.out_height * l.out_width, outputs = l.batch * out * l.filters;
+  if (i >= outputs) return;
+  const int k = (i % l.filters), pixel = i / l.filters % out, n = i / l.filters / out;
+  float sum = 0;
+  for (int r = 0; r < l.rows; ++r)
+    for (int s = 0; s < l.columns; ++s) {
+      const int y = border_index(pixel / l.out_width - l.pad_y + r, l.height, l.padding);
+      const int x = border_index(pixel % l.out_width - l.pad_x + s, l.width, l.padding);
+      if (y < 0 || x < 0) continue;
+      for (int c = 0; c < l.channels; ++c) {
+        const half tap = __float2half(filter[((k * l.channels + c) * l.rows + r) * l.columns + s]);
+        sum += __half2float(input[((n * l.height + y) * l.width + x) * l.channels + c]) * __half2float(tap);
+      }
+    }
+  output[i] = __float2half(sum);
+}
+
+class Direct final : public Stage {
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const dim3 grid(static_cast<unsigned>((problem.output_size() + 127) / 128));
+    convladder::launch(direct, grid, dim3(128), 0, stream)(tensors.half_input, tensors.filter, tensors.half_output,
+                                                           lowering_of(problem));
+  }
+};
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::Direct)
+"""
+
 
 def has_gpu():
     if not (BUILD / "labs/gpu.json").exists() or not shutil.which("nvidia-smi"):
@@ -328,6 +372,38 @@ class Grader(unittest.TestCase):
         self.assertEqual([lost(one)[:1] for one in marks["dense"]], [["right"], []], marks)
         self.assertRegex(marks["dense"][0]["checks"][0]["messages"][-1], "and [23] more of 5 shapes")
 
+    def test_exercises_of_fp16(self):
+        checks = [{"name": "right", "points": 80, "right": ["n=2,c=3,h=5,w=7,k=5,r=3,s=3", "c=1,h=1,w=3,k=1,r=3,s=3",
+                                                            "c=16,h=6,w=6,k=9,r=3,s=3"], "hint": "look at the sum"},
+                  {"name": "faults", "points": 20, "no_faults": True, "hint": "look everywhere"}]
+        marks = {}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+
+            def marks_of(text, **keys):
+                path.write_text(json.dumps({"title": "Test", "minutes": 1, **keys, "checks": checks}))
+                return grade_text(text, path)
+
+            marks["right"] = marks_of(HALF_EXERCISE, dtype="fp16")
+            marks["right, in fp16 as Winograd has it"] = marks_of(HALF_EXERCISE, dtype="fp16", winograd={"m": 2})
+            for marks_name, old, new in (
+                    ("unwritten", "if (i >= outputs) return;", "if (i >= outputs - 1) return;"),
+                    ("NCHW", "(i % l.filters)", "(i / out % l.filters)"),
+                    ("left out", "c < l.channels", "c < l.channels - 1"),
+                    ("past the end", "i >= outputs", "i > outputs"), ("summed in fp16", "float sum", "half sum")):
+                self.assertEqual(HALF_EXERCISE.count(old), 1, old)
+                marks[marks_name] = marks_of(HALF_EXERCISE.replace(old, new), dtype="fp16")
+            path.write_text(json.dumps({"title": "Test", "minutes": 1, "checks": checks}))
+            marks["on floats"] = grade_text(HALF_EXERCISE, path)
+        for name in ("right", "right, in fp16 as Winograd has it"):
+            self.assertEqual(marks[name]["score"], 100, marks[name])
+        for name in ("NCHW", "left out", "summed in fp16"):
+            self.assertIn("right", lost(marks[name]), name)
+        self.assertEqual(lost(marks["unwritten"]), ["right", "faults"], marks["unwritten"])
+        self.assertIn("1 of 350 outputs was never written, first at (1,4,4,6)", str(marks["unwritten"]))
+        self.assertIn("out_of_bounds", str(marks["past the end"]))
+        self.assertEqual(marks["on floats"]["score"], 0, marks["on floats"])
+
     def assert_malformed(self, lab, why):
         with self.subTest(why), tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "lab.json"
@@ -346,6 +422,9 @@ class Grader(unittest.TestCase):
                 del check["at_most"]
             self.assert_malformed(lab, why)
         self.assert_malformed({**LAB, "filter": "dense"}, "must be \"rank-one\", or absent")
+        self.assert_malformed({**LAB, "dtype": "fp32"}, "must be \"fp16\" or \"int8\", or absent")
+        self.assert_malformed({**LAB, "dtype": "int8"}, "needs \"winograd\"")
+        self.assert_malformed({**LAB, "winograd": {"m": 3}}, "\"m\" must be 2, 4 or 6")
 
     def test_a_store_that_no_hook_sees_does_not_count(self):
         # g++ has no hook for a struct that a function returns into memory.

@@ -1,10 +1,16 @@
 // Checks the checks: each mutant must fail the suite that the stages pass, and for its own reason.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "common/problem_io.hpp"
+#include "common/prune.hpp"
 #include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
 #include "tests/mutants/lowering_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
+#include "tests/mutants/winograd_mutants.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;
@@ -15,6 +21,7 @@ namespace {
 struct Mutant {
   std::string_view track;
   Stage* (*make)();
+  std::string_view dtype = "fp32";
 };
 
 template <SignalMutation M>
@@ -25,13 +32,19 @@ template <DepthwiseMutation M>
 constexpr Mutant depthwise{"depthwise", &make_depthwise_mutant<M>};
 template <LoweringMutation M>
 constexpr Mutant lowering{"lowering", &make_lowering_mutant<M>};
+template <WinogradMutation M>
+constexpr Mutant winograd{"winograd", &make_winograd_mutant<M>};
+template <FragmentMutation M>
+constexpr Mutant halves{"winograd", &make_half_mutant<M>, "fp16"};
+template <FragmentMutation M>
+constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8"};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
   info.name = info.folder = info.title = "mutant";
   info.track = mutant.track;
-  info.dtype = "fp32";
-  info.layout = "NCHW";
+  info.dtype = mutant.dtype;
+  info.layout = mutant.dtype == "fp32" ? "NCHW" : "NHWC";
   info.requires_capability = "sm_70";
   info.make = mutant.make;
   return info;
@@ -40,7 +53,8 @@ StageInfo stage_of(const Mutant& mutant) {
 std::vector<SuiteCase> whole_suite_of(const Mutant& mutant) {
   if (mutant.track == "signals") return signal_suite();
   if (mutant.track == "images") return image_suite(FilterForm::dense);
-  return mutant.track == "depthwise" ? depthwise_suite() : lowering_suite();
+  if (mutant.track == "depthwise") return depthwise_suite();
+  return mutant.track == "lowering" ? lowering_suite() : winograd_suite();
 }
 
 /// The suite of the mutant's track, without the cases that keep the simulator busy for seconds.
@@ -153,6 +167,16 @@ bool shares_tiles(const SuiteCase& suite_case) {
   return is_batch(suite_case) && outputs_of_image(suite_case) % 32 != 0;
 }
 bool shares_fours(const SuiteCase& suite_case) { return is_batch(suite_case) && outputs_of_image(suite_case) % 4 != 0; }
+bool has_more_than_64_channels(const SuiteCase& suite_case) { return suite_case.problem.c > 64; }
+bool has_tail_of_filters(const SuiteCase& suite_case) {
+  return suite_case.problem.k > 16 && suite_case.problem.k % 16 != 0;
+}
+bool ends_in_part_of_a_row_of_tiles(const SuiteCase& suite_case) { return suite_case.problem.q() % 4 != 0; }
+bool ends_in_part_of_a_column_of_tiles(const SuiteCase& suite_case) { return suite_case.problem.p() % 4 != 0; }
+bool has_odd_channels(const SuiteCase& suite_case) { return suite_case.problem.c % 2 == 1; }
+bool has_part_of_a_channel_block(const SuiteCase& suite_case) { return suite_case.problem.c % 16 != 0; }
+bool has_odd_filters(const SuiteCase& suite_case) { return suite_case.problem.k % 2 == 1; }
+bool has_filters(const SuiteCase& suite_case) { return suite_case.problem.k > 1; }
 bool pads_zeros(const SuiteCase& suite_case) { return suite_case.problem.padding == Padding::zero; }
 
 }  // namespace
@@ -399,4 +423,150 @@ TEST_CASE("mutants: copies over a tile that others may still read are caught, as
 }
 TEST_CASE("mutants: copies over the tile that is read meanwhile are caught, by name (simulator)") {
   check_fault(lowering<LoweringMutation::one_buffer>, "missing_wait");
+}
+
+TEST_CASE("mutants: the fused Winograd kernel they are made from passes") {
+  check_passes(winograd<WinogradMutation::none>);
+}
+TEST_CASE("mutants: tiles that begin at a wrong column from the second image on are caught, by batches only") {
+  check_wrong(winograd<WinogradMutation::second_image_shifted>, is_batch);
+}
+TEST_CASE("mutants: the rows of tiles of an image rounded down are caught, where they are not whole") {
+  check_rejected(winograd<WinogradMutation::images_rounded_down>, "never written", "never written",
+                 [](const SuiteCase& suite_case) { return suite_case.problem.p() > 4; });
+}
+TEST_CASE("mutants: a tile written into the next row is caught, where it is not whole") {
+  check_rejected(winograd<WinogradMutation::unmasked_last_tile>, "race", "just outside",
+                 ends_in_part_of_a_row_of_tiles);
+}
+TEST_CASE("mutants: a tile written into the next plane is caught, where it is not whole") {
+  check_rejected(winograd<WinogradMutation::unmasked_last_row>, "race", "just outside",
+                 ends_in_part_of_a_column_of_tiles);
+}
+// No output needs what is read there: nothing else shows it.
+TEST_CASE("mutants: tiles that read beyond the padding are caught, where the last are not whole (simulator)") {
+  check_rejected(winograd<WinogradMutation::past_padding>, "out_of_bounds", "", [](const SuiteCase& suite_case) {
+    return ends_in_part_of_a_row_of_tiles(suite_case) || ends_in_part_of_a_column_of_tiles(suite_case);
+  });
+}
+TEST_CASE("mutants: a tile that reads the row before or after is caught, with zero padding only") {
+  check_wrong(winograd<WinogradMutation::reads_row_before>, pads_zeros);
+}
+TEST_CASE("mutants: a transposed mask is caught, with zero padding only") {
+  check_wrong(winograd<WinogradMutation::mask_transposed>, pads_zeros);
+}
+TEST_CASE("mutants: paddings of tiles swapped are caught, where they differ") {
+  check_wrong(winograd<WinogradMutation::swapped_padding>, pads_differ);
+}
+TEST_CASE("mutants: a NaN swallowed by a tile is caught, by the NaN input only") {
+  check_wrong(winograd<WinogradMutation::nan_swallowed>, has_nan);
+}
+TEST_CASE("mutants: a wrong sign of a point is caught") { check_wrong(winograd<WinogradMutation::wrong_sign>); }
+TEST_CASE("mutants: rows of the filter's positions taken for columns are caught") {
+  check_wrong(winograd<WinogradMutation::transposed_position>);
+}
+TEST_CASE("mutants: a tile of outputs written in columns is caught, where it has more than one") {
+  check_wrong(winograd<WinogradMutation::transposed_output>,
+              [](const SuiteCase& suite_case) { return outputs_of_image(suite_case) > 1; });
+}
+TEST_CASE("mutants: channels past a step's are caught, where there are so many") {
+  check_wrong(winograd<WinogradMutation::channels_above_64>, has_more_than_64_channels);
+}
+TEST_CASE("mutants: another block's filters past the last whole block are caught, where there are some") {
+  check_wrong(winograd<WinogradMutation::tail_block_of_filters>, has_tail_of_filters);
+}
+
+TEST_CASE("mutants: the kernels on fragments they are made from pass") {
+  check_passes(halves<FragmentMutation::none>);
+  check_passes(halves<FragmentMutation::none_llc>);
+  check_passes(bytes<FragmentMutation::none>);
+  check_passes(bytes<FragmentMutation::none_llc>);
+}
+// The filter beside it is zero: only an infinity shows it, and the simulator, after the last pixel.
+TEST_CASE("mutants: the next pixel's channel beside the last is caught, where channels are odd") {
+  check_rejected(halves<FragmentMutation::pair_past_channels>, "out_of_bounds", "outputs are wrong", has_odd_channels);
+}
+TEST_CASE("mutants: a last channel block that is not filled with zeros is caught, where it is not whole") {
+  check_wrong(halves<FragmentMutation::unfilled_channels>, has_part_of_a_channel_block);
+}
+TEST_CASE("mutants: the output beside the last filter's written is caught, where filters are odd") {
+  check_rejected(halves<FragmentMutation::pairs_of_odd_filters>, "out_of_bounds", "just outside", has_odd_filters);
+}
+TEST_CASE("mutants: rows of the products' positions taken for columns are caught") {
+  check_wrong(halves<FragmentMutation::position_of_transpose>);
+}
+// As with a missing barrier, a GPU may well give the right result.
+TEST_CASE("mutants: fragments loaded without a barrier after the transform are caught (simulator)") {
+  check_fault(halves<FragmentMutation::no_barrier_before_loads>, "race");
+  check_fault(halves<FragmentMutation::no_barrier_before_loads_llc>, "race");
+  check_fault(bytes<FragmentMutation::no_barrier_before_loads>, "race");
+}
+TEST_CASE("mutants: tiles transformed without a barrier after the loads are caught, as a race (simulator)") {
+  check_fault(halves<FragmentMutation::no_barrier_after_loads>, "race");
+  check_fault(halves<FragmentMutation::no_barrier_after_loads_llc>, "race");
+  check_fault(bytes<FragmentMutation::no_barrier_after_loads>, "race");
+}
+TEST_CASE("mutants: a piece of memory that blocks share is caught, as a race (simulator)") {
+  check_fault(halves<FragmentMutation::shared_piece>, "race");
+}
+TEST_CASE("mutants: sums that leave through another warp's memory are caught, as a race (simulator)") {
+  check_fault(halves<FragmentMutation::patch_of_next_warp>, "race");
+}
+TEST_CASE("mutants: scales of the transposed position are caught") {
+  check_wrong(bytes<FragmentMutation::scales_of_transpose>);
+}
+TEST_CASE("mutants: the next filter's scale is caught, where there is one") {
+  check_wrong(bytes<FragmentMutation::scale_of_next_filter>, has_filters);
+}
+TEST_CASE("mutants: a filter's scale from one channel is caught, where there are more") {
+  check_wrong(bytes<FragmentMutation::scale_of_first_channel>, has_channels);
+}
+TEST_CASE("mutants: numbers too large for a byte that wrap around are caught") {
+  check_wrong(bytes<FragmentMutation::wraps>);
+}
+TEST_CASE("mutants: a byte that spoils the one beside it is caught, where channels come in pairs") {
+  check_wrong(bytes<FragmentMutation::bytes_unsigned>, has_channels);
+}
+
+// The stages themselves, with each of their barriers taken away.
+TEST_CASE("mutants: no Winograd stage has a barrier too many, and 27 none (simulator)") {
+  struct Stage {
+    const char *number, *settings;
+    int barriers;
+  };
+  for (const auto& [stage, settings, barriers] : {Stage{"24", "", 1},
+                                                  {"25", "", 3},
+                                                  {"25", "buffers=1", 4},
+                                                  {"26", "", 2},
+                                                  {"27", "", 0},
+                                                  {"28", "", 2},
+                                                  {"29", "", 2},
+                                                  {"30", "", 5},  // three of them in the calibration
+                                                  {"30", "fusion=llc", 5}}) {
+    CAPTURE(std::string(stage));
+    CAPTURE(std::string(settings));
+    RunOptions options;
+    options.time = false;
+    options.settings = settings;
+    const PruneReport report = prune(find_stage(stage), {parse_shape("n=3,c=130,k=70,h=9,w=11,r=3,s=3")}, options);
+    CHECK(static_cast<int>(report.findings.size()) == barriers);
+    for (const BarrierFinding& finding : report.findings) {
+      CAPTURE(finding.barrier.line);
+      const BarrierTrial* trial = nullptr;
+      const Fault* fault = finding.first_fault(&trial);
+      REQUIRE(fault);
+      CHECK(fault->kind == "race");
+    }
+  }
+}
+
+// No bound forbids it, and normal inputs have much the same range at all positions; what is uniform in [0, 1) has not.
+TEST_CASE("mutants: a scale for the whole input in place of one for each position makes larger errors") {
+  const SuiteCase uniform{parse_shape("n=2,c=18,k=9,h=33,w=34,r=3,s=3"), InputKind::uniform};
+  const auto error = [&](const Mutant& mutant) {
+    const RunResult result = run_case(stage_of(mutant), uniform);
+    REQUIRE(result.check);
+    return result.check->rel_l2_err;
+  };
+  CHECK(error(bytes<FragmentMutation::scale_per_tensor>) > 1.1 * error(bytes<FragmentMutation::none>));
 }

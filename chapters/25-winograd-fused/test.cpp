@@ -1,0 +1,143 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "common/problem_io.hpp"
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+namespace {
+
+RunResult run(const std::string& sizes, std::string_view settings = {}) {
+  return run_case(find_stage("25"), {parse_shape(winograd_shape(sizes)), InputKind::normal}, settings);
+}
+
+std::vector<SuiteCase> without_other_paddings(std::vector<SuiteCase> suite) {
+  std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.padding != Padding::zero; });
+  return suite;
+}
+
+std::string refusal_of(const ConvProblem& problem, const Configuration& configuration, const DeviceLimits& limits) {
+  const std::unique_ptr<Stage> stage(find_stage("25").make());
+  return dynamic_cast<const TunableStage&>(*stage).check_configuration(problem, limits, configuration).reason();
+}
+
+}  // namespace
+
+TEST_CASE("25 winograd-fused: every image is right") { check_suite("25", winograd_suite()); }
+
+TEST_CASE("25 winograd-fused: every image is right with any number of buffers") {
+  for (const char* settings : {"buffers=1", "buffers=3"}) check_suite("25", short_winograd_suite(), settings);
+}
+
+TEST_CASE("25 winograd-fused: every image is right with a padded copy") {
+  for (const char* settings : {"padding=copy", "padding=copy,buffers=1", "padding=copy,buffers=3"})
+    check_suite("25", without_other_paddings(short_winograd_suite()), settings);
+}
+
+TEST_CASE("25 winograd-fused: every image is right with blocks that end with their image") {
+  for (const char* settings : {"tiles=per-image", "tiles=per-image,buffers=3"})
+    check_suite("25", short_winograd_suite(), settings);
+  check_suite("25", without_other_paddings(short_winograd_suite()), "tiles=per-image,buffers=1,padding=copy");
+}
+
+TEST_CASE("25 winograd-fused: counters are what the lesson predicts (simulator)") {
+  for (const char* settings : {"", "buffers=1", "buffers=3", "tiles=per-image"})
+    check_winograd_prediction("25", settings);
+}
+
+TEST_CASE("25 winograd-fused: refuses by rule") { check_refusals_of_winograd("25"); }
+
+TEST_CASE("25 winograd-fused: zeros by default through the mask, other paddings through a copy") {
+  ConvProblem problem = parse_shape("c=2,k=3,h=5,w=6,r=3,s=3");
+  for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
+    problem.padding = padding;
+    CAPTURE(std::string(to_string(padding)));
+    const RunResult result = run_case(find_stage("25"), {problem, InputKind::normal});
+    REQUIRE(result.configuration);
+    CHECK(result.configuration->configuration.values[1] == (padding == Padding::zero ? 0 : 1));
+    const bool refused = padding != Padding::zero;
+    const RunResult masked = run_case(find_stage("25"), {problem, InputKind::normal}, "padding=mask");
+    CHECK(std::string(to_string(masked.status)) == (refused ? "refused" : "ok"));
+    CHECK(masked.reason == (refused ? "padding=mask is for padding with zeros; padding=copy takes every padding" : ""));
+  }
+}
+
+TEST_CASE("25 winograd-fused: buffers are refused where shared memory does not hold them") {
+  const ConvProblem problem = parse_shape("c=2,k=3,h=5,w=6,r=3,s=3");
+  DeviceLimits limits = device_limits();
+  // A stage of filters takes 16 x 8 x 64 floats, one of the input 16 x 8 x 32; the sums of 32 filters 16 x 32 x 32.
+  const std::int64_t one = 16 * 32 * 32 * 4, two = (2 * 16 * 8 * 64 + 2 * 16 * 8 * 32) * 4,
+                     three = two + 16 * 8 * 64 * 4;
+  const auto refused = [&](int buffers, std::int64_t bytes) {
+    limits.shared_bytes_per_block = bytes;
+    return refusal_of(problem, {{buffers, 0, 0}}, limits);
+  };
+  CHECK(refused(1, one) == "");
+  CHECK(refused(2, two) == "");
+  CHECK(refused(3, three) == "");
+  CHECK(refused(3, three - 1) == "buffers=3 takes 131072 bytes of shared memory; a block may have 131071");
+  CHECK(refused(2, two - 1) == "buffers=2 takes 98304 bytes of shared memory; a block may have 98303");
+  CHECK(refused(1, one - 1) == "buffers=1 takes 65536 bytes of shared memory; a block may have 65535");
+  const std::unique_ptr<Stage> stage(find_stage("25").make());
+  CHECK(std::string(stage->check(problem, limits).reason()) ==
+        "a block needs 65536 bytes of shared memory; it may have 65535");
+}
+
+TEST_CASE("25 winograd-fused: more rows of padded planes than a grid has blocks in y") {
+  check_suite("25", {{parse_shape("n=16390,h=1,w=1,r=3,s=3"), InputKind::normal}}, "padding=copy");
+}
+
+TEST_CASE("25 winograd-fused: workspace is what the lesson says") {
+  // Filters in blocks of 64, channels in steps of 8; the padded copy is as large as whole tiles want it.
+  CHECK(run("n=2,c=3,k=5,h=9,w=7").workspace_bytes == 4 * 16 * 8 * 64);
+  CHECK(run("n=2,c=9,k=65,h=9,w=7").workspace_bytes == 4 * 16 * 16 * 128);
+  CHECK(run("n=2,c=3,k=5,h=9,w=7", "padding=copy").workspace_bytes == 4 * (16 * 8 * 64 + 2 * 3 * 12 * 10));
+}
+
+TEST_CASE("25 winograd-fused: a barrier a step, with one buffer two, and four for the sums (simulator)") {
+  const auto barriers = [](std::string_view settings) {
+    const RunResult result = run("n=2,c=20,k=65,h=8,w=10", settings);  // 40 tiles: 2 x 2 blocks; 3 steps
+    REQUIRE(result.counters);
+    return result.counters->barriers;
+  };
+  CHECK(barriers("") == 4 * (3 + 4));
+  CHECK(barriers("buffers=3") == 4 * (3 + 4));
+  CHECK(barriers("buffers=1") == 4 * (6 + 4));
+}
+
+TEST_CASE("25 winograd-fused: images of a few tiles fill blocks together, and alone do not (simulator)") {
+  const auto blocks = [](std::string_view settings) {
+    const RunResult result = run("n=8,c=8,k=64,h=8,w=4", settings);  // 8 images of 8 tiles
+    REQUIRE(result.counters);
+    return result.counters->barriers / 5;
+  };
+  CHECK(blocks("") == 2);
+  CHECK(blocks("tiles=per-image") == 8);
+}
+
+TEST_CASE("25 winograd-fused: the mask leaves zeros unread, the copy is written and read (simulator)") {
+  const char* const sizes = "n=2,c=8,k=64,h=8,w=16";  // 64 tiles: two blocks
+  const RunResult mask = run(sizes), copy = run(sizes, "padding=copy");
+  REQUIRE(mask.counters);
+  REQUIRE(copy.counters);
+  const std::int64_t copied = 2 * 8 * 10 * 18, tiles = 2 * 4 * 8;
+  const std::int64_t inside = 2 * 8 * (3 + 4 + 4 + 3) * (3 + 6 * 4 + 3), filters = 2 * 16 * 8 * 64;
+  CHECK(mask.counters->global_load_bytes == 4 * (inside + filters));
+  CHECK(copy.counters->global_load_bytes == 4 * (2 * 8 * 8 * 16 + tiles * 8 * 16 + filters));
+  CHECK(copy.counters->global_store_bytes - mask.counters->global_store_bytes == 4 * copied);
+}
+
+TEST_CASE("25 winograd-fused: stages and sums are written and read without a bank conflict (simulator)") {
+  for (const char* settings : {"", "buffers=1", "buffers=3", "padding=copy"}) {
+    for (const char* sizes : {"n=2,c=16,k=64,h=8,w=8", "n=3,c=17,k=65,h=9,w=7"}) {
+      CAPTURE(std::string(settings));
+      CAPTURE(std::string(sizes));
+      const RunResult result = run(sizes, settings);
+      REQUIRE(result.counters);
+      CHECK(result.counters->shared_load_conflicts == 0);
+      CHECK(result.counters->shared_store_conflicts == 0);
+    }
+  }
+}

@@ -1,0 +1,221 @@
+// The transforms of fp16 Winograd convolution, F(4 x 4) with the points 3/4 and 3/2, and what stages 26 to 30 share.
+//
+//   U [position][channel block][filter][16]     G g G^T, transformed in fp32, rounded once
+//   V [position][channel block][tile][16]       B^T d B, in fp16, two channels at a time
+//   M [position][tile][filter]                  the sums over the channels, rounded to fp16; transformed back in fp32
+//
+// A channel block is 16 channels: what one matrix fragment takes. Its 16 rows of 16 halves lie in one piece of memory.
+// Channels and filters are rounded up to multiples of 16 and tiles to multiples of 32, with zeros.
+#pragma once
+#include "common/axis.hpp"
+#include "common/kernel.hpp"
+#include "common/winograd_half.hpp"
+#include "common/wmma.hpp"
+
+namespace convladder {
+namespace {
+
+namespace wmma = nvcuda::wmma;
+
+constexpr int kBlock = 16;         // channels of a block: the depth of a fragment
+constexpr int kTileUnit = 32;      // tiles are rounded up to a multiple of it
+constexpr int kHalfThreads = 256;  // of a block of threads here
+
+template <class Form>
+constexpr int kPositions = kTileSize<Form>* kTileSize<Form>;
+
+// Channels and filters, and tiles, with what they are padded with.
+__host__ __device__ __forceinline__ int channel_blocks(const Winograd& w) { return blocks_for(w.channels, kBlock); }
+__host__ __device__ __forceinline__ int padded_filters(const Winograd& w) {
+  return blocks_for(w.filters, kBlock) * kBlock;
+}
+__host__ __device__ __forceinline__ int padded_tiles(const Winograd& w) {
+  return blocks_for(w.tiles, kTileUnit) * kTileUnit;
+}
+
+// The transformed taps of filter k and channel c; zeros past the last.
+template <class Form>
+__device__ __forceinline__ void load_filter(const float* filter,  // [filters][channels][3][3]
+                                            const Winograd& w, int k, int c,
+                                            float (&tile)[kTileSize<Form>][kTileSize<Form>]) {
+  const bool inside = k < w.filters && c < w.channels;
+  const float* taps = filter + (k * w.channels + c) * 9;
+  float g[3][3];
+  UNROLL
+  for (int r = 0; r < 3; ++r) {
+    UNROLL
+    for (int s = 0; s < 3; ++s) g[r][s] = inside ? taps[r * 3 + s] : 0.0f;
+  }
+  transform_filter<Form>(g, tile);
+}
+
+// The transformed tile of channels c and c + 1 (c even); zeros past the last channel and tile.
+template <class Form>
+__device__ __forceinline__ void load_tile(const half* input,  // [batch][height][width][channels]
+                                          const Winograd& w, int t, int c,
+                                          half2 (&tile)[kTileSize<Form>][kTileSize<Form>]) {
+  constexpr int kSize = kTileSize<Form>;
+  const half zero = __float2half_rn(0.0f);
+  const TilePlace place = place_of(w, t);
+  int rows[kSize], columns[kSize];  // halves to a pixel's row and from there to its channel; -1 outside
+  UNROLL
+  for (int i = 0; i < kSize; ++i) {
+    const int row = tile_index(place.row - w.pad_y + i, w.height, w.pad_y, w.padding);
+    const int column = tile_index(place.column - w.pad_x + i, w.width, w.pad_x, w.padding);
+    rows[i] = row < 0 || t >= w.tiles ? -1 : (place.image * w.height + row) * w.width * w.channels;
+    columns[i] = column < 0 || c >= w.channels ? -1 : column * w.channels + c;
+  }
+  const auto load_pixels = [&](const auto& load) {
+    UNROLL
+    for (int i = 0; i < kSize; ++i) {
+      UNROLL
+      for (int j = 0; j < kSize; ++j)
+        tile[i][j] = (rows[i] | columns[j]) >= 0 ? load(input + rows[i] + columns[j]) : __halves2half2(zero, zero);
+    }
+  };
+  if (w.channels % 2 == 0) {
+    load_pixels([](const half* pixel) { return *reinterpret_cast<const half2*>(pixel); });
+  } else {  // 4-byte loads would be misaligned, and the last channel has no neighbour
+    const bool two = c + 1 < w.channels;
+    load_pixels([=](const half* pixel) { return __halves2half2(pixel[0], two ? pixel[1] : zero); });
+  }
+  transform_input<Form>(tile);
+}
+
+// U, in prepare(): a thread transforms one filter of one channel.
+template <class Form>
+__global__ void transform_filters(const float* filter,  // [filters][channels][3][3]
+                                  half* u,              // [position][channel block][padded filters][16]
+                                  Winograd w) {
+  const int filters = padded_filters(w), elements = channel_blocks(w) * filters * kBlock;
+  const int i = blockIdx.x * kHalfThreads + threadIdx.x;  // (channel block, filter, channel of the block)
+  if (i >= elements) return;
+  float tile[kTileSize<Form>][kTileSize<Form>];
+  load_filter<Form>(filter, w, i / kBlock % filters, i / kBlock / filters * kBlock + i % kBlock, tile);
+  UNROLL
+  for (int position = 0; position < kPositions<Form>; ++position)
+    u[position * elements + i] = __float2half_rn(tile[position / kTileSize<Form>][position % kTileSize<Form>]);
+}
+
+// V: a thread transforms one tile of two channels. Eight threads take a channel block, four such groups four tiles:
+// they write 128 bytes in one piece. The block's other threads take the tiles' other channels.
+template <class Form>
+__global__ void transform_inputs(const half* input,  // [batch][height][width][channels]
+                                 half* v,            // [position][channel block][padded tiles][16]
+                                 Winograd w) {
+  const int tiles = padded_tiles(w), elements = channel_blocks(w) * tiles * kBlock;
+  const int i = blockIdx.x * kHalfThreads + threadIdx.x;
+  if (i >= elements / 2) return;
+  const int pair = i % 8, block = i / 32 % channel_blocks(w), t = i / 32 / channel_blocks(w) * 4 + i / 8 % 4;
+  half2 tile[kTileSize<Form>][kTileSize<Form>];
+  load_tile<Form>(input, w, t, block * kBlock + pair * 2, tile);
+  half* out = v + (block * tiles + t) * kBlock + pair * 2;
+  UNROLL
+  for (int position = 0; position < kPositions<Form>; ++position)
+    *reinterpret_cast<half2*>(out + position * elements) = tile[position / kTileSize<Form>][position % kTileSize<Form>];
+}
+
+// The output: a thread transforms one tile of two filters back.
+template <class Form>
+__global__ void transform_outputs(const half* m,  // [position][padded tiles][padded filters]
+                                  half* output,   // [batch][out_height][out_width][filters]
+                                  Winograd w) {
+  constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>;
+  const int filters = padded_filters(w), pairs = (w.filters + 1) / 2;
+  const int i = blockIdx.x * kHalfThreads + threadIdx.x, t = i / pairs, k = i % pairs * 2;
+  if (t >= w.tiles) return;
+  half2 sums[kPositions<Form>];
+  UNROLL
+  for (int position = 0; position < kPositions<Form>; ++position)
+    sums[position] = *reinterpret_cast<const half2*>(m + (position * padded_tiles(w) + t) * filters + k);
+  float y[2][kOutputs][kOutputs];
+  UNROLL
+  for (int high = 0; high < 2; ++high) {
+    float tile[kSize][kSize];
+    UNROLL
+    for (int position = 0; position < kPositions<Form>; ++position)
+      tile[position / kSize][position % kSize] = high ? __high2float(sums[position]) : __low2float(sums[position]);
+    transform_output<Form>(tile, y[high]);
+  }
+  const TilePlace place = place_of(w, t);
+  UNROLL
+  for (int a = 0; a < kOutputs; ++a) {
+    UNROLL
+    for (int b = 0; b < kOutputs; ++b) {
+      const int p = place.row + a, q = place.column + b;
+      if (p >= w.out_height || q >= w.out_width) continue;
+      half* out = output + ((place.image * w.out_height + p) * w.out_width + q) * w.filters + k;
+      if (w.filters % 2 == 0) {
+        *reinterpret_cast<half2*>(out) = __floats2half2_rn(y[0][a][b], y[1][a][b]);
+      } else {
+        out[0] = __float2half_rn(y[0][a][b]);
+        if (k + 1 < w.filters) out[1] = __float2half_rn(y[1][a][b]);
+      }
+    }
+  }
+}
+
+// A warp's 16 x 16 sums go out to M as halves, through 16 x 20 floats of shared memory that are the warp's own (rows of
+// 20: with 16 or 32, the rows' banks would be the same).
+constexpr int kPatchPitch = 20;
+constexpr int kPatch = 16 * kPatchPitch;
+
+// 16 bytes that are stored at once.
+struct __align__(16) Halves8 {
+  half2 pairs[4];
+};
+
+__device__ __forceinline__ void store_sums(const wmma::fragment<wmma::accumulator, 16, 16, 16, float>& sums,
+                                           float* patch,            // of the warp
+                                           half* out, int pitch) {  // row 0, column 0; halves from row to row
+  wmma::store_matrix_sync(patch, sums, kPatchPitch, wmma::mem_row_major);
+  __syncwarp();
+  const int lane = threadIdx.x % 32, row = lane / 2, column = lane % 2 * 8;  // eight sums a lane
+  const float4 low = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column);
+  const float4 high = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column + 4);
+  __syncwarp();  // the patch is read
+  Halves8 halves = {__floats2half2_rn(low.x, low.y), __floats2half2_rn(low.z, low.w), __floats2half2_rn(high.x, high.y),
+                    __floats2half2_rn(high.z, high.w)};
+  *reinterpret_cast<uint4*>(out + row * pitch + column) = *reinterpret_cast<const uint4*>(&halves);
+}
+
+// Elements of U, V and M.
+template <class Form>
+std::int64_t filter_elements(const Winograd& w) {
+  return std::int64_t{kPositions<Form>} * channel_blocks(w) * kBlock * padded_filters(w);
+}
+template <class Form>
+std::int64_t input_elements(const Winograd& w) {
+  return std::int64_t{kPositions<Form>} * channel_blocks(w) * kBlock * padded_tiles(w);
+}
+template <class Form>
+std::int64_t product_elements(const Winograd& w) {
+  return std::int64_t{kPositions<Form>} * padded_filters(w) * padded_tiles(w);
+}
+
+template <class Form>
+void launch_transform_filters(const float* filter, half* u, const Winograd& w, Stream stream) {
+  launch(transform_filters<Form>, dim3(blocks_for(channel_blocks(w) * kBlock * padded_filters(w), kHalfThreads)),
+         dim3(kHalfThreads), 0, stream)(filter, u, w);
+}
+
+template <class Form>
+void launch_transform_inputs(const half* input, half* v, const Winograd& w, Stream stream) {
+  launch(transform_inputs<Form>, dim3(blocks_for(channel_blocks(w) * padded_tiles(w) * kBlock / 2, kHalfThreads)),
+         dim3(kHalfThreads), 0, stream)(input, v, w);
+}
+
+template <class Form>
+void launch_transform_outputs(const half* m, half* output, const Winograd& w, Stream stream) {
+  launch(transform_outputs<Form>, dim3(blocks_for(w.tiles * ((w.filters + 1) / 2), kHalfThreads)), dim3(kHalfThreads),
+         0, stream)(m, output, w);
+}
+
+// Bytes of the input that load_tile() reads for all tiles: what their outputs need and is inside.
+inline std::int64_t tile_read_bytes(const Winograd& w) {
+  const Axis down{w.height, w.out_height, 3, w.pad_y, w.padding}, across{w.width, w.out_width, 3, w.pad_x, w.padding};
+  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m) * 2;
+}
+
+}  // namespace
+}  // namespace convladder
