@@ -1,5 +1,5 @@
 /// @file
-/// `./lab explore`: the design space of partial fusion for a GPU and a layer, with the reason why each tile is in or
+/// The command explore: the design space of partial fusion for a GPU and a layer, with the reason why each tile is in or
 /// out. The model is in fusion_space.hpp.
 #pragma once
 #include <optional>

@@ -44,7 +44,10 @@ struct FusionLayer {
 };
 
 /// Where the transformed input of a block lies.
-enum class Fusion { shmem, llc };
+enum class Fusion {
+  shmem,  ///< through shared memory
+  llc,    ///< through the L2 cache
+};
 
 /// What may rule a tile out.
 enum class FusionRule {
@@ -55,6 +58,7 @@ enum class FusionRule {
   accumulators,  ///< left out: the sums of a warp in its threads' registers
   l2_channels,   ///< left out: all channels of the running blocks' tiles in L2, and the filter
 };
+/// All of them, in this order.
 inline constexpr FusionRule kFusionRules[] = {FusionRule::shared_input, FusionRule::few_blocks,
                                               FusionRule::l2_slices,    FusionRule::shared_both,
                                               FusionRule::accumulators, FusionRule::l2_channels};
@@ -83,7 +87,9 @@ struct FusionPoint {
 };
 
 /// Tiles beyond these are not looked at.
-inline constexpr std::int64_t kMostTbm = 256, kMostTbnAndTbk = 128;
+inline constexpr std::int64_t kMostTbm = 256;
+/// The same for the other two sides.
+inline constexpr std::int64_t kMostTbnAndTbk = 128;
 
 /// Every tile with a WMMA fragment: tbm a multiple of 8 up to kMostTbm, tbn of 8 and tbk of 16 up to kMostTbnAndTbk,
 /// none longer than the layer, padded, is. By tbm, then tbn, then tbk.

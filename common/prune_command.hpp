@@ -1,5 +1,5 @@
 /// @file
-/// `./lab prune STAGE`: which block barriers of a stage's kernels are needed.
+/// The command prune: which block barriers of a stage's kernels are needed.
 #pragma once
 #include <string>
 

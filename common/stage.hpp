@@ -53,7 +53,11 @@ struct Tensors {
 };
 
 /// What a number is kept in.
-enum class Precision { fp32, fp16, int8 };
+enum class Precision {
+  fp32,  ///< IEEE binary32
+  fp16,  ///< IEEE binary16
+  int8,  ///< 8-bit integers with scales
+};
 
 /// How a Winograd stage computes, as far as its errors depend on it (winograd_error.hpp).
 struct WinogradForm {

@@ -147,7 +147,8 @@ struct WinogradMatrices {
           input[row][2 * j + 2] = c.r[i][j];
         }
         Ratio power = 1;
-        for (int j = 0; j < kOutputs || j < kWinogradTaps; ++j, power = power * point) {
+        constexpr int kPowers = kOutputs < kWinogradTaps ? kWinogradTaps : kOutputs;
+        for (int j = 0; j < kPowers; ++j, power = power * point) {
           if (j < kWinogradTaps) filter[row][j] = c.scale[i] * power;
           if (j < kOutputs) output[j][row] = power;
         }

@@ -110,7 +110,9 @@ void watch_host(const HostRules* rules);
 struct BarrierCall {
   Pc pc = 0;
   int line = 0;
+  /// Whether they are the same call.
   bool operator==(const BarrierCall&) const = default;
+  /// An order, for maps.
   bool operator<(const BarrierCall& other) const { return pc != other.pc ? pc < other.pc : line < other.line; }
 };
 /// How often blocks of each kernel passed a barrier.

@@ -76,7 +76,10 @@ struct col_major;
 /// @endcond
 
 /// As in CUDA: how an accumulator lies in memory.
-enum layout_t { mem_row_major, mem_col_major };
+enum layout_t {
+  mem_row_major,  ///< a row's elements are neighbours
+  mem_col_major,  ///< a column's elements are neighbours
+};
 
 /// @cond
 template <class Use>
