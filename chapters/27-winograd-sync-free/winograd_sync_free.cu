@@ -3,7 +3,7 @@
 // Since 26: a block takes all 36 positions of its tiles and filters. Each of its six warps has a column of positions,
 // and walks down the rows. What a warp multiplies, it has loaded itself, from global memory into fragments: nothing is
 // shared, so nobody waits. A channel block's rows lie in one piece (half_transforms.cuh), and fragments of the same
-// tiles or filters that other warps and blocks load come from the caches.
+// tiles or filters that other warps and blocks load are left to the caches.
 //
 //   1. A block computes 32 tiles x 64 filters at all positions; warp c those of column c.
 //   2. For each row of positions, for each channel block: load fragments, multiply.

@@ -1,8 +1,8 @@
 // 29 winograd-pkf-llc: partial kernel fusion through the last-level cache.
 //
 // Since 28: the transformed tiles go to global memory again, but no more of them than the L2 cache holds. Each block
-// has a piece that is its own, and overwrites it with the next tiles: the lines stay in L2, and never need to reach
-// DRAM. Shared memory no longer limits TBM.
+// has a piece that is its own, and overwrites it with the next tiles: nothing forces its lines out of L2 to DRAM.
+// Shared memory no longer limits TBM.
 //
 //   1. As many blocks as multiprocessors, fewer if their pieces would not fit in L2 together. They take the parts of
 //      the product, TBM tiles x TBN filters at all 36 positions, in turn.

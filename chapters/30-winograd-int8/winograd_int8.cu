@@ -3,7 +3,7 @@
 //   v = scale_v[position] * q_v,  u = scale_u[position][filter] * q_u,  q from -127 to 127
 //   M = scale_v scale_u * sum over c of q_v q_u        the sum is exact, in 32 bits
 //
-// Since 28 and 29: Tensor Cores multiply bytes twice as fast as halves, and a transformed tile takes half the memory.
+// Since 28 and 29: Tensor Cores take bytes at up to twice the rate of halves, and a transformed tile half the memory.
 // What is quantised is the transformed tile, not the image: so nothing is lost before the transform. Its 16 positions
 // have different ranges (a sum of four pixels, a difference), and each gets a scale of its own; filters have one for
 // each position and output channel. F(4 x 4) would magnify the quantisation errors too much.
@@ -12,7 +12,7 @@
 //      of eight clipping values, the one that leaves the smallest squared error.
 //   2. A block computes TBM tiles x TBN filters at all 16 positions. A warp has a column of them, and half the filters.
 //   3. A step transforms and quantises 64 channels of the tiles: into shared memory (as in 28), or into the block's own
-//      piece of global memory that stays in L2 (as in 29). A barrier before the loads, and one after them.
+//      piece of global memory that fits in L2 (as in 29). A barrier before the loads, and one after them.
 //   4. The sums leave as halves, multiplied by their scales, and are transformed back in a kernel of its own.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
