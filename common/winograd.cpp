@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/axis.hpp"
+
 namespace convladder {
 namespace {
 
@@ -41,6 +43,12 @@ Verdict check_winograd(const ConvProblem& x, int m, int padded) {
     return Verdict::refuse("tensors and their transforms must have fewer than 2^31 elements; got %lld",
                            static_cast<long long>(most));
   return Verdict::accept();
+}
+
+std::int64_t tile_reads(const Winograd& w) {
+  const Axis down{w.height, w.out_height, kWinogradTaps, w.pad_y, w.padding};
+  const Axis across{w.width, w.out_width, kWinogradTaps, w.pad_x, w.padding};
+  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m);
 }
 
 Winograd winograd_of(const ConvProblem& problem, int m) {

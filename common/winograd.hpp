@@ -379,6 +379,8 @@ struct TilePlace {
 /// @param m outputs of a tile along a side
 /// @param padded the transforms' channels, filters and tiles are rounded up to multiples of it
 Verdict check_winograd(const ConvProblem& problem, int m, int padded = 1);
+/// Elements of the input that the tiles of all channels read: what their outputs need and is inside.
+std::int64_t tile_reads(const Winograd& w);
 /// The problem as these kernels take it. @param m outputs of a tile along a side
 Winograd winograd_of(const ConvProblem& problem, int m);
 

@@ -7,7 +7,6 @@
 // A position is an element of a transformed tile: (m + 2)^2 of them. Neighbouring threads take neighbouring tiles, so
 // that V and M are read and written in one piece.
 #pragma once
-#include "common/axis.hpp"
 #include "common/kernel.hpp"
 #include "common/winograd.hpp"
 
@@ -136,12 +135,6 @@ void for_form(int m, const Work& work) {
   if (m == 2) work(F2{});
   if (m == 4) work(F4{});
   if (m == 6) work(F6{});
-}
-
-// Elements of the input that transform_inputs() reads: those of each tile that its outputs need and that are inside.
-inline std::int64_t tile_reads(const Winograd& w) {
-  const Axis down{w.height, w.out_height, 3, w.pad_y, w.padding}, across{w.width, w.out_width, 3, w.pad_x, w.padding};
-  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 //   6. The next step's tiles are transformed, and stored where the step after reads them.
 //   7. At the end the sums meet in shared memory, half of the filters at a time; each thread transforms tiles back.
 
-#include "common/axis.hpp"
 #include "common/kernel.hpp"
 #include "common/tunable.hpp"
 #include "common/winograd.hpp"
@@ -324,11 +323,6 @@ class WinogradFused final : public TunableStage {
           (tile_reads(w) * filter_blocks + w.tiles / kTiles * filter_blocks * steps * kFilterStage) * 4;
     }
     return p;
-  }
-
-  static std::int64_t tile_reads(const Winograd& w) {
-    const Axis down{w.height, w.out_height, 3, w.pad_y, w.padding}, across{w.width, w.out_width, 3, w.pad_x, w.padding};
-    return std::int64_t{w.batch} * w.channels * reads_by_tile(down, 2) * reads_by_tile(across, 2);
   }
 
   static std::int64_t shared_bytes(int buffers) {

@@ -7,7 +7,6 @@
 // A channel block is 16 channels: what one matrix fragment takes. Its 16 rows of 16 halves lie in one piece of memory.
 // Channels and filters are rounded up to multiples of 16 and tiles to multiples of 32, with zeros.
 #pragma once
-#include "common/axis.hpp"
 #include "common/kernel.hpp"
 #include "common/winograd_half.hpp"
 #include "common/wmma.hpp"
@@ -209,12 +208,6 @@ template <class Form>
 void launch_transform_outputs(const half* m, half* output, const Winograd& w, Stream stream) {
   launch(transform_outputs<Form>, dim3(blocks_for(w.tiles * ((w.filters + 1) / 2), kHalfThreads)), dim3(kHalfThreads),
          0, stream)(m, output, w);
-}
-
-// Bytes of the input that load_tile() reads for all tiles: what their outputs need and is inside.
-inline std::int64_t tile_read_bytes(const Winograd& w) {
-  const Axis down{w.height, w.out_height, 3, w.pad_y, w.padding}, across{w.width, w.out_width, 3, w.pad_x, w.padding};
-  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m) * 2;
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ class WinogradTensorCore final : public TunableStage {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     const std::int64_t steps = blocks_for(channel_blocks(w), kDepth / kBlock), pairs = (w.filters + 1) / 2;
     Prediction p;
-    p.global_load_bytes = tile_read_bytes(w) +
+    p.global_load_bytes = 2 * tile_reads(w) +
                           2 * (input_elements<Form>(w) * blocks_for(padded_filters(w), kRows) +
                                filter_elements<Form>(w) * blocks_for(padded_tiles(w), kRows)) +
                           kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;

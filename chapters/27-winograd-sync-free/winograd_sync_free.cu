@@ -103,7 +103,7 @@ class WinogradSyncFree final : public Stage {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     const std::int64_t pairs = (w.filters + 1) / 2;
     Prediction p;
-    p.global_load_bytes = tile_read_bytes(w) +
+    p.global_load_bytes = 2 * tile_reads(w) +
                           2 * (input_elements<Form>(w) * blocks_for(padded_filters(w), kFilters) +
                                filter_elements<Form>(w) * (padded_tiles(w) / kTiles)) +
                           kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;

@@ -166,7 +166,7 @@ class WinogradPkfShmem final : public TunableStage {
                        filter_blocks = blocks_for(padded_filters(w), kSums / tbm_);
     const std::int64_t steps = blocks_for(channel_blocks(w), kDepth / kBlock), pairs = (w.filters + 1) / 2;
     Prediction p;
-    p.global_load_bytes = tile_read_bytes(w) * filter_blocks + 2 * filter_elements<Form>(w) * tile_blocks +
+    p.global_load_bytes = 2 * tile_reads(w) * filter_blocks + 2 * filter_elements<Form>(w) * tile_blocks +
                           kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;
     p.global_store_bytes = 2 * (product_elements<Form>(w) + problem.output_size());
     p.constant_load_requests = 0;

@@ -176,7 +176,7 @@ class WinogradPkfLlc final : public TunableStage {
     const std::int64_t steps = blocks_for(channel_blocks(w), kStepBlocks), pairs = (w.filters + 1) / 2;
     const std::int64_t transformed = 2 * input_elements<Form>(w) * filter_parts;  // bytes, written for each part
     Prediction p;
-    p.global_load_bytes = tile_read_bytes(w) * filter_parts + kGroups * transformed +  // both warps of a column
+    p.global_load_bytes = 2 * tile_reads(w) * filter_parts + kGroups * transformed +  // both warps of a column
                           2 * filter_elements<Form>(w) * tile_parts +
                           kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;
     p.global_store_bytes = transformed + 2 * (product_elements<Form>(w) + problem.output_size());
