@@ -154,10 +154,22 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
   }
 }
 
-// A warp's 16 x 16 sums go out to M as halves, through 16 x 20 floats of shared memory that are the warp's own (rows of
-// 20: with 16 or 32, the rows' banks would be the same).
-constexpr int kPatchPitch = 20;
+// A warp's 16 x 16 sums go out to M as halves, through 16 x 24 numbers of shared memory that are the warp's own. Four
+// rows of 8 sums are stored together: with rows of 24 they lie in different banks.
+constexpr int kPatchPitch = 24;
 constexpr int kPatch = 16 * kPatchPitch;
+
+// A lane's eight sums of the patch: row lane / 2, columns 0 to 7 or 8 to 15. Odd lanes load their second four first: so
+// eight lanes, which are served together, read from all 32 banks.
+template <class Four, class Number>
+__device__ __forceinline__ void load_eight(const Number* patch, int lane, Four& low, Four& high) {
+  const bool odd = lane % 2 != 0;
+  const Number* eight = patch + lane / 2 * kPatchPitch + lane % 2 * 8;
+  const Four first = *reinterpret_cast<const Four*>(eight + (odd ? 4 : 0));
+  const Four second = *reinterpret_cast<const Four*>(eight + (odd ? 0 : 4));
+  low = odd ? second : first;
+  high = odd ? first : second;
+}
 
 // 16 bytes that are stored at once.
 struct __align__(16) Halves8 {
@@ -169,13 +181,13 @@ __device__ __forceinline__ void store_sums(const wmma::fragment<wmma::accumulato
                                            half* out, int pitch) {  // row 0, column 0; halves from row to row
   wmma::store_matrix_sync(patch, sums, kPatchPitch, wmma::mem_row_major);
   __syncwarp();
-  const int lane = threadIdx.x % 32, row = lane / 2, column = lane % 2 * 8;  // eight sums a lane
-  const float4 low = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column);
-  const float4 high = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column + 4);
+  const int lane = threadIdx.x % 32;
+  float4 low, high;
+  load_eight(patch, lane, low, high);
   __syncwarp();  // the patch is read
   Halves8 halves = {__floats2half2_rn(low.x, low.y), __floats2half2_rn(low.z, low.w), __floats2half2_rn(high.x, high.y),
                     __floats2half2_rn(high.z, high.w)};
-  *reinterpret_cast<uint4*>(out + row * pitch + column) = *reinterpret_cast<const uint4*>(&halves);
+  *reinterpret_cast<uint4*>(out + lane / 2 * pitch + lane % 2 * 8) = *reinterpret_cast<const uint4*>(&halves);
 }
 
 // Elements of U, V and M.

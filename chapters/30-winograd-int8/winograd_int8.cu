@@ -223,10 +223,12 @@ __global__ void __launch_bounds__(kThreads, 2)
         __syncwarp();
         const int y = lane / 2, x = lane % 2 * 8;
         const float scale = scale_v[position];
+        int4 eight[2];
+        load_eight(patch, lane, eight[0], eight[1]);
         Halves8 halves;
         UNROLL
         for (int j = 0; j < 2; ++j) {
-          const int4 sum = *reinterpret_cast<const int4*>(patch + y * kPatchPitch + x + 4 * j);
+          const int4& sum = eight[j];
           const float4 of_filter = *reinterpret_cast<const float4*>(scale_u + position * filters + k + x + 4 * j);
           halves.pairs[2 * j] = __floats2half2_rn(static_cast<float>(sum.x) * (scale * of_filter.x),
                                                   static_cast<float>(sum.y) * (scale * of_filter.y));

@@ -123,8 +123,9 @@ struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
-// A warp's 16 x 16 sums go out to M as halves, through a patch of shared memory that is the warp's own.
-constexpr int kPatchPitch = 20;
+// A warp's 16 x 16 sums go out to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
+// their second four sums first: no bank conflict.
+constexpr int kPatchPitch = 24;
 constexpr int kPatch = 16 * kPatchPitch;
 
 __device__ __forceinline__ void store_sums(const wmma::fragment<wmma::accumulator, 16, 16, 16, float>& sums,
@@ -133,8 +134,10 @@ __device__ __forceinline__ void store_sums(const wmma::fragment<wmma::accumulato
   wmma::store_matrix_sync(patch, sums, kPatchPitch, wmma::mem_row_major);
   __syncwarp();
   const int lane = threadIdx.x % 32, row = lane / 2, column = lane % 2 * 8;  // eight sums a lane
-  const float4 low = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column);
-  const float4 high = *reinterpret_cast<const float4*>(patch + row * kPatchPitch + column + 4);
+  const int first_four = row * kPatchPitch + column + lane % 2 * 4, second_four = first_four + 4 - lane % 2 * 8;
+  const float4 first = *reinterpret_cast<const float4*>(patch + first_four);
+  const float4 second = *reinterpret_cast<const float4*>(patch + second_four);
+  const float4 low = lane % 2 ? second : first, high = lane % 2 ? first : second;
   __syncwarp();  // the patch is read
   Halves8 halves = {__floats2half2_rn(low.x, low.y), __floats2half2_rn(low.z, low.w), __floats2half2_rn(high.x, high.y),
                     __floats2half2_rn(high.z, high.w)};
