@@ -114,19 +114,12 @@ __global__ void transform_inputs(const half* input,  // [batch][height][width][c
     *reinterpret_cast<half2*>(out + position * elements) = tile[position / kTileSize<Form>][position % kTileSize<Form>];
 }
 
-// The output: a thread transforms one tile of two filters back.
+// The outputs of tile t for filters k and k + 1 (k even), from their sums at all positions.
 template <class Form>
-__global__ void transform_outputs(const half* m,  // [position][padded tiles][padded filters]
-                                  half* output,   // [batch][out_height][out_width][filters]
-                                  Winograd w) {
+__device__ __forceinline__ void store_tile(const half2 (&sums)[kPositions<Form>],
+                                           half* output,  // [batch][out_height][out_width][filters]
+                                           const Winograd& w, int t, int k) {
   constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>;
-  const int filters = padded_filters(w), pairs = (w.filters + 1) / 2;
-  const int i = blockIdx.x * kHalfThreads + threadIdx.x, t = i / pairs, k = i % pairs * 2;
-  if (t >= w.tiles) return;
-  half2 sums[kPositions<Form>];
-  UNROLL
-  for (int position = 0; position < kPositions<Form>; ++position)
-    sums[position] = *reinterpret_cast<const half2*>(m + (position * padded_tiles(w) + t) * filters + k);
   float y[2][kOutputs][kOutputs];
   UNROLL
   for (int high = 0; high < 2; ++high) {
@@ -152,6 +145,21 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
       }
     }
   }
+}
+
+// The output: a thread transforms one tile of two filters back.
+template <class Form>
+__global__ void transform_outputs(const half* m,  // [position][padded tiles][padded filters]
+                                  half* output,   // [batch][out_height][out_width][filters]
+                                  Winograd w) {
+  const int filters = padded_filters(w), pairs = (w.filters + 1) / 2;
+  const int i = blockIdx.x * kHalfThreads + threadIdx.x, t = i / pairs, k = i % pairs * 2;
+  if (t >= w.tiles) return;
+  half2 sums[kPositions<Form>];
+  UNROLL
+  for (int position = 0; position < kPositions<Form>; ++position)
+    sums[position] = *reinterpret_cast<const half2*>(m + (position * padded_tiles(w) + t) * filters + k);
+  store_tile<Form>(sums, output, w, t, k);
 }
 
 // A warp's 16 x 16 sums go out to M as halves, through 16 x 24 numbers of shared memory that are the warp's own. Four

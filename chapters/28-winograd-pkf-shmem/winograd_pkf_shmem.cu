@@ -10,8 +10,11 @@
 //   3. Each warp multiplies at its six positions. Their sums all stay in registers, 36 TBM TBN floats a block: that is
 //      why TBN shrinks as TBM grows. A second barrier before the next channels.
 //   4. The sums go out as halves.
+//
+// For comparison, "fused=output" joins the product with the output transform instead: output_fusion.cuh.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
+#include "chapters/28-winograd-pkf-shmem/output_fusion.cuh"
 #include "common/tunable.hpp"
 #include "common/workspace.hpp"
 
@@ -104,79 +107,109 @@ __global__ void __launch_bounds__(kThreads, 1) multiply(const half* input,  // [
   }
 }
 
-template <int Tiles>
-std::int64_t shared_bytes() {
-  return kPositions<Form> * Tiles * kPitch * 2 + kWarps * kPatch * 4;
+// The knobs: TBM, the tiles of a block; and which transform is fused with the product.
+enum { kInput, kOutput };
+constexpr int kTileCounts[] = {16, 32}, kFused[] = {kInput, kOutput};
+constexpr const char* kFusedWords[] = {"input", "output"};
+constexpr Knob kKnobs[] = {{"tbm", kTileCounts, nullptr, 2}, {"fused", kFused, kFusedWords, 2}};
+
+std::int64_t shared_bytes(int tbm, int fused) {
+  const int row = fused == kInput ? kPitch : tbm == 16 ? kExchangePitch<kFilters<16>> : kExchangePitch<kFilters<32>>;
+  return kPositions<Form> * tbm * row * 2 + kWarps * kPatch * 4;
 }
 
-template <int Tiles>
-void launch_multiply(const half* input, const half* u, half* m, const Winograd& w, Stream stream) {
-  const int blocks = blocks_for(padded_filters(w), kFilters<Tiles>) * (padded_tiles(w) / Tiles);
-  launch(multiply<Tiles>, dim3(blocks), dim3(kThreads), static_cast<std::size_t>(shared_bytes<Tiles>()), stream)(
-      input, u, m, w);
-}
+// What the kernels read and write; v where the output transform is fused, m where the input's is.
+struct HalfTensors {
+  const half *input, *u;
+  half *v, *m, *output;
+};
 
-// The knob: TBM, the tiles of a block.
-constexpr int kTileCounts[] = {16, 32};
-constexpr Knob kKnobs[] = {{"tbm", kTileCounts, nullptr, 2}};
+template <int Tiles>
+void launch_kernels(const HalfTensors& t, int fused, const Winograd& w, Stream stream) {
+  const dim3 blocks(blocks_for(padded_filters(w), kFilters<Tiles>) * (padded_tiles(w) / Tiles)), threads(kThreads);
+  const auto bytes = static_cast<std::size_t>(shared_bytes(Tiles, fused));
+  if (fused == kInput) {
+    launch(multiply<Tiles>, blocks, threads, bytes, stream)(t.input, t.u, t.m, w);
+    launch_transform_outputs<Form>(t.m, t.output, w, stream);
+  } else {
+    launch_transform_inputs<Form>(t.input, t.v, w, stream);
+    launch(multiply_and_transform<Form, Tiles, kFilters<Tiles>, kGroups>, blocks, threads, bytes, stream)(t.u, t.v,
+                                                                                                          t.output, w);
+  }
+}
 
 class WinogradPkfShmem final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
+  Knobs knobs() const override { return {kKnobs, 2}; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
-    const std::int64_t bytes = configuration.values[0] == 16 ? shared_bytes<16>() : shared_bytes<32>();
+    const int tbm = configuration.values[0], fused = configuration.values[1];
+    const std::int64_t bytes = shared_bytes(tbm, fused);
     if (bytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("tbm=%d takes %lld bytes of shared memory; a block may have %lld", configuration.values[0],
-                             static_cast<long long>(bytes), static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("tbm=%d,fused=%s takes %lld bytes of shared memory; a block may have %lld", tbm,
+                             kFusedWords[fused], static_cast<long long>(bytes),
+                             static_cast<long long>(limits.shared_bytes_per_block));
     return check(problem, limits);
   }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{16}}; }
+  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{16, kInput}}; }
   bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { tbm_ = configuration.values[0]; }
+  void use(const Configuration& configuration) override { knobs_ = configuration; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    if (shared_bytes<16>() > limits.shared_bytes_per_block)
+    const std::int64_t bytes = shared_bytes(16, kInput);
+    if (bytes > limits.shared_bytes_per_block)
       return Verdict::refuse("a block needs %lld bytes of shared memory; it may have %lld",
-                             static_cast<long long>(shared_bytes<16>()),
-                             static_cast<long long>(limits.shared_bytes_per_block));
+                             static_cast<long long>(bytes), static_cast<long long>(limits.shared_bytes_per_block));
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
   }
+
+  int tbm() const { return knobs_.values[0]; }
+  int fused() const { return knobs_.values[1]; }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     u_.allocate<half>(filter_elements<Form>(w), "transformed filter");
-    m_.allocate<half>(product_elements<Form>(w), "products");
+    if (fused() == kInput)
+      m_.allocate<half>(product_elements<Form>(w), "products");
+    else
+      v_.allocate<half>(input_elements<Form>(w), "transformed input");
     launch_transform_filters<Form>(tensors.filter, u_.as<half>(), w, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    const auto multiply = tbm_ == 16 ? launch_multiply<16> : launch_multiply<32>;
-    multiply(tensors.half_input, u_.as<half>(), m_.as<half>(), w, stream);
-    launch_transform_outputs<Form>(m_.as<half>(), tensors.half_output, w, stream);
+    const auto launch_all = tbm() == 16 ? launch_kernels<16> : launch_kernels<32>;
+    launch_all({tensors.half_input, u_.as<half>(), v_.as<half>(), m_.as<half>(), tensors.half_output}, fused(), w,
+               stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + m_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && m_.intact(); }
+  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
+  bool workspace_intact() const override { return u_.intact() && v_.intact() && m_.intact(); }
   WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>, true, Precision::fp16, true}; }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    const std::int64_t tile_blocks = padded_tiles(w) / tbm_,
-                       filter_blocks = blocks_for(padded_filters(w), kSums / tbm_);
+    const std::int64_t tile_blocks = padded_tiles(w) / tbm(),
+                       filter_blocks = blocks_for(padded_filters(w), kSums / tbm());
     const std::int64_t steps = blocks_for(channel_blocks(w), kDepth / kBlock), pairs = (w.filters + 1) / 2;
+    const std::int64_t of_filters = 2 * filter_elements<Form>(w) * tile_blocks;
     Prediction p;
-    p.global_load_bytes = 2 * tile_reads(w) * filter_blocks + 2 * filter_elements<Form>(w) * tile_blocks +
-                          kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;
-    p.global_store_bytes = 2 * (product_elements<Form>(w) + problem.output_size());
+    if (fused() == kInput) {
+      p.global_load_bytes =
+          2 * tile_reads(w) * filter_blocks + of_filters + kPositions<Form> * std::int64_t{w.tiles} * pairs * 4;
+      p.global_store_bytes = 2 * (product_elements<Form>(w) + problem.output_size());
+      p.barriers = tile_blocks * filter_blocks * steps * 2;
+    } else {
+      p.global_load_bytes = 2 * tile_reads(w) + 2 * kGroups * input_elements<Form>(w) * filter_blocks + of_filters;
+      p.global_store_bytes = 2 * (input_elements<Form>(w) + problem.output_size());
+      p.barriers = tile_blocks * filter_blocks;
+    }
     p.constant_load_requests = 0;
-    p.barriers = tile_blocks * filter_blocks * steps * 2;
     p.flops = 2 * kPositions<Form> * std::int64_t{w.tiles} * w.channels * w.filters;
     return p;
   }
 
-  int tbm_ = 16;
-  Workspace u_, m_;
+  Configuration knobs_{{16, kInput}};
+  Workspace u_, v_, m_;
 };
 
 }  // namespace
