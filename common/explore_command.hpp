@@ -1,6 +1,6 @@
 /// @file
-/// The command explore: the design space of partial fusion for a GPU and a layer, with the reason why each tile is in or
-/// out. The model is in fusion_space.hpp.
+/// The command explore: the design space of partial fusion for a GPU and a layer, with the reason why each tile is in
+/// or out. The model is in fusion_space.hpp.
 #pragma once
 #include <optional>
 #include <string>
