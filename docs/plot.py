@@ -16,8 +16,9 @@ import json
 import pathlib
 import sys
 
-from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, TableError, choosing_rows, cpu_device, cpu_steps,
-                    cpu_workloads, gflops, lowering_workloads, median, method_order, outputs, stage_cell)
+from cells import TableError, median, stage_cell
+from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads,
+                    gflops, lowering_workloads, method_order, outputs)
 
 try:
     import matplotlib

@@ -31,19 +31,17 @@ A table stands between two markers, each at the start of a line, the first of wh
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import re
 import sys
 
+from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
+                   stage_cell, time_cell, with_means)
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
 MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
-
-
-class TableError(Exception):
-    """A marker that cannot be served."""
 
 
 def outputs(problem):
@@ -57,33 +55,7 @@ def outputs(problem):
     return problem["n"] * problem["k"] * height * width
 
 
-def ratio(value):
-    return "–" if value is None else f"{value:,.0f}×" if value >= 100 else f"{value:.2f}×"
-
-
-def percent(value):
-    return "–" if value is None else f"{100 * value:.1f}%"
-
-
-def microseconds(value):
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def time_cell(time):
-    return "–" if time is None else microseconds(time)
-
-
 PRODUCT = "time_without_transform_us"  # the key of the time of a stage's product alone
-
-
-def median(row, key="time_us"):
-    """A time of a row that may be missing, may have failed or may have no such time; else None."""
-    return row[key]["median"] if row and row["status"] == "ok" and row.get(key) else None
-
-
-def stage_cell(row):
-    """The stage with its number; a row that is no stage has none."""
-    return row["stage"] if row["number"] is None else f"{row['number']:02d} {row['stage']}"
 
 
 def outcome(row):
@@ -159,12 +131,6 @@ KINDS = {
     "counters": (["bytes loaded per output", "sectors loaded per output", "sectors per load", "sectors per store",
                   "shared requests", "bank conflicts", "constant requests", "barriers"], counters_cells),
 }
-
-
-def markdown(headings, rows, left):
-    """A table whose first `left` columns are texts and whose others are figures."""
-    lines = [headings, ["---"] * left + ["---:"] * (len(headings) - left), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def stages_table(kind, rows, stage):
@@ -358,14 +324,6 @@ def family_best(trials, family):
                key=lambda trial: trial["time_us"], default=None)
 
 
-def arithmetic_mean(values):
-    return sum(values) / len(values)
-
-
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def megabytes(value):
     return "–" if value is None else f"{value * 1e-6:,.0f}" if value >= 10e6 else f"{value * 1e-6:.1f}"
 
@@ -535,13 +493,6 @@ def gflops(row):
 
 def cpu_device(workloads):
     return next(row["device"] for rows in workloads.values() for row in rows.values())
-
-
-def with_means(lines, columns, cell):
-    """The lines, and one of geometric means; `columns` hold the values, None where there is none."""
-    present = [[value for value in column if value] for column in columns]
-    means = [cell(geometric_mean(column) if column else None) for column in present]
-    return [*lines, ["**geometric mean**", *means]]
 
 
 def cpu_gflops(workloads):
