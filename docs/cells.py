@@ -1,4 +1,4 @@
-"""How the tables of docs/ write the values of a report of `./lab bench`; for tables.py and the modules of its tracks."""
+"""How the tables of docs/ write the values of a report of `./lab bench`; for tables.py and the modules beside it."""
 
 import math
 
