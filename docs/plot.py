@@ -6,6 +6,9 @@ A GPU's results: speedup.svg (over the first stage of the track, one panel for e
 were measured). Of the track lowering also ablation.svg and ablation-resnet.svg (effective TFLOP/s on the twelve layers
 and on those of a ResNet). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
 
+Of the track winograd: winograd-size.svg, winograd-batch.svg and winograd-channels.svg (over cuDNN's best and over its
+Winograd, a line for each stage, by the image's side, the batch and the channels).
+
 Of the track cpu: cpu.svg (GFLOP/s of stage 22 as its switches are turned on, and of what it is compared with).
 
 Of a log of `./lab tune`: tuning.svg (the best configuration so far over the trials, a line for each search).
@@ -13,11 +16,15 @@ Of a log of `./lab tune`: tuning.svg (the best configuration so far over the tri
 
 import argparse
 import json
+import math
 import pathlib
 import sys
 
-from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, TableError, choosing_rows, cpu_device, cpu_steps,
-                    cpu_workloads, gflops, lowering_workloads, median, method_order, outputs, stage_cell)
+from cells import TableError, median, stage_cell
+from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads,
+                    gflops, lowering_workloads, method_order, outputs)
+from winograd_tables import (head_of, heading, numbers, over_best, over_winograd, problem_of, type_of,
+                             winograd_workloads)
 
 try:
     import matplotlib
@@ -254,6 +261,77 @@ def draw_ablation(rows, prefix, device, path):
                 lowering_text, path, may_be_log=False)
 
 
+# By the number of the stage. Colours that the colour-blind can tell apart; markers and strokes tell, too.
+WINOGRAD_COLOURS = dict(zip(range(23, 31), ("#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#cc79a7", "#7b5cc4",
+                                            "#009e73")))
+WINOGRAD_MARKERS = dict(zip(range(23, 31), "osD^v<>P"))
+STROKES = {"fp32": "--", "fp16": "-", "int8": "-."}
+COMPARED_WITH = {"over cuDNN's best": over_best, "over cuDNN's Winograd (30: of fp16)": over_winograd}
+
+
+def winograd_panels(workloads, size):
+    """By what is compared with, and by what stands before the sizes in a workload's name: {number: {size: ratio}}."""
+    panels = {}
+    for text, compare in COMPARED_WITH.items():
+        for name, stages in workloads.items():
+            for number in numbers({name: stages}):
+                if value := compare(stages, number):
+                    lines = panels.setdefault((text, head_of(name)), {})
+                    lines.setdefault(number, {})[problem_of(stages)[size]] = value
+    return panels
+
+
+def draw_winograd(rows, group, size, label, device, path):
+    """A line for each stage over a size, a panel for each kind of workload and what the stages are compared with.
+
+    A line has a gap where there is no such ratio. Draws nothing where there is none at all.
+    @param size a key of the problem  @param label what it is
+    """
+    try:
+        workloads = winograd_workloads(rows, group)
+    except TableError:
+        return False
+    panels = winograd_panels(workloads, size)
+    if not panels:
+        return False
+    heads = sorted({head for _, head in panels})
+    columns = len(heads) if len(heads) > 1 else len(panels)
+    lines = -(-len(panels) // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.8 + 3.4 * lines), layout="constrained",
+                                   squeeze=False, sharey="row" if len(heads) > 1 else False)
+    for axes in grid.flat[len(panels):]:
+        axes.set_visible(False)
+    drawn = {}
+    for axes, ((text, head), by_number) in zip(grid.flat, panels.items()):
+        sizes = sorted({x for points in by_number.values() for x in points})
+        for number, points in by_number.items():
+            drawn[number], = axes.plot(sizes, [points.get(x, math.nan) for x in sizes], STROKES[type_of(number)],
+                                       color=WINOGRAD_COLOURS[number], marker=WINOGRAD_MARKERS[number], markersize=5,
+                                       label=heading(number))
+        axes.axhline(1, color=INK, linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xticks(sizes, [str(x) for x in sizes], fontsize=8)
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.yaxis.set_major_formatter("{x:g}×")
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+        axes.tick_params(axis="y", labelsize=8)
+        axes.set_xlabel(label, fontsize=8)
+        axes.set_title(f"{head}, {text}" if len(heads) > 1 else text, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(handles=[drawn[number] for number in sorted(drawn)], loc="outside lower center", ncols=8, fontsize=8,
+                  frameon=False)
+    figure.suptitle(f"How many times as fast as cuDNN in the stage's type, {device}")
+    save(figure, path)
+    return True
+
+
+WINOGRAD_PLOTS = (("winograd-size.svg", "image", "h", "rows and columns of the image, log scale"),
+                  ("winograd-batch.svg", "batch", "n", "images, log scale"),
+                  ("winograd-channels.svg", "channels", "c", "channels, log scale"))
+
+
 def gflops_text(row, value):
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
@@ -291,6 +369,9 @@ def draw_bench(report, folder):
         drawn.append(choosing)
     for prefix, name in (("layer", "ablation.svg"), ("conv", "ablation-resnet.svg")):
         if draw_ablation(rows, prefix, device, folder / name):
+            drawn.append(folder / name)
+    for name, group, size, label in WINOGRAD_PLOTS:
+        if draw_winograd(rows, group, size, label, device, folder / name):
             drawn.append(folder / name)
     if draw_cpu(report["rows"], folder / "cpu.svg"):
         drawn.append(folder / "cpu.svg")

@@ -24,26 +24,37 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc ablation -->  each switch of stage 22 over the one before;
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
     <!-- table:cpu epyc claims -->    what the source says of its own, beside the same figures here
+    <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
+    <!-- table:winograd h200 over-previous image -->  each stage over the one that it follows, and the means;
+    <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
+    <!-- table:winograd h200 over-best image -->      over the best of all cuDNN;
+    <!-- table:winograd h200 tflops image -->         the direct form's operations over the time;
+    <!-- table:winograd h200 errors image -->         the largest errors of each stage, and where;
+    <!-- table:winograd h200 ablation image 25 -->    a stage with its other settings;
+    <!-- table:winograd h200 opencnn -->              stage 25 beside openCNN and cuDNN's best in fp32;
+    <!-- table:winograd h200 claims -->               what the sources say of their own, beside the same figures here
     <!-- /table -->
+
+Workloads of the track winograd are chosen by a word: image (one image of growing size), batch (conv2 to conv5 by
+batch), channels (the same by channels), wide, headline (a few of image and batch) or all.
 
 `tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
 """
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import re
 import sys
 
+from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
+                   stage_cell, time_cell, with_means)
+from winograd_tables import winograd_table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
 MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
-
-
-class TableError(Exception):
-    """A marker that cannot be served."""
 
 
 def outputs(problem):
@@ -57,33 +68,7 @@ def outputs(problem):
     return problem["n"] * problem["k"] * height * width
 
 
-def ratio(value):
-    return "–" if value is None else f"{value:,.0f}×" if value >= 100 else f"{value:.2f}×"
-
-
-def percent(value):
-    return "–" if value is None else f"{100 * value:.1f}%"
-
-
-def microseconds(value):
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def time_cell(time):
-    return "–" if time is None else microseconds(time)
-
-
 PRODUCT = "time_without_transform_us"  # the key of the time of a stage's product alone
-
-
-def median(row, key="time_us"):
-    """A time of a row that may be missing, may have failed or may have no such time; else None."""
-    return row[key]["median"] if row and row["status"] == "ok" and row.get(key) else None
-
-
-def stage_cell(row):
-    """The stage with its number; a row that is no stage has none."""
-    return row["stage"] if row["number"] is None else f"{row['number']:02d} {row['stage']}"
 
 
 def outcome(row):
@@ -92,9 +77,13 @@ def outcome(row):
 
 
 def cudnn_best(row, two_passes=False):
-    """cuDNN's fastest trial that counts, or None: a convolution by the filter as it is, or by its two factors."""
+    """cuDNN's fastest trial that counts, or None: a convolution by the filter as it is, or by its two factors.
+
+    Beside int8 there are trials of fp16, which do not count.
+    """
     return min((trial for trial in row["cudnn"] or []
                 if trial["status"].startswith("ok") and trial["time_us"]
+                and trial.get("dtype") in (None, row.get("dtype"))
                 and trial["algorithm"].startswith("two passes") == two_passes),
                key=lambda trial: trial["time_us"], default=None)
 
@@ -161,12 +150,6 @@ KINDS = {
 }
 
 
-def markdown(headings, rows, left):
-    """A table whose first `left` columns are texts and whose others are figures."""
-    lines = [headings, ["---"] * left + ["---:"] * (len(headings) - left), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-
-
 def stages_table(kind, rows, stage):
     headings, cells = KINDS[kind]
     if stage:
@@ -181,6 +164,10 @@ def stages_table(kind, rows, stage):
                     [[stage_cell(row), row["workload_name"] or ""] + cells(row) for row in rows], 2)
 
 
+def stage_json(number):
+    return json.loads(next(ROOT.glob(f"chapters/{number:02d}-*/stage.json")).read_text())
+
+
 def ladder_table(rows, page):
     lines = {}
     for row in rows:
@@ -188,9 +175,12 @@ def ladder_table(rows, page):
         if row["number"] is None or folder in lines:
             continue
         chapter = ROOT / "chapters" / folder
-        manifest = json.loads((chapter / "stage.json").read_text())
+        manifest = stage_json(row["number"])
         link = os.path.relpath(chapter / "README.md", page.parent)
         time, _, _, previous, _, best, share, _ = times_cells(row)
+        before = stage_json(manifest["previous"]) if row["speedup"]["previous"] else manifest
+        if before["dtype"] != manifest["dtype"]:
+            previous += f" ({manifest['dtype']} over {before['dtype']})"
         lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
@@ -241,6 +231,10 @@ def choosing_table(rows):
     return markdown(["filter", *methods], [[f"{side}×{side}", *cells(times)] for side, times in by_side.items()], 1)
 
 
+TENSOR_CORES = (("fp16_flops_per_s", "fp16 products on Tensor Cores (WMMA), sums in fp32", "TFLOP/s"),
+                ("int8_ops_per_s", "int8 products on Tensor Cores (WMMA), sums in int32", "TOP/s"))
+
+
 def machine_table(report):
     device, tools, ceilings = report["device"], report["toolchain"], report["ceilings"]
     if ceilings is None:
@@ -259,6 +253,7 @@ def machine_table(report):
         ["device copy, read + written, DRAM", f"{ceilings['dram_bytes_per_s'] * 1e-12:.2f} TB/s"],
         ["the same within L2", f"{ceilings['l2_bytes_per_s'] * 1e-12:.2f} TB/s"],
         ["fp32 multiply-adds", f"{ceilings['fp32_flops_per_s'] * 1e-12:.1f} TFLOP/s"],
+        *([text, f"{ceilings[key] * 1e-12:.1f} {unit}"] for key, text, unit in TENSOR_CORES if ceilings.get(key)),
         ["an empty kernel in a CUDA graph", f"{ceilings['launch_us']:.2f} µs"],
     ]
     return markdown(["what", "measured"], rows, 2)
@@ -356,14 +351,6 @@ def family_best(trials, family):
     return min((trial for trial in trials
                 if trial["status"].startswith("ok") and trial["time_us"] and trial["family"] == family),
                key=lambda trial: trial["time_us"], default=None)
-
-
-def arithmetic_mean(values):
-    return sum(values) / len(values)
-
-
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def megabytes(value):
@@ -537,13 +524,6 @@ def cpu_device(workloads):
     return next(row["device"] for rows in workloads.values() for row in rows.values())
 
 
-def with_means(lines, columns, cell):
-    """The lines, and one of geometric means; `columns` hold the values, None where there is none."""
-    present = [[value for value in column if value] for column in columns]
-    means = [cell(geometric_mean(column) if column else None) for column in present]
-    return [*lines, ["**geometric mean**", *means]]
-
-
 def cpu_gflops(workloads):
     names = ["direct-cpu", "im2col-openblas", *cpu_steps(workloads), "onednn"]
     headings = [step_text(name) if name.startswith(CPU_STAGE) else name for name in names]
@@ -634,9 +614,11 @@ def table(name, page):
         if len(words) != 3 or words[2] not in CPU:
             raise TableError(f"is no table: write a file, and one of {', '.join(CPU)}")
         return CPU[words[2]](cpu_workloads(results(words[1])["rows"]))
+    if words[:1] == ["winograd"] and len(words) > 1:
+        return winograd_table(results(words[1])["rows"], words[2:])
     if words[:1] == ["ladder"] and len(words) > 1:
         return ladder_table([row for file in words[1:] for row in results(file)["rows"]], page)
-    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu"]
+    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
