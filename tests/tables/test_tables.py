@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Tests of docs/tables.py: the tables and plots of the Winograd track, of a report with round numbers made up here."""
+"""Tests of docs/tables.py: the tables of the Winograd track, of a report with round numbers made up here."""
 
-import importlib.util
 import pathlib
 import sys
-import tempfile
 import unittest
-import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -272,33 +269,6 @@ class Others(unittest.TestCase):
 
     def test_cudnns_best_for_int8_is_of_int8(self):
         self.assertIn("2.50× (IMPLICIT_GEMM (float output))", tables.stages_table("times", [self.ladder_row(30)], 30))
-
-    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
-    def test_plots(self):
-        import plot
-
-        rows = [row(*stage, size=size) for stage in EVERY.items() for size in (224, 960)]
-        rows += [failed(25, "refused", size=448), row(30, 5, size=448)]
-        with tempfile.TemporaryDirectory() as name:
-            path = pathlib.Path(name) / "a.svg"
-            self.assertTrue(plot.draw_winograd(rows, "image", "h", "side", "A", path))
-            xml.etree.ElementTree.parse(path)
-            for text in ("30 int8", "960", "over cuDNN's best"):
-                self.assertIn(text, path.read_text())
-            path.unlink()
-            self.assertFalse(plot.draw_winograd(rows, "batch", "n", "images", "A", path))
-            self.assertFalse(plot.draw_winograd([row(25, None)], "image", "h", "side", "A", path))
-            self.assertFalse(path.exists())
-
-    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "needs matplotlib")
-    def test_points_of_plots(self):
-        import plot
-
-        rows = [row(25, 80), row(25, 40, size=960), failed(25, "refused", size=448), row(30, 5)]
-        panels = plot.winograd_panels(winograd_tables.winograd_workloads(rows, "image"), "h")
-        best, winograd = plot.COMPARED_WITH
-        self.assertEqual(panels, {(best, "image"): {25: {224: 2, 960: 4}, 30: {224: 4}},
-                                  (winograd, "image"): {25: {224: 8, 960: 16}, 30: {224: 0.4}}})
 
 
 if __name__ == "__main__":
