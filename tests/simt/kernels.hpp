@@ -104,32 +104,13 @@ void launch_too_many_threads(float* output);
 
 // ---- half.cu: halves as their bits ---------------------------------------------------------------------------------
 
-void launch_half_to_float(const std::uint16_t* input, float* output, int n);
-void launch_float_to_half(const float* input, std::uint16_t* output, int n);
-/// Sum, difference, product, quotient, a b + c, larger, smaller, -a, |a|, each for all n (even). @param output [9][n]
-void launch_half_operations(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
-                            std::uint16_t* output, int n, bool in_pairs);
-void launch_half_operators(const std::uint16_t* input, std::uint16_t* output);
 void launch_half_copies(const std::uint16_t* input, std::uint16_t* output);
 void launch_cache_global(const float* input, std::uint16_t* half_output, float* output);
-void launch_bytes_and_rounding(const float* input, int* output, int n);
 
 // ---- wmma.cu: matrix fragments -------------------------------------------------------------------------------------
 
 /// Of the factors, the accumulator, and the result where it differs.
 enum class MatrixTypes { half_float, half_half, half_float_half, signed_bytes, unsigned_bytes };
-
-/// d = 2 (a b + c) for matrices in global memory, packed but for lines of a and b, which are 16 elements apart where
-/// they are 8 long. n is 256 / m.
-struct MatrixProduct {
-  int m;
-  MatrixTypes types;
-  bool a_by_rows, b_by_rows, c_by_rows;
-  bool shared;  ///< whether fragments are loaded from shared memory and stored there
-  const void *a, *b, *c;
-  void* d;
-};
-void launch_matrix_product(const MatrixProduct& product);
 
 enum class MatrixPart { a, b, load_c, store_c };
 
