@@ -27,8 +27,7 @@ constexpr int kFiltersAtOnce = 2;  // filters that share what is loaded of a til
 /// which only some of the functions below are compiled for.
 using Lanes = double __attribute__((vector_size(kLanes * sizeof(double)), aligned(kLanes * sizeof(double))));
 
-// ---- The matrices
-// ----------------------------------------------------------------------------------------------------
+// ---- The matrices --------------------------------------------------------------------------------------------------
 
 /// A matrix of a transform.
 struct Matrix {
@@ -76,8 +75,7 @@ const Matrices& matrices_of(const WinogradForm& form) {
   throw std::logic_error("there is no such form of Winograd's algorithm");
 }
 
-// ---- Numbers with errors
-// ---------------------------------------------------------------------------------------------
+// ---- Numbers with errors -------------------------------------------------------------------------------------------
 
 /// A type that numbers are rounded to.
 struct Rounding {
@@ -132,8 +130,7 @@ void transform(const Matrix& matrix, const Rounding& rounding, const Uncertain* 
       multiply_row(matrix, j, rounding, half_way + i * matrix.columns, 1, result[i * matrix.rows + j]);
 }
 
-// ---- The filter
-// ------------------------------------------------------------------------------------------------------
+// ---- The filter ----------------------------------------------------------------------------------------------------
 
 /// An element of U, and its standard deviation.
 struct FilterElement {
@@ -209,8 +206,7 @@ class TransformedFilter {
   std::vector<FilterElement> elements_;
 };
 
-// ---- The input
-// -------------------------------------------------------------------------------------------------------
+// ---- The input -----------------------------------------------------------------------------------------------------
 
 /// The input of a problem, cut into tiles.
 class Tiles {
@@ -341,8 +337,7 @@ std::array<Quantisation, kMostPositions> calibrate(const Tiles& tiles, std::int6
   return result;
 }
 
-// ---- Products and outputs
-// --------------------------------------------------------------------------------------------
+// ---- Products and outputs ------------------------------------------------------------------------------------------
 
 /// An element of V of kLanes tiles; its variance without what is in proportion to its square.
 struct InputElement {

@@ -492,8 +492,7 @@ TEST_CASE("filtered pictures: sharpen and box of 8 bits need no help of the host
   }
 }
 
-// ---- Stages that are wrong, or nearly
-// --------------------------------------------------------------------------------
+// ---- Stages that are wrong, or nearly ------------------------------------------------------------------------------
 
 /// A direct sum on the host, off by a part of its magnitude; and what a derived stage does to single outputs.
 class FakeStage : public ByteImageStage {
