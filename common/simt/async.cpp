@@ -32,7 +32,7 @@ namespace {
 
 unsigned first_lane(unsigned thread) { return thread / kWarp * kWarp; }
 
-View& view() { return async_block().views[machine.thread_number]; }
+View& view() { return machine.async->views[machine.thread_number]; }
 
 /// The thread's view, with what it knows of its own warp and of other blocks.
 View& whole_view(unsigned number) {
@@ -66,14 +66,14 @@ void acquire(const View& gathered, unsigned number) {
 }
 
 bool knows(unsigned thread, const Access& earlier) {
-  View& mine = async_block().views[thread];
+  View& mine = machine.async->views[thread];
   if (earlier.async) return mine.phases(earlier.thread) > static_cast<std::int32_t>(earlier.phase);
   return mine.clock(earlier.thread) >= static_cast<std::int32_t>(earlier.warp_clock);
 }
 
 /// Whether a proxy fence follows a write that the thread knows of.
 bool is_fenced(unsigned thread, const Access& write) {
-  View& mine = async_block().views[thread];
+  View& mine = machine.async->views[thread];
   return static_cast<std::int32_t>(write.phase) < mine.fenced_phase() ||
          mine.fenced(write.thread) >= static_cast<std::int32_t>(write.warp_clock);
 }
@@ -141,13 +141,14 @@ void publish_known_threads(Knowledge& published) {
 }
 
 void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
-  AsyncBlock& block = async_block();
+  AsyncBlock& block = *machine.async;
   const std::size_t first = (address - machine.dynamic_begin) / kPiece;
   const std::size_t last = std::min((address - machine.dynamic_begin + bytes - 1) / kPiece + 1, block.version.size());
   for (std::size_t piece = first; piece < last; ++piece) {
     ++block.version[piece];
+    std::int32_t* const tickets = &block.ticket(piece, 0);
     for (unsigned r = 0; r < block.readers.size(); ++r) {
-      std::int32_t& ticket = block.ticket(piece, r);
+      std::int32_t& ticket = tickets[r];
       if (ticket == 0) continue;
       if (for_running([&](unsigned thread) { return block.views[thread].reads(r) >= ticket; })) continue;
       const Reader& reader = block.readers[r];
@@ -183,32 +184,28 @@ bool check_proxy_fence(const Access& write, Pc pc) {
   return false;
 }
 
-bool check_async_read(std::uintptr_t address, unsigned bytes, Pc pc) {
-  if (meets_copy(address, bytes, pc)) return false;
-  const Access now = access_now(Kind::load, pc);
+bool AsyncRead::allows(const Access& write) {
+  if (write.block != machine.block_serial || write == allowed_) return true;
+  if (!happened_before(write, machine.block_serial)) {
+    check_pair(write, now_, machine.block_serial);
+    return false;
+  }
+  if (!write.async && !check_proxy_fence(write, pc_)) return false;
+  allowed_ = write;
+  return true;
+}
+
+bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
+  if (meets_copy(address, static_cast<unsigned>(bytes), pc_)) return false;
   bool right = true;
-  Access approved_write, approved_atomic;
-  const auto differ = [](const Access& a, const Access& b) { return std::memcmp(&a, &b, sizeof a) != 0; };
-  for (unsigned offset = 0; offset < bytes; offset += 4) {
-    const std::size_t at = address + offset - machine.dynamic_begin;
+  for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
     const std::uint8_t* const state = &machine.dynamic_bytes[at];
     if (!(state[0] & state[1] & state[2] & state[3] & kWritten)) {
-      report(FaultKind::uninitialized, pc, "the dynamic shared memory, nothing in this block has written it");
+      report(FaultKind::uninitialized, pc_, "the dynamic shared memory, nothing in this block has written it");
       return false;
     }
     const Cell& cell = machine.dynamic_cells[at / 4];
-    const auto check = [&](const Access& write, Access& approved) {
-      if (write.block != machine.block_serial || !differ(write, approved)) return;
-      if (!happened_before(write, machine.block_serial)) {
-        check_pair(write, now, machine.block_serial);
-        right = false;
-      } else if (!write.async) {
-        right &= check_proxy_fence(write, pc);
-      }
-      approved = write;
-    };
-    check(cell.write, approved_write);
-    check(cell.atomic, approved_atomic);
+    right &= allows(cell.write) & allows(cell.atomic);
   }
   return right;
 }

@@ -173,9 +173,20 @@ Mbarrier& mbarrier_at(const void* address, Pc pc);
 /// Reports what an asynchronous access may not see, or may be seen after: a write that it knows of, by ordinary
 /// instructions, without a proxy fence in between. Whether all was well.
 bool check_proxy_fence(const Access& write, Pc pc);
-/// Reports an asynchronous read of `bytes` of shared memory, a multiple of 16 at a multiple of 16, that its writers do
-/// not allow yet. Whether all was well.
-bool check_async_read(std::uintptr_t address, unsigned bytes, Pc pc);
+/// Checks an instruction's asynchronous reads of shared memory.
+class AsyncRead {
+ public:
+  explicit AsyncRead(Pc pc) : pc_(pc), now_(access_now(Kind::load, pc)) {}
+  /// Reports it if the writers of these bytes do not allow the read yet. Whether all was well.
+  /// @param bytes a multiple of 16, as is the address
+  bool check(std::uintptr_t address, std::size_t bytes);
+
+ private:
+  bool allows(const Access& write);
+
+  Pc pc_;
+  Access now_, allowed_;  ///< neighbouring words often have the same writer
+};
 /// Fails unless all of it lies in the dynamic shared memory, at a multiple of `alignment`.
 void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc);
 

@@ -18,14 +18,20 @@ void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, 
   write_shared(address, size, pc);
   const bool met_copy = meets_copy(address, size, pc);
   const Access now = access_now(Kind::store, pc);
+  Access checked;  // neighbouring words often have the same writer
+  const auto check = [&](const Access& earlier, bool wrote) {
+    if (earlier.block != machine.block_serial || earlier == checked || met_copy) return;
+    check_pair(earlier, now, machine.block_serial);
+    if (wrote && !earlier.async && happened_before(earlier, machine.block_serial)) check_proxy_fence(earlier, pc);
+    checked = earlier;
+  };
   for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
     Cell& cell = machine.dynamic_cells[at / 4];
-    for (const Access* earlier : {&cell.write, &cell.atomic, &cell.read, &cell.second_read, &cell.other_warp_read}) {
-      if (earlier->block != machine.block_serial || met_copy) continue;
-      check_pair(*earlier, now, machine.block_serial);
-      const bool wrote = earlier == &cell.write || earlier == &cell.atomic;
-      if (wrote && !earlier->async && happened_before(*earlier, machine.block_serial)) check_proxy_fence(*earlier, pc);
-    }
+    check(cell.write, true);
+    check(cell.atomic, true);
+    check(cell.read, false);
+    check(cell.second_read, false);
+    check(cell.other_warp_read, false);
     cell = {};
     cell.write = copy;
     for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten | kInFlight;
@@ -175,7 +181,7 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
   const Box box(map, at, count, pc);
   const auto from = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(from, box.bytes(), kTensorAlignment, pc);
-  check_async_read(from, static_cast<unsigned>(box.bytes()), pc);
+  AsyncRead(pc).check(from, box.bytes());
 
   const unsigned number = block.warps + machine.thread_number / kWarp;
   Reader& reader = block.readers[number];

@@ -40,6 +40,8 @@ struct Access {
   std::uint64_t warp_wide : 1 = 0;  ///< by all lanes of the thread's warp: which of them touches a word is not known
   /// By a bulk copy: `thread` is the number of its mbarrier, `phase` that barrier's phase which says it is complete.
   std::uint64_t async : 1 = 0;
+
+  bool operator==(const Access& other) const = default;
 };
 static_assert(sizeof(Access) == 16);
 

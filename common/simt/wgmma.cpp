@@ -2,6 +2,7 @@
 // kept aside, and the lanes' arrays, which stand for registers, hold poison.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "common/half_convert.hpp"
@@ -15,6 +16,8 @@ constexpr std::uint32_t kPoison = 0x7fedbeef;  ///< as a float, a NaN
 constexpr unsigned kRows = 16;                 ///< of a warp
 constexpr unsigned kStep = 32;                 ///< bytes of a row of A or B that one wgmma reads
 constexpr unsigned kMaxColumns = 256;
+constexpr unsigned kPitch =
+    kMaxColumns + 8;  ///< of B's numbers: rows that meet in few sets of a cache take turns there
 
 #define SIMT_PC relative_pc(__builtin_return_address(0))
 
@@ -85,6 +88,7 @@ void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::i
                Pc pc) {
   AsyncBlock& block = async_block();
   const unsigned warp = warp_number();
+  AsyncRead read(pc);
   std::optional<WarpWide> warp_wide;
   for (unsigned i = 0; i < 2 * rows; ++i) {
     const std::uintptr_t address = operand.address(first_row + i / 2, i % 2);
@@ -94,7 +98,7 @@ void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::i
     std::int32_t& approved = block.approved[piece * block.warps + warp];
     if (approved != block.version[piece]) {
       if (!warp_wide) warp_wide.emplace();
-      if (check_async_read(address, kPiece, pc)) approved = block.version[piece];
+      if (read.check(address, kPiece)) approved = block.version[piece];
     }
     block.ticket(piece, warp) = ticket;
     std::memcpy(to + i * std::size_t{kPiece}, reinterpret_cast<const void*>(address), kPiece);
@@ -112,50 +116,53 @@ void gather_rows(void** lanes, std::uint8_t* to) {
 
 // ---- Products ------------------------------------------------------------------------------------------------------
 
-/// @param values `rows` rows of 32 bytes  @param numbers [k][row]
-template <class T>
-void decode(const std::uint8_t* values, unsigned rows, unsigned element_bytes, T* numbers, unsigned pitch) {
+/// @param bytes `rows` rows of 32  @param numbers [k][pitch], by row
+void decode(const std::uint8_t* bytes, unsigned rows, unsigned element_bytes, double* numbers, unsigned pitch) {
   for (unsigned row = 0; row < rows; ++row) {
-    const std::uint8_t* const from = values + row * std::size_t{kStep};
+    const std::uint8_t* const from = bytes + row * std::size_t{kStep};
     for (unsigned k = 0; k < kStep / element_bytes; ++k) {
       if (element_bytes == 2) {
         std::uint16_t bits;
         std::memcpy(&bits, from + 2 * k, 2);
-        numbers[k * pitch + row] = static_cast<T>(convladder::from_half_bits(bits));
+        numbers[k * pitch + row] = convladder::from_half_bits(bits);
       } else {
-        numbers[k * pitch + row] = static_cast<T>(static_cast<std::int8_t>(from[k]));
+        numbers[k * pitch + row] = static_cast<std::int8_t>(from[k]);
       }
     }
   }
 }
 
-/// Adds A B to the accumulators, or sets them. @tparam T double, or unsigned, which wraps as sums of int do
-template <class T, class Bits>
+/// sums = a row of A times B. @param factors of the row, kRows apart
+void multiply_row(const double* factors, const double* b, unsigned depth, unsigned n, double* sums) {
+  std::fill_n(sums, n, 0.0);
+  for (unsigned k = 0; k < depth; k += 4, factors += 4 * kRows, b += 4 * kPitch) {
+    const double f0 = factors[0], f1 = factors[kRows], f2 = factors[2 * kRows], f3 = factors[3 * kRows];
+    for (unsigned i = 0; i < n; ++i)
+      sums[i] += f0 * b[i] + f1 * b[kPitch + i] + f2 * b[2 * kPitch + i] + f3 * b[3 * kPitch + i];
+  }
+}
+
+float add(double sum, float before) { return static_cast<float>(sum + double{before}); }
+/// Wraps, as sums on a GPU do.
+int add(double sum, int before) {
+  return static_cast<int>(static_cast<unsigned>(static_cast<int>(sum)) + static_cast<unsigned>(before));
+}
+
+/// Adds A B to the accumulators, or sets them. Products are exact, and sums of bytes; those of halves are made in
+/// double and rounded once. @tparam T of the accumulators
+template <class T>
 void multiply(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
   const unsigned depth = kStep / form.element_bytes, n = form.n, count = n / 2;
-  static T of_a[kStep * kRows], of_b[kStep * kMaxColumns], sums[kMaxColumns];
+  static double of_a[kStep * kRows], of_b[kStep * kPitch], sums[kMaxColumns];
   decode(a, kRows, form.element_bytes, of_a, kRows);
-  decode(b, n, form.element_bytes, of_b, kMaxColumns);
+  decode(b, n, form.element_bytes, of_b, kPitch);
   for (unsigned row = 0; row < kRows; ++row) {
+    multiply_row(of_a + row, of_b, depth, n, sums);
     // Row 8 i + g: two neighbouring columns in each of the lanes 4 g to 4 g + 3.
     std::uint32_t* const first = values + std::size_t{row % 8} * 4 * count + row / 8 * 2;
-    const auto place = [&](unsigned column) {
-      return first + std::size_t{column % 8 / 2} * count + column / 8 * 4 + column % 2;
-    };
-    std::fill_n(sums, n, T{});
-    for (unsigned k = 0; k < depth; ++k) {
-      const T factor = of_a[k * kRows + row];
-      const T* const row_of_b = &of_b[std::size_t{k} * kMaxColumns];
-      for (unsigned column = 0; column < n; ++column) sums[column] += factor * row_of_b[column];
-    }
     for (unsigned column = 0; column < n; ++column) {
-      Bits result;
-      if (form.accumulate) {
-        std::memcpy(&result, place(column), 4);
-        sums[column] += static_cast<T>(result);
-      }
-      result = static_cast<Bits>(sums[column]);
-      std::memcpy(place(column), &result, 4);
+      std::uint32_t& place = first[std::size_t{column % 8 / 2} * count + column / 8 * 4 + column % 2];
+      place = std::bit_cast<std::uint32_t>(add(sums[column], form.accumulate ? std::bit_cast<T>(place) : T{}));
     }
   }
 }
@@ -234,9 +241,9 @@ void issue_wgmma(void** lanes, unsigned mask) {
     read_rows(Operand(product.a, pc), warp_number() % 4 * kRows, kRows, warp.issued, a, pc);
   read_rows(Operand(product.b, pc), 0, product.n, warp.issued, b, pc);
   if (product.element_bytes == 2)
-    multiply<double, float>(a, b, product, sums.values.data());
+    multiply<float>(a, b, product, sums.values.data());
   else
-    multiply<unsigned, int>(a, b, product, sums.values.data());
+    multiply<int>(a, b, product, sums.values.data());
 }
 
 // ---- Fence, commit, wait -------------------------------------------------------------------------------------------

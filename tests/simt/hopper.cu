@@ -259,6 +259,43 @@ __global__ void misuse(const __grid_constant__ TensorMap map, const float* input
   output[threadIdx.x] = tile[threadIdx.x % 32];
 }
 
+__global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
+  const auto is = [&](ProductMisuse way) { return misuse == way; };
+  unsigned* const shared = dynamic_shared_1024<unsigned>();  // 64 rows of A, 8 of B: [72][32 words]
+  const int thread = static_cast<int>(threadIdx.x);
+  if (is(ProductMisuse::fenced_too_early)) fence_async_proxy();
+  for (int i = thread; i < words; i += static_cast<int>(blockDim.x))
+    if (!is(ProductMisuse::unwritten) || i != 0) shared[i] = 0x3c003c00;  // <- product_misuse, fill
+  if (!is(ProductMisuse::unfenced) && !is(ProductMisuse::fenced_too_early)) fence_async_proxy();
+  if (is(ProductMisuse::unfenced_atomic)) atomicAdd(&shared[thread], 0u);
+  if (!is(ProductMisuse::unordered)) __syncthreads();
+  if (is(ProductMisuse::ended_lane) && thread == 5) return;
+
+  std::uint64_t a = swizzled_descriptor(shared, Swizzle::bytes128);
+  std::uint64_t b = swizzled_descriptor(shared + 64 * 32, Swizzle::bytes128);
+  if (is(ProductMisuse::past_end)) b += 8;
+  if (is(ProductMisuse::two_rows)) a += 7;
+  if (is(ProductMisuse::lanes_differ) && thread % 32 == 3) a += 2;
+  if (is(ProductMisuse::descriptor)) a |= 3ull << 62;
+  float sums[8] = {};
+  unsigned of_lane[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00};
+  wgmma_fence();
+  if (is(ProductMisuse::touched_a)) {
+    of_lane[1] = 0;
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), of_lane, b, true);  // <- product_misuse
+  } else {
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), a, b, true);  // <- product_misuse
+  }
+  if (is(ProductMisuse::overlap)) wgmma<8>(reinterpret_cast<float(&)[4]>(sums[2]), a, b, true);
+  wgmma_commit();
+  if (is(ProductMisuse::write_while_read)) shared[thread] = 0;  // <- product_misuse, write
+  wgmma_wait<0>();
+  // Each warp has read its own 16 rows of A, and all of B.
+  if (is(ProductMisuse::right_after_own_wait)) shared[thread / 32 * 16 * 32 + thread % 32] = 0;
+  if (is(ProductMisuse::write_after_own_wait)) shared[64 * 32 + thread % 32] = 0;  // <- product_misuse, write after
+  output[thread] = sums[0];
+}
+
 }  // namespace
 
 void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], std::uint8_t* output,
@@ -309,6 +346,10 @@ void launch_handoff(float* output, Handoff form) { launch(handoff, 1, 64, 0, nul
 void launch_handed_on(float* output, bool second_waits) { launch(handed_on, 1, 96, 0, nullptr)(output, second_waits); }
 void launch_passed_on(const float* input, float* output, PassedOn how) {
   launch(passed_on, 1, how == PassedOn::by_warp_barrier ? 32 : 96, 128, nullptr)(input, output, how);
+}
+void launch_product_misuse(float* output, ProductMisuse misuse) {
+  const unsigned threads = misuse == ProductMisuse::short_block ? 96 : 128;
+  launch(product_misuse, 1, threads, 72 * 128, nullptr)(output, misuse, 72 * 32);
 }
 void launch_misuse(const float* input, float* output, Misuse form) {
   const TensorMap map = make_tensor_map(input, {TensorElement::fp32, Swizzle::none, 1, {{32, 4, 32}}});

@@ -61,6 +61,27 @@ enum class Misuse {
 };
 void launch_misuse(const float* input, float* output, Misuse misuse);
 
+enum class ProductMisuse {
+  none,
+  unwritten,
+  past_end,
+  two_rows,
+  unfenced,
+  unfenced_atomic,
+  fenced_too_early,
+  unordered,
+  short_block,
+  ended_lane,
+  lanes_differ,
+  overlap,
+  touched_a,
+  write_while_read,
+  write_after_own_wait,
+  right_after_own_wait,
+  descriptor,
+};
+void launch_product_misuse(float* output, ProductMisuse misuse);
+
 /// A producer and two warpgroups of consumers, with a ring: out[rows][128] = b[rows][64] times a[128][64], in halves.
 enum class Broken {
   none,

@@ -67,7 +67,7 @@ __global__ void pipeline(const __grid_constant__ TensorMap input, const __grid_c
     if (!is(Broken::no_wgmma_fence) && !(is(Broken::one_wgmma_fence) && tile > 0)) wgmma_fence();
     if (is(Broken::touched_after_fence)) sums[0] = 0;  // <- pipeline, touched
     for (int step = 0; step < 4; ++step) {
-      if (is(Broken::one_wgmma_less) && warp == 1 && step == 3) continue;
+      if (is(Broken::one_wgmma_less) && warp == 1 && step == 3 && tile == tiles - 1) continue;
       const std::uint64_t other = is(Broken::other_descriptor) && warp == 1 ? 2 : 0;
       if (is(Broken::one_lane_less) && threadIdx.x == 37) continue;
       wgmma<N>(sums, rows_a + 2 * step + other, rows_b + 2 * step, step > 0);  // <- pipeline, wgmma

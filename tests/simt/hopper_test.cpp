@@ -358,6 +358,42 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
   }
 }
 
+TEST_CASE("simt hopper: misuse of wgmma") {
+  Array<float> output(128, "output");
+  for (const ProductMisuse right : {ProductMisuse::none, ProductMisuse::right_after_own_wait}) {
+    expect_silence([&] { launch_product_misuse(output, right); });
+    CHECK(output.values() == std::vector<float>(128, 16.0f));
+  }
+  struct Expected {
+    ProductMisuse misuse;
+    FaultKind kind;
+    const char *marker, *detail;
+  };
+  const Expected cases[] = {
+      {ProductMisuse::unwritten, FaultKind::uninitialized, "", "nothing in this block has written it"},
+      {ProductMisuse::past_end, FaultKind::out_of_bounds, "", "outside of the dynamic shared memory (9216 bytes)"},
+      {ProductMisuse::two_rows, FaultKind::misaligned, "", "lie in two rows"},
+      {ProductMisuse::unfenced, FaultKind::missing_proxy_fence, "product_misuse, fill", ""},
+      {ProductMisuse::unfenced_atomic, FaultKind::missing_proxy_fence, "", ""},
+      {ProductMisuse::fenced_too_early, FaultKind::missing_proxy_fence, "product_misuse, fill", ""},
+      {ProductMisuse::unordered, FaultKind::race, "product_misuse, fill", ""},
+      {ProductMisuse::short_block, FaultKind::divergent_collective, "", "the block ends before the fourth"},
+      {ProductMisuse::ended_lane, FaultKind::divergent_collective, "", "needs all 32 lanes"},
+      {ProductMisuse::lanes_differ, FaultKind::divergent_collective, "", "the lanes give different operands"},
+      {ProductMisuse::overlap, FaultKind::wgmma_in_flight, "", "overlap those of another wgmma"},
+      {ProductMisuse::touched_a, FaultKind::missing_wgmma_fence, "", "the registers of A were touched"},
+      {ProductMisuse::write_while_read, FaultKind::missing_wait, "product_misuse, write", ""},
+      {ProductMisuse::write_after_own_wait, FaultKind::race, "product_misuse, write after", ""},
+      {ProductMisuse::descriptor, FaultKind::invalid_operand, "", "no descriptor"},
+  };
+  for (const Expected& e : cases) {
+    CAPTURE(static_cast<int>(e.misuse));
+    const auto fault = expect_first(e.kind, e.marker, [&] { launch_product_misuse(output, e.misuse); });
+    CAPTURE(fault.detail);
+    CHECK(fault.detail.find(e.detail) != std::string::npos);
+  }
+}
+
 // ---- A pipeline ----------------------------------------------------------------------------------------------------
 
 namespace {
