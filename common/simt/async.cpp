@@ -196,7 +196,7 @@ bool AsyncRead::allows(const Access& write) {
 }
 
 bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
-  if (meets_copy(address, static_cast<unsigned>(bytes), pc_)) return false;
+  if (machine.copying && meets_copy(address, static_cast<unsigned>(bytes), pc_)) return false;
   bool right = true;
   for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
     const std::uint8_t* const state = &machine.dynamic_bytes[at];
@@ -257,8 +257,6 @@ void land(const BulkCopy& copy) {
   for (std::size_t offset = 0; offset < copy.bytes.size(); offset += kPiece) {
     const std::uintptr_t to = swizzled(copy.to + offset, copy.swizzle);
     std::memcpy(reinterpret_cast<void*>(to), &copy.bytes[offset], kPiece);
-    std::uint8_t* const state = &machine.dynamic_bytes[to - machine.dynamic_begin];
-    for (unsigned i = 0; i < kPiece; ++i) state[i] &= static_cast<std::uint8_t>(~kInFlight);
   }
   async_block().mbarriers[copy.mbarrier].landed += copy.bytes.size();
 }

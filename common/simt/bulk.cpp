@@ -16,7 +16,7 @@ namespace {
 void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, Pc pc) {
   const auto size = static_cast<unsigned>(bytes);
   write_shared(address, size, pc);
-  const bool met_copy = meets_copy(address, size, pc);
+  const bool met_copy = machine.copying && meets_copy(address, size, pc);
   const Access now = access_now(Kind::store, pc);
   Access checked;  // neighbouring words often have the same writer
   const auto check = [&](const Access& earlier, bool wrote) {
@@ -34,9 +34,8 @@ void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, 
     check(cell.other_warp_read, false);
     cell = {};
     cell.write = copy;
-    for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten | kInFlight;
+    for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten;
   }
-  machine.copying = true;
 }
 
 /// Starts a copy to shared memory.

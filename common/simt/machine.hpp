@@ -63,7 +63,7 @@ struct Allocation {
 };
 constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
 constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
-constexpr std::uint8_t kInFlight = 4;  ///< shared memory: an asynchronous copy has yet to write it
+constexpr std::uint8_t kInFlight = 4;  ///< shared memory: a copy_async has yet to write it
 
 /// A variable in shared or constant memory, or a function, from the program's symbol table.
 struct Variable {
@@ -206,7 +206,7 @@ struct Machine {
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
   std::uint32_t phase = 0;
-  bool copying = false;         ///< this block has started an asynchronous copy
+  bool copying = false;         ///< this block has started a copy_async
   AsyncBlock* async = nullptr;  ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
   bool combining = false;       ///< a collective's combine() runs, on the scheduler's stack
   bool warp_wide = false;       ///< what is checked now are accesses of the warp as a whole: see WarpWide
@@ -283,7 +283,7 @@ bool happened_before(const Access& earlier, std::uint32_t oldest);
 void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest);
 /// What an access by the running thread leaves in a word, all of its bytes.
 Access access_now(Kind kind, Pc pc);
-/// Reports an access to dynamic shared memory that an asynchronous copy has yet to write. Whether it was one.
+/// Reports an access to dynamic shared memory that a copy_async has yet to write. Whether it was one.
 bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.
 /// @param frame of the function that the kernel called

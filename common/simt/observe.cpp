@@ -187,7 +187,7 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
     if (!(state[i] & kInFlight)) continue;
     const Access& copy = cells[(address + i - begin) / 4].write;  // whoever met the copy since has left no trace
     const bool ordered = happened_before(copy, machine.block_serial);
-    report(ordered || copy.async ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
+    report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
     return true;
   }
   return false;

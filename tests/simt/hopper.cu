@@ -214,6 +214,40 @@ __global__ void passed_on(const float* input, float* output, PassedOn how) {
   output[threadIdx.x] = tile[31 - threadIdx.x % 32];  // <- passed_on
 }
 
+__global__ void two_copies(const float* input, float* output, bool reads_first) {
+  __shared__ Mbarrier barriers[2];
+  float* tiles = dynamic_shared_1024<float>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      mbarrier_init(&barriers[i], 1);
+      fence_mbarrier_init();
+      mbarrier_expect(&barriers[i], 128);
+      bulk_load(tiles + 32 * i, input, 128, &barriers[i]);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) mbarrier_wait(&barriers[0], 0);
+  if (threadIdx.x == 32) {
+    mbarrier_wait(&barriers[1], 0);
+    output[0] = tiles[reads_first ? 3 : 35];  // <- two_copies
+  }
+}
+
+__global__ void store_groups(const __grid_constant__ TensorMap map, bool overwrites_first) {
+  float* tiles = dynamic_shared_1024<float>();
+  tiles[threadIdx.x] = tiles[32 + threadIdx.x] = 1;
+  fence_async_proxy();
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      tensor_store(map, tiles + 32 * i, 32 * i);
+      bulk_commit();
+    }
+    bulk_wait_read<1>();
+    tiles[overwrites_first ? 0 : 32] = 2;  // <- store_groups
+  }
+}
+
 __global__ void misuse(const __grid_constant__ TensorMap map, const float* input, float* output, Misuse form) {
   __shared__ Mbarrier barriers[4];
   float* tile = dynamic_shared_1024<float>();
@@ -289,6 +323,14 @@ __global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
   if (is(ProductMisuse::overlap)) wgmma<8>(reinterpret_cast<float(&)[4]>(sums[2]), a, b, true);
   wgmma_commit();
   if (is(ProductMisuse::write_while_read)) shared[thread] = 0;  // <- product_misuse, write
+  if (is(ProductMisuse::newest_in_flight) || is(ProductMisuse::oldest_done)) {
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[4]), a + 2, b + 2, true);
+    wgmma_commit();
+    wgmma_wait<1>();
+    // The first words of the warp's own first row are those of the first group, the next those of the second.
+    const int word = is(ProductMisuse::oldest_done) ? 0 : 8;
+    if (thread % 32 == 0) shared[thread / 32 * 16 * 32 + word] = 0;  // <- product_misuse, newest
+  }
   wgmma_wait<0>();
   // Each warp has read its own 16 rows of A, and all of B.
   if (is(ProductMisuse::right_after_own_wait)) shared[thread / 32 * 16 * 32 + thread % 32] = 0;
@@ -346,6 +388,13 @@ void launch_handoff(float* output, Handoff form) { launch(handoff, 1, 64, 0, nul
 void launch_handed_on(float* output, bool second_waits) { launch(handed_on, 1, 96, 0, nullptr)(output, second_waits); }
 void launch_passed_on(const float* input, float* output, PassedOn how) {
   launch(passed_on, 1, how == PassedOn::by_warp_barrier ? 32 : 96, 128, nullptr)(input, output, how);
+}
+void launch_two_copies(const float* input, float* output, bool reads_first) {
+  launch(two_copies, 1, 64, 256, nullptr)(input, output, reads_first);
+}
+void launch_store_groups(float* output, bool overwrites_first) {
+  const TensorMap map = make_tensor_map(output, {TensorElement::fp32, Swizzle::none, 1, {{64, 4, 32}}});
+  launch(store_groups, 1, 32, 256, nullptr)(map, overwrites_first);
 }
 void launch_product_misuse(float* output, ProductMisuse misuse) {
   const unsigned threads = misuse == ProductMisuse::short_block ? 96 : 128;

@@ -39,6 +39,11 @@ void launch_handed_on(float* output, bool second_waits);
 enum class PassedOn { by_warp_barrier, by_block_barrier, not_at_all };
 void launch_passed_on(const float* input, float* output, PassedOn how);
 
+/// Two copies, each at its own barrier. Thread 32 waits for the second, and reads the one that it is told.
+void launch_two_copies(const float* input, float* output, bool reads_first);
+/// Two groups of stores, of which one is waited for. Then one of their sources is overwritten.
+void launch_store_groups(float* output, bool overwrites_first);
+
 enum class Misuse {
   none,
   no_init,
@@ -79,6 +84,8 @@ enum class ProductMisuse {
   write_after_own_wait,
   right_after_own_wait,
   descriptor,
+  newest_in_flight,
+  oldest_done,
 };
 void launch_product_misuse(float* output, ProductMisuse misuse);
 
@@ -93,6 +100,8 @@ enum class Broken {
   arrive_before_wait,
   one_group_arrives,
   no_full_wait,
+  no_later_full_wait,
+  one_lane_waits,
   no_proxy_fence,
   fence_after_barrier,
   no_init_fence,

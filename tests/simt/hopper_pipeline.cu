@@ -61,8 +61,9 @@ __global__ void pipeline(const __grid_constant__ TensorMap input, const __grid_c
   mbarrier_wait(a_full, 0);
   for (int tile = 0; tile < tiles; ++tile) {
     const int slot = tile % slots, turn = tile / slots;
-    if (!is(Broken::no_full_wait))
-      mbarrier_wait(full + slot, (turn & 1) ^ (is(Broken::parity) ? 1 : 0));  // <- pipeline, full
+    const bool waits = !is(Broken::no_full_wait) && !(is(Broken::no_later_full_wait) && turn > 0) &&
+                       !(is(Broken::one_lane_waits) && lane > 0);
+    if (waits) mbarrier_wait(full + slot, (turn & 1) ^ (is(Broken::parity) ? 1 : 0));  // <- pipeline, full
     const std::uint64_t rows_b = swizzled_descriptor(ring + slot * kTile, Swizzle::bytes128);
     if (!is(Broken::no_wgmma_fence) && !(is(Broken::one_wgmma_fence) && tile > 0)) wgmma_fence();
     if (is(Broken::touched_after_fence)) sums[0] = 0;  // <- pipeline, touched

@@ -85,6 +85,7 @@ const BoxCase kBoxes[] = {
     {{TensorElement::fp32, Swizzle::bytes64, 2, {{21, 4, 16}, {40, 96, 13}}}, {7, 3}},
     {{TensorElement::fp16, Swizzle::bytes128, 3, {{64, 2, 64}, {14, 128, 16}, {6, 1792, 1}}}, {0, -1, 5}},
     {{TensorElement::fp16, Swizzle::bytes128, 3, {{64, 2, 64}, {14, 128, 5}, {6, 1792, 3}}}, {0, 12, -1}},
+    {{TensorElement::int8, Swizzle::none, 3, {{16, 1, 16}, {2, 64, 2}, {2, 16, 2}}}, {0, 0, 0}},
     {{TensorElement::fp16, Swizzle::none, 4, {{16, 2, 16}, {5, 32, 3}, {4, 160, 2}, {3, 640, 2}}}, {0, 3, -1, 2}},
     {{TensorElement::int8, Swizzle::none, 5, {{16, 1, 16}, {3, 16, 2}, {4, 48, 3}, {2, 192, 2}, {3, 384, 3}}},
      {0, 1, 2, -1, -1}},
@@ -322,6 +323,20 @@ TEST_CASE("simt hopper: what a thread has learnt it hands on") {
   expect_first(FaultKind::missing_wait, "passed_on", [&] { launch_passed_on(input, output, PassedOn::not_at_all); });
 }
 
+TEST_CASE("simt hopper: a copy that has landed is not seen by who has not waited for it") {
+  Array<float> input(ramp(32), "input"), output(1, "output");
+  expect_silence([&] { launch_two_copies(input, output, false); });
+  CHECK(output.values()[0] == 3);
+  expect_first(FaultKind::missing_wait, "two_copies", [&] { launch_two_copies(input, output, true); });
+}
+
+TEST_CASE("simt hopper: only the groups of stores that were waited for have read their source") {
+  Array<float> output(64, "output");
+  expect_silence([&] { launch_store_groups(output, true); });
+  CHECK(output.values() == std::vector<float>(64, 1.0f));
+  expect_first(FaultKind::missing_wait, "store_groups", [&] { launch_store_groups(output, false); });
+}
+
 TEST_CASE("simt hopper: misuse of barriers and copies") {
   Array<float> input(ramp(64), "input"), output(64, "output");
   expect_silence([&] { launch_misuse(input, output, Misuse::none); });
@@ -360,7 +375,8 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
 
 TEST_CASE("simt hopper: misuse of wgmma") {
   Array<float> output(128, "output");
-  for (const ProductMisuse right : {ProductMisuse::none, ProductMisuse::right_after_own_wait}) {
+  for (const ProductMisuse right :
+       {ProductMisuse::none, ProductMisuse::right_after_own_wait, ProductMisuse::oldest_done}) {
     expect_silence([&] { launch_product_misuse(output, right); });
     CHECK(output.values() == std::vector<float>(128, 16.0f));
   }
@@ -385,6 +401,7 @@ TEST_CASE("simt hopper: misuse of wgmma") {
       {ProductMisuse::write_while_read, FaultKind::missing_wait, "product_misuse, write", ""},
       {ProductMisuse::write_after_own_wait, FaultKind::race, "product_misuse, write after", ""},
       {ProductMisuse::descriptor, FaultKind::invalid_operand, "", "no descriptor"},
+      {ProductMisuse::newest_in_flight, FaultKind::missing_wait, "product_misuse, newest", ""},
   };
   for (const Expected& e : cases) {
     CAPTURE(static_cast<int>(e.misuse));
@@ -467,6 +484,8 @@ TEST_CASE("simt hopper: a pipeline with one thing broken") {
       {Broken::arrive_before_wait, FaultKind::race, "pipeline, load"},
       {Broken::one_group_arrives, FaultKind::race, "pipeline, load"},
       {Broken::no_full_wait, FaultKind::missing_wait, "pipeline, wgmma"},
+      {Broken::no_later_full_wait, FaultKind::missing_wait, "pipeline, wgmma"},
+      {Broken::one_lane_waits, FaultKind::missing_wait, "pipeline, wgmma"},
       {Broken::no_proxy_fence, FaultKind::missing_proxy_fence, "pipeline, store"},
       {Broken::no_init_fence, FaultKind::missing_proxy_fence, "pipeline, unfenced"},
       {Broken::no_wgmma_fence, FaultKind::missing_wgmma_fence, "pipeline, wgmma"},
