@@ -253,6 +253,19 @@ void yield_as(State state);
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc);
 /// The thread's own releases to its warp so far.
 inline std::uint32_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
+/// What an access by the running thread leaves in a word, all of its bytes.
+inline Access access_now(Kind kind, Pc pc) {
+  Access now;
+  now.block = machine.block_serial;
+  now.phase = machine.phase;
+  now.pc = pc;
+  now.warp_clock = own_clock();
+  now.thread = machine.thread_number & 1023;
+  now.bytes = 15;
+  now.atomic = kind == Kind::atomic;
+  now.warp_wide = machine.warp_wide;
+  return now;
+}
 /// Orders the accesses of one thread: by barrier phase, then by its clock.
 inline std::uint64_t stamp(std::uint64_t phase, std::uint64_t clock) { return phase << 21 | clock; }
 
@@ -281,8 +294,6 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
 bool happened_before(const Access& earlier, std::uint32_t oldest);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
 void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest);
-/// What an access by the running thread leaves in a word, all of its bytes.
-Access access_now(Kind kind, Pc pc);
 /// Reports an access to dynamic shared memory that a copy_async has yet to write. Whether it was one.
 bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.

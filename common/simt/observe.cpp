@@ -71,19 +71,6 @@ void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest) 
   report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
 }
 
-Access access_now(Kind kind, Pc pc) {
-  Access now;
-  now.block = machine.block_serial;
-  now.phase = machine.phase;
-  now.pc = pc;
-  now.warp_clock = own_clock();
-  now.thread = machine.thread_number & 1023;
-  now.bytes = 15;
-  now.atomic = kind == Kind::atomic;
-  now.warp_wide = machine.warp_wide;
-  return now;
-}
-
 namespace {
 
 void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {

@@ -16,8 +16,7 @@ constexpr std::uint32_t kPoison = 0x7fedbeef;  ///< as a float, a NaN
 constexpr unsigned kRows = 16;                 ///< of a warp
 constexpr unsigned kStep = 32;                 ///< bytes of a row of A or B that one wgmma reads
 constexpr unsigned kMaxColumns = 256;
-constexpr unsigned kPitch =
-    kMaxColumns + 8;  ///< of B's numbers: rows that meet in few sets of a cache take turns there
+constexpr unsigned kPitch = kMaxColumns + 8;  ///< of B's numbers; with a power of two they would share few cache sets
 
 #define SIMT_PC relative_pc(__builtin_return_address(0))
 
