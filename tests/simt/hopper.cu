@@ -10,7 +10,7 @@ namespace {
 
 // ---- Copies --------------------------------------------------------------------------------------------------------
 
-__forceinline__ void load(void* shared, const TensorMap& map, Mbarrier* barrier, int rank, const int* c) {
+__device__ __forceinline__ void load(void* shared, const TensorMap& map, Mbarrier* barrier, int rank, const int* c) {
   if (rank == 1)
     tensor_load(shared, map, barrier, c[0]);
   else if (rank == 2)
@@ -23,7 +23,7 @@ __forceinline__ void load(void* shared, const TensorMap& map, Mbarrier* barrier,
     tensor_load(shared, map, barrier, c[0], c[1], c[2], c[3], c[4]);
 }
 
-__forceinline__ void store(const TensorMap& map, const void* shared, int rank, const int* c) {
+__device__ __forceinline__ void store(const TensorMap& map, const void* shared, int rank, const int* c) {
   if (rank == 1)
     tensor_store(map, shared, c[0]);
   else if (rank == 2)
@@ -83,20 +83,20 @@ __global__ void bulk_copy(const std::uint8_t* input, std::uint8_t* output, int b
 // ---- Products ------------------------------------------------------------------------------------------------------
 
 /// Where 16 bytes of a row lie. @param rows of the matrix
-__forceinline__ int place(int row, int piece, int rows, int span) {
+__device__ __forceinline__ int place(int row, int piece, int rows, int span) {
   if (span == 0) return piece * rows * 16 + row * 16;
   const int line = (row * span + piece * 16) / 128;
   return row * span + ((piece ^ (line % (span / 16))) * 16);
 }
 
 /// Bytes of a row, up to whole panels.
-__forceinline__ int padded_row(const ProductForm& form) {
+__host__ __device__ __forceinline__ int padded_row(const ProductForm& form) {
   const int bytes = (form.first_step + form.steps) * 32;
   return form.span == 0 ? bytes : (bytes + form.span - 1) / form.span * form.span;
 }
 
 /// `row` bytes of each row of a matrix, several panels of `span` bytes if it is longer.
-__forceinline__ void write_matrix(std::uint8_t* to, const uint4* from, int rows, int row_bytes, int span) {
+__device__ __forceinline__ void write_matrix(std::uint8_t* to, const uint4* from, int rows, int row_bytes, int span) {
   const int pieces = row_bytes / 16, per_panel = span == 0 ? pieces : span / 16;
   for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += static_cast<int>(blockDim.x)) {
     const int row = i / pieces, piece = i % pieces;
@@ -193,7 +193,7 @@ __global__ void handed_on(float* output, bool second_waits) {
 }
 
 /// A copy of 32 numbers; thread 0 starts it.
-__forceinline__ float* start_copy(Mbarrier* barrier, const float* input) {
+__device__ __forceinline__ float* start_copy(Mbarrier* barrier, const float* input) {
   float* tile = dynamic_shared_1024<float>();
   if (threadIdx.x == 0) {
     mbarrier_init(barrier, 1);

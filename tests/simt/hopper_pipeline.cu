@@ -13,8 +13,9 @@ constexpr int kRow = 128;            ///< bytes of a row of A, B and of a stagin
 constexpr int kRowsOfA = 64 * kRow;  ///< bytes, of one warpgroup
 
 template <int N>
-__global__ void pipeline(const __grid_constant__ TensorMap input, const __grid_constant__ TensorMap output,
-                         const unsigned char* a, int tiles, int slots, Broken broken) {
+__global__ void __launch_bounds__(288, 1)
+    pipeline(const __grid_constant__ TensorMap input, const __grid_constant__ TensorMap output, const unsigned char* a,
+             int tiles, int slots, Broken broken) {
   constexpr int kTile = N * kRow;
   unsigned char* const shared_a = dynamic_shared_1024<unsigned char>();  // [2][64][kRow]
   unsigned char* const ring = shared_a + 2 * kRowsOfA;                   // [slots][N][kRow]
