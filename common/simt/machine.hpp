@@ -1,6 +1,7 @@
 /// @file
 /// The simulator's state, shared by its parts: scheduler.cpp (fibers, barriers, collectives), observe.cpp (hooks,
 /// bounds, races), requests.cpp (warp requests and their cost), memory.cpp (allocations), symbols.cpp (names, lines).
+/// What sm_90 adds is in async.hpp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -31,12 +32,16 @@ constexpr std::size_t kMaxStaticShared = 48 << 10;
 struct Access {
   std::uint32_t block = 0;  ///< serial number over all launches, from 1; 0 for none
   Pc pc = 0;
-  std::uint64_t phase : 27 = 0;       ///< barriers that the block had passed
+  std::uint64_t phase : 26 = 0;       ///< barriers that the block had passed
   std::uint64_t warp_clock : 21 = 0;  ///< releases that the thread had made to its warp
   std::uint64_t thread : 10 = 0;
   std::uint64_t bytes : 4 = 0;  ///< which of the word's four
   std::uint64_t atomic : 1 = 0;
   std::uint64_t warp_wide : 1 = 0;  ///< by all lanes of the thread's warp: which of them touches a word is not known
+  /// By a bulk copy: `thread` is the number of its mbarrier, `phase` that barrier's phase which says it is complete.
+  std::uint64_t async : 1 = 0;
+
+  bool operator==(const Access& other) const = default;
 };
 static_assert(sizeof(Access) == 16);
 
@@ -58,7 +63,7 @@ struct Allocation {
 };
 constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
 constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
-constexpr std::uint8_t kInFlight = 4;  ///< shared memory: an asynchronous copy has yet to write it
+constexpr std::uint8_t kInFlight = 4;  ///< shared memory: a copy_async has yet to write it
 
 /// A variable in shared or constant memory, or a function, from the program's symbol table.
 struct Variable {
@@ -116,13 +121,15 @@ struct Trace {
 /// Charges what the traces hold, as a warp in lockstep would have issued it.
 /// @param running lanes whose next event is not known yet: where one of them has none left, nothing is decided further
 void issue_requests(unsigned running);
+/// The counters of a place in the code, for what is no warp request.
+Counters& counters_at(Pc pc);
 void forget_requests();
 /// Adds up what was issued since forget_requests().
 void collect_requests(Measurement& measurement);
 
 // ---- Threads -------------------------------------------------------------------------------------------------------
 
-enum class State : std::uint8_t { ready, at_collective, at_barrier, ended };
+enum class State : std::uint8_t { ready, at_collective, at_barrier, at_mbarrier, at_named_barrier, ended };
 
 /// Accesses known to have happened before, through atomics and fences.
 struct Knowledge {
@@ -150,6 +157,17 @@ struct Copy {
   Pc pc;
 };
 
+/// A thread that uses wgmma: its local arrays stand for registers.
+struct Registers {
+  /// Of an array, or what a thread has touched.
+  struct Range {
+    std::uintptr_t begin, end;
+    Pc pc;
+  };
+  std::vector<Range> in_flight;  ///< accumulators, and the wgmma that writes them
+  std::vector<Range> touched;    ///< since the last wgmma_fence()
+};
+
 struct Thread {
   Context context;
   State state;
@@ -166,7 +184,11 @@ struct Thread {
   std::unique_ptr<Ordering> ordering;
   std::vector<Copy> copies;  ///< the oldest first
   unsigned groups;           ///< closed by commit_copies()
+  unsigned wait_barrier;     ///< number of the mbarrier or named barrier it waits at
+  std::unique_ptr<Registers> registers;
 };
+
+struct AsyncBlock;
 
 /// Everything about the launch that is running.
 struct Machine {
@@ -184,9 +206,10 @@ struct Machine {
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
   std::uint32_t phase = 0;
-  bool copying = false;    ///< this block has started an asynchronous copy
-  bool combining = false;  ///< a collective's combine() runs, on the scheduler's stack
-  bool warp_wide = false;  ///< what is checked now are accesses of the warp as a whole: see WarpWide
+  bool copying = false;         ///< this block has started a copy_async
+  AsyncBlock* async = nullptr;  ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
+  bool combining = false;       ///< a collective's combine() runs, on the scheduler's stack
+  bool warp_wide = false;       ///< what is checked now are accesses of the warp as a whole: see WarpWide
   std::array<std::uint32_t, kWarp> known_to_others;  ///< while it is: of each lane's clock, what all other lanes know
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;
@@ -216,6 +239,8 @@ extern Machine machine;
 extern std::array<Trace, kWarp> traces;
 
 ThreadId current_thread();
+/// Of a block of this launch, by its serial number.
+ThreadId thread_id(std::uint32_t block_serial, unsigned thread);
 /// Records a fault at `pc` by the running thread, once for each place.
 void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
 /// Ends the launch: back to the scheduler, never to return.
@@ -228,8 +253,31 @@ void yield_as(State state);
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc);
 /// The thread's own releases to its warp so far.
 inline std::uint32_t& own_clock() { return machine.thread->warp_clocks[machine.thread_number % kWarp]; }
+/// What an access by the running thread leaves in a word, all of its bytes.
+inline Access access_now(Kind kind, Pc pc) {
+  Access now;
+  now.block = machine.block_serial;
+  now.phase = machine.phase;
+  now.pc = pc;
+  now.warp_clock = own_clock();
+  now.thread = machine.thread_number & 1023;
+  now.bytes = 15;
+  now.atomic = kind == Kind::atomic;
+  now.warp_wide = machine.warp_wide;
+  return now;
+}
 /// Orders the accesses of one thread: by barrier phase, then by its clock.
 inline std::uint64_t stamp(std::uint64_t phase, std::uint64_t clock) { return phase << 21 | clock; }
+
+/// The runtime itself is not observed.
+class Unwatched {
+ public:
+  Unwatched() : before_(machine.watching) { machine.watching = false; }
+  ~Unwatched() { machine.watching = before_; }
+
+ private:
+  bool before_;
+};
 
 /// While it lives, each access that is checked is one of all lanes of the running thread's warp: which of them touches
 /// a word is not known.
@@ -241,6 +289,13 @@ class WarpWide {
 /// Checks the running thread's access to one object, for all but alignment: bounds, initialisation, races.
 /// @return where it lies, or nothing where it is a constant of the program
 std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc);
+/// Whether something orders `earlier` before the running thread's next access, or that of its warp as a whole.
+/// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
+bool happened_before(const Access& earlier, std::uint32_t oldest);
+/// Reports two accesses to a word that nothing orders, if one of them is a plain write.
+void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest);
+/// Reports an access to dynamic shared memory that a copy_async has yet to write. Whether it was one.
+bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.
 /// @param frame of the function that the kernel called
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/simt/async.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -20,8 +21,6 @@ bool Knowledge::covers(const Access& access) const {
   return thread != threads.end() && stamp(access.phase, access.warp_clock) <= thread->second;
 }
 
-namespace {
-
 ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
   const std::uint64_t block = block_serial - machine.first_block_serial;
   const dim3 grid = machine.grid, size = machine.block;
@@ -29,6 +28,8 @@ ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
            static_cast<unsigned>(block / grid.x / grid.y)},
           {thread % size.x, thread / size.x % size.y, thread / size.x / size.y}};
 }
+
+namespace {
 
 // ---- Races ---------------------------------------------------------------------------------------------------------
 
@@ -44,15 +45,22 @@ bool known_to_whole_warp(const Access& earlier) {
   return machine.known_to_others[lane] >= earlier.warp_clock && known_in_warp(earlier, earlier.thread);
 }
 
-/// Whether something orders `earlier` before the running thread's next access, or that of its warp as a whole.
-/// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
+/// Who made it, or for a bulk copy who started it.
+ThreadId thread_of(const Access& access) {
+  return thread_id(access.block, access.async ? copier(access) : access.thread);
+}
+
+}  // namespace
+
 bool happened_before(const Access& earlier, std::uint32_t oldest) {
   if (earlier.block < oldest) return true;
+  if (earlier.async) return known_by_barriers(earlier);
   if (earlier.block == machine.block_serial) {
     if (earlier.phase < machine.phase) return true;
     const bool same_warp = earlier.thread / kWarp == machine.thread_number / kWarp;
     if (same_warp && (machine.warp_wide ? known_to_whole_warp(earlier) : known_in_warp(earlier, machine.thread_number)))
       return true;
+    if (machine.async && known_by_barriers(earlier)) return true;
   }
   if (machine.block_acquired.covers(earlier)) return true;
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
@@ -60,8 +68,10 @@ bool happened_before(const Access& earlier, std::uint32_t oldest) {
 
 void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest) {
   if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
-  report(FaultKind::race, now.pc, {}, earlier.pc, thread_id(earlier.block, earlier.thread));
+  report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
 }
+
+namespace {
 
 void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
   check_pair(cell.write, now, oldest);
@@ -91,14 +101,7 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest)
 template <class Visit>
 void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
                    Visit visit) {
-  Access now;
-  now.block = machine.block_serial;
-  now.phase = machine.phase;
-  now.pc = pc;
-  now.warp_clock = own_clock();
-  now.thread = machine.thread_number & 1023;
-  now.atomic = kind == Kind::atomic;
-  now.warp_wide = machine.warp_wide;
+  Access now = access_now(kind, pc);
   std::uintptr_t offset = address - begin;
   for (const std::uintptr_t end = offset + bytes; offset < end;) {
     const unsigned first = offset % 4, count = static_cast<unsigned>(std::min<std::uintptr_t>(4 - first, end - offset));
@@ -171,7 +174,7 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
     if (!(state[i] & kInFlight)) continue;
     const Access& copy = cells[(address + i - begin) / 4].write;  // whoever met the copy since has left no trace
     const bool ordered = happened_before(copy, machine.block_serial);
-    report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_id(copy.block, copy.thread));
+    report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
     return true;
   }
   return false;
@@ -194,6 +197,7 @@ void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc
     out_of_bounds(pc, address < begin ? std::to_string(begin - address) + " bytes before" + size
                                       : past_end(address - end) + size);
   }
+  if (machine.async && kind != Kind::load) write_shared(address, bytes, pc);
   access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc,
                 "the dynamic shared memory");
 }
@@ -323,16 +327,6 @@ void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uint
   record(address, bytes, pc, frame, kind, *space);
 }
 
-/// The runtime itself is not observed.
-class Unwatched {
- public:
-  Unwatched() : before_(machine.watching) { machine.watching = false; }
-  ~Unwatched() { machine.watching = before_; }
-
- private:
-  bool before_;
-};
-
 bool in(std::uintptr_t address, std::size_t bytes, const HostRules::Range& range) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
   return address >= begin && address + bytes <= begin + range.bytes;
@@ -365,8 +359,14 @@ inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const 
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (machine.host_rules && !machine.watching)
     check_host(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
-  // The thread's own stack is its registers and local arrays.
-  if (!machine.watching || machine.thread->stack_top - address <= kStackBytes) return;
+  if (!machine.watching) return;
+  if (machine.thread->stack_top - address <= kStackBytes) {  // its registers and local arrays
+    if (machine.thread->registers) {
+      const Unwatched unwatched;
+      touch_registers(address, bytes, relative_pc(return_address));
+    }
+    return;
+  }
   const Unwatched unwatched;
   observe(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
 }
@@ -468,6 +468,7 @@ void fence(Scope scope) {
     const std::uint64_t id = std::uint64_t{machine.block_serial} << 16 | (first_lane + lane);
     published.threads[id] = stamp(machine.phase, clock);
   }
+  if (machine.async) publish_known_threads(published);
   ++own_clock();  // what follows is not covered
   machine.watching = true;
 }
@@ -484,6 +485,11 @@ void set_memory(void* to, int value, std::size_t bytes) {
   hook_range(to, bytes, Kind::store, __builtin_return_address(0), __builtin_frame_address(0));
   const Unwatched unwatched;
   std::memset(to, value, bytes);
+}
+
+bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc) {
+  return meets_copy(machine.dynamic_cells.data(), &machine.dynamic_bytes[address - machine.dynamic_begin],
+                    machine.dynamic_begin, address, bytes, pc);
 }
 
 // One instruction of a warp, in two memory spaces: every lane leaves two events, so that lanes inside and outside stay

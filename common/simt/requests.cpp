@@ -141,6 +141,8 @@ void issue_requests(unsigned running) {
   }
 }
 
+Counters& counters_at(Pc pc) { return sites.at(pc); }
+
 void forget_requests() { sites = {}; }
 
 /// Sums the sites into the measurement.

@@ -48,7 +48,7 @@ enum class FaultKind {
   out_of_bounds,         ///< an access outside every object
   uninitialized,         ///< a read of what nothing has written
   race,                  ///< two accesses that nothing orders, one of them a plain write
-  missing_wait,          ///< an access to what an asynchronous copy has yet to write
+  missing_wait,          ///< an access to what an asynchronous copy has yet to write, or a wgmma to read
   misaligned,            ///< an address that is no multiple of the access's size
   missing_barrier,       ///< some threads ended, others wait at a barrier
   divergent_barrier,     ///< threads of one block wait at barriers of different lines
@@ -58,6 +58,12 @@ enum class FaultKind {
   crash,                 ///< a machine trap in unobserved code (integer division by zero)
   endless_loop,          ///< more steps than set_step_limit() allows
   shared_limit,          ///< more than 48 KB of static shared memory
+  stuck_barrier,         ///< threads wait at an mbarrier or a named barrier that nothing completes any more
+  invalid_barrier,       ///< an mbarrier or a named barrier used in a way that is not defined
+  invalid_operand,       ///< a tensor map, matrix descriptor or size that an asynchronous instruction refuses
+  missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
+  missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
+  wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);

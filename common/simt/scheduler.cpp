@@ -9,6 +9,7 @@
 #include <iterator>
 #include <new>
 
+#include "common/simt/async.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -118,6 +119,7 @@ void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
   machine.phase = 0;
   machine.copying = false;
+  machine.async = nullptr;
   machine.steps = {};
   machine.block_acquired = {};
   machine.published_in_block.clear();
@@ -134,6 +136,7 @@ void start_block(std::uint64_t block) {
     thread.ordering.reset();
     thread.copies.clear();
     thread.groups = 0;
+    thread.registers.reset();
   }
   std::fill_n(machine.dynamic_bytes.begin(), machine.dynamic_end - machine.dynamic_begin, std::uint8_t{0});
   for (const Variable* variable : machine.shared_touched)
@@ -175,6 +178,7 @@ void order_memory(const Warp& warp, unsigned mask) {
     if (!warp[lane].ordering) warp[lane].ordering = std::make_unique<Ordering>();
     warp[lane].ordering->acquired.join(known);
   }
+  if (machine.async) order_lanes(warp.first, mask);
 }
 
 /// Runs it over the payloads. Whether it met no fault that ends the launch.
@@ -251,6 +255,8 @@ void run_warp(const Warp& warp) {
     if (ready) continue;
     if (complete_collectives(warp)) continue;
     if (machine.stopped) return;
+    // Lanes that wait for the block may yet come to where the others wait for them.
+    if (warp.lanes_in(State::at_mbarrier) || warp.lanes_in(State::at_named_barrier)) return;
     if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
     return;
   }
@@ -294,6 +300,7 @@ void pass_barrier(unsigned waiting) {
     machine.measurement.faults.back().line = first->line;
     return;
   }
+  if (machine.async) order_block();
   ++machine.phase;
   ++machine.measurement.counters.barriers;
   if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
@@ -314,12 +321,15 @@ void run_block(std::uint64_t block) {
       run_warp({first, std::min(kWarp, threads - first)});
       if (machine.stopped) return;
     }
+    if (machine.async && resume_waiting()) continue;
+    if (machine.stopped) return;
     unsigned waiting = 0;
     for (unsigned i = 0; i < threads; ++i) waiting += machine.threads[i].state == State::at_barrier;
-    if (waiting == 0) return;
+    if (waiting == 0) break;
     pass_barrier(waiting);
     if (machine.stopped) return;
   }
+  if (machine.async) end_async_block();
 }
 
 /// What CUDA would refuse about the launch, or "".
@@ -504,6 +514,18 @@ const char* to_string(FaultKind kind) {
       return "endless_loop";
     case FaultKind::shared_limit:
       return "shared_limit";
+    case FaultKind::stuck_barrier:
+      return "stuck_barrier";
+    case FaultKind::invalid_barrier:
+      return "invalid_barrier";
+    case FaultKind::invalid_operand:
+      return "invalid_operand";
+    case FaultKind::missing_proxy_fence:
+      return "missing_proxy_fence";
+    case FaultKind::missing_wgmma_fence:
+      return "missing_wgmma_fence";
+    case FaultKind::wgmma_in_flight:
+      return "wgmma_in_flight";
   }
   return "?";
 }

@@ -1,0 +1,491 @@
+// Barriers other than __syncthreads, and what they order: who knows of whose accesses, whose asynchronous reads are
+// over, when copies land.
+
+#include "common/simt/async.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/simt/hopper.hpp"
+
+namespace simt {
+
+// ---- Views ---------------------------------------------------------------------------------------------------------
+
+View::View() : threads_(machine.threads_per_block), numbers_(2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp) {}
+
+void View::join(const View& other) {
+  if (numbers_.size() < other.numbers_.size()) numbers_.resize(other.numbers_.size());
+  const std::int32_t* const theirs = other.numbers_.data();
+  std::int32_t* const mine = numbers_.data();
+  for (std::size_t i = 0, size = other.numbers_.size(); i < size; ++i) mine[i] = std::max(mine[i], theirs[i]);
+  if (!other.outside.empty()) outside.join(other.outside);
+}
+
+std::int32_t& View::phases(unsigned mbarrier) {
+  const std::size_t index = 2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp + mbarrier;
+  if (index >= numbers_.size()) numbers_.resize(index + 1);
+  return numbers_[index];
+}
+
+namespace {
+
+unsigned first_lane(unsigned thread) { return thread / kWarp * kWarp; }
+
+View& view() { return machine.async->views[machine.thread_number]; }
+
+/// The thread's view, with what it knows of its own warp and of other blocks.
+View& whole_view(unsigned number) {
+  Thread& thread = machine.threads[number];
+  View& mine = async_block().views[number];
+  const unsigned first = first_lane(number), lanes = std::min(kWarp, machine.threads_per_block - first);
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    std::int32_t& clock = mine.clock(first + lane);
+    clock = std::max(clock, static_cast<std::int32_t>(thread.warp_clocks[lane]));
+  }
+  if (thread.ordering && !thread.ordering->acquired.empty()) mine.outside.join(thread.ordering->acquired);
+  return mine;
+}
+
+/// What the thread knows becomes known to whoever learns of `gathered`; what it does from now on does not.
+void release_to(View& gathered, unsigned thread) {
+  gathered.join(whole_view(thread));
+  ++machine.threads[thread].warp_clocks[thread % kWarp];
+}
+
+void acquire(const View& gathered, unsigned number) {
+  Thread& thread = machine.threads[number];
+  View& mine = async_block().views[number];
+  mine.join(gathered);
+  const unsigned first = first_lane(number), lanes = std::min(kWarp, machine.threads_per_block - first);
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    thread.warp_clocks[lane] = std::max(thread.warp_clocks[lane], static_cast<std::uint32_t>(mine.clock(first + lane)));
+  if (mine.outside.empty()) return;
+  if (!thread.ordering) thread.ordering = std::make_unique<Ordering>();
+  thread.ordering->acquired.join(mine.outside);
+}
+
+bool knows(unsigned thread, const Access& earlier) {
+  View& mine = machine.async->views[thread];
+  if (earlier.async) return mine.phases(earlier.thread) > static_cast<std::int32_t>(earlier.phase);
+  return mine.clock(earlier.thread) >= static_cast<std::int32_t>(earlier.warp_clock);
+}
+
+/// Whether a proxy fence follows a write that the thread knows of.
+bool is_fenced(unsigned thread, const Access& write) {
+  View& mine = machine.async->views[thread];
+  return static_cast<std::int32_t>(write.phase) < mine.fenced_phase() ||
+         mine.fenced(write.thread) >= static_cast<std::int32_t>(write.warp_clock);
+}
+
+/// Whether it holds for the running thread; in a WarpWide, for each lane of its warp.
+template <class Condition>
+bool for_running(Condition condition) {
+  if (!machine.warp_wide) return condition(machine.thread_number);
+  const unsigned first = first_lane(machine.thread_number);
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    if (!condition(first + lane)) return false;
+  return true;
+}
+
+}  // namespace
+
+AsyncBlock& async_block() {
+  static AsyncBlock block;
+  if (machine.async) return block;
+  machine.async = &block;
+  const unsigned threads = machine.threads_per_block;
+  const std::size_t pieces = (machine.dynamic_end - machine.dynamic_begin) / kPiece;
+  block = {};
+  block.warps = (threads + kWarp - 1) / kWarp;
+  block.views.assign(threads, View());
+  block.readers.resize(2 * block.warps);
+  block.warpgroups.resize((block.warps + 3) / 4);
+  block.products.resize(block.warps);
+  block.stores.resize(threads);
+  block.tickets.resize(pieces * block.readers.size());
+  block.version.resize(pieces);
+  block.approved.assign(pieces * block.warps, -1);
+  return block;
+}
+
+// ---- Order ---------------------------------------------------------------------------------------------------------
+
+bool known_by_barriers(const Access& earlier) {
+  return for_running([&](unsigned thread) { return knows(thread, earlier); });
+}
+
+unsigned copier(const Access& copy) { return async_block().mbarriers[copy.thread].copier; }
+
+void order_lanes(unsigned first_thread, unsigned mask) {
+  View joined;
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    if (mask >> lane & 1) joined.join(async_block().views[first_thread + lane]);
+  for (unsigned lane = 0; lane < kWarp; ++lane)
+    if (mask >> lane & 1) async_block().views[first_thread + lane] = joined;
+}
+
+void order_block() {
+  View joined;
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) release_to(joined, i);
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) acquire(joined, i);
+}
+
+void publish_known_threads(Knowledge& published) {
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    const std::int32_t clock = view().clock(i);
+    if (clock == 0) continue;
+    std::uint64_t& known = published.threads[std::uint64_t{machine.block_serial} << 16 | i];
+    known = std::max(known, stamp(machine.phase, static_cast<std::uint32_t>(clock)));
+  }
+}
+
+void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
+  AsyncBlock& block = *machine.async;
+  const std::size_t first = (address - machine.dynamic_begin) / kPiece;
+  const std::size_t last = std::min((address - machine.dynamic_begin + bytes - 1) / kPiece + 1, block.version.size());
+  for (std::size_t piece = first; piece < last; ++piece) {
+    ++block.version[piece];
+    std::int32_t* const tickets = &block.ticket(piece, 0);
+    for (unsigned r = 0; r < block.readers.size(); ++r) {
+      std::int32_t& ticket = tickets[r];
+      if (ticket == 0) continue;
+      if (for_running([&](unsigned thread) { return block.views[thread].reads(r) >= ticket; })) continue;
+      const Reader& reader = block.readers[r];
+      const bool waited = ticket <= reader.done;
+      report(waited ? FaultKind::race : FaultKind::missing_wait, pc, {}, reader.pc,
+             thread_id(machine.block_serial, r % block.warps * kWarp));
+      ticket = 0;
+    }
+  }
+}
+
+// ---- Asynchronous reads --------------------------------------------------------------------------------------------
+
+void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+  report(kind, pc, std::move(detail), other_pc, other);
+  stop();
+}
+
+void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc) {
+  const std::uintptr_t begin = machine.dynamic_begin, end = machine.dynamic_end;
+  if (address < begin || address + bytes > end)
+    fail(FaultKind::out_of_bounds, pc,
+         "asynchronous access outside of the dynamic shared memory (" + std::to_string(end - begin) + " bytes)");
+  if ((address - begin) % alignment != 0)
+    fail(FaultKind::misaligned, pc,
+         "byte " + std::to_string(address - begin) + " of the dynamic shared memory is no multiple of " +
+             std::to_string(alignment));
+}
+
+bool check_proxy_fence(const Access& write, Pc pc) {
+  if (for_running([&](unsigned thread) { return is_fenced(thread, write); })) return true;
+  report(FaultKind::missing_proxy_fence, pc, {}, write.pc, thread_id(write.block, write.thread));
+  return false;
+}
+
+bool AsyncRead::allows(const Access& write) {
+  if (write.block != machine.block_serial || write == allowed_) return true;
+  if (!happened_before(write, machine.block_serial)) {
+    check_pair(write, now_, machine.block_serial);
+    return false;
+  }
+  if (!write.async && !check_proxy_fence(write, pc_)) return false;
+  allowed_ = write;
+  return true;
+}
+
+bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
+  if (machine.copying && meets_copy(address, static_cast<unsigned>(bytes), pc_)) return false;
+  bool right = true;
+  for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
+    const std::uint8_t* const state = &machine.dynamic_bytes[at];
+    if (!(state[0] & state[1] & state[2] & state[3] & kWritten)) {
+      report(FaultKind::uninitialized, pc_, "the dynamic shared memory, nothing in this block has written it");
+      return false;
+    }
+    const Cell& cell = machine.dynamic_cells[at / 4];
+    right &= allows(cell.write) & allows(cell.atomic);
+  }
+  return right;
+}
+
+// ---- Landing -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool waits_at(const Thread& thread, unsigned mbarrier) {
+  return thread.state == State::at_mbarrier && thread.wait_barrier == mbarrier;
+}
+
+bool anybody_waits_at(unsigned mbarrier) {
+  const auto begin = machine.threads.begin();
+  return std::any_of(begin, begin + machine.threads_per_block,
+                     [&](const Thread& thread) { return waits_at(thread, mbarrier); });
+}
+
+/// Ends the phase if nothing is missing, and lets those go on that wait for it. A fault where copies bring more than
+/// was announced: machine.stopped.
+void complete_phase(unsigned index, Pc pc) {
+  AsyncBlock& block = async_block();
+  Mbarrier& barrier = block.mbarriers[index];
+  if (barrier.pending > 0 || barrier.landed < barrier.expected) return;
+  std::uint64_t surplus = barrier.landed - barrier.expected;
+  for (const BulkCopy& copy : block.copies)
+    if (copy.mbarrier == index && copy.phase == barrier.phase) surplus += copy.bytes.size();
+  if (surplus > 0) {
+    report(FaultKind::invalid_barrier, pc,
+           "a phase of this mbarrier ends with copies of " + std::to_string(surplus) +
+               " bytes that no mbarrier_expect() has announced");
+    machine.stopped = true;
+    return;
+  }
+  ++barrier.phase;
+  barrier.pending = barrier.arrivals;
+  barrier.expected = barrier.landed = 0;
+  barrier.completed = std::move(barrier.gathered);
+  barrier.gathered = View();
+  barrier.completed.phases(index) = static_cast<std::int32_t>(barrier.phase);
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    if (!waits_at(machine.threads[i], index)) continue;
+    acquire(barrier.completed, i);
+    machine.threads[i].state = State::ready;
+  }
+}
+
+void land(const BulkCopy& copy) {
+  for (std::size_t offset = 0; offset < copy.bytes.size(); offset += kPiece) {
+    const std::uintptr_t to = swizzled(copy.to + offset, copy.swizzle);
+    std::memcpy(reinterpret_cast<void*>(to), &copy.bytes[offset], kPiece);
+  }
+  async_block().mbarriers[copy.mbarrier].landed += copy.bytes.size();
+}
+
+/// Lands the oldest copy that somebody waits for. Whether there was one.
+bool land_next() {
+  auto& copies = async_block().copies;
+  const auto next =
+      std::find_if(copies.begin(), copies.end(), [](const BulkCopy& copy) { return anybody_waits_at(copy.mbarrier); });
+  if (next == copies.end()) return false;
+  const BulkCopy copy = std::move(*next);
+  copies.erase(next);
+  land(copy);
+  const auto waiting = std::find_if(machine.threads.begin(), machine.threads.end(),
+                                    [&](const Thread& thread) { return waits_at(thread, copy.mbarrier); });
+  machine.thread_number = static_cast<unsigned>(waiting - machine.threads.begin());
+  complete_phase(copy.mbarrier, waiting->wait_pc);
+  return true;
+}
+
+// ---- Threads that wait in vain -------------------------------------------------------------------------------------
+
+std::string what_is_missing(const Thread& thread) {
+  const AsyncBlock& block = async_block();
+  if (thread.state == State::at_named_barrier) {
+    const NamedBarrier& barrier = block.named[thread.wait_barrier];
+    return "named barrier " + std::to_string(thread.wait_barrier) + ": " + std::to_string(barrier.arrived.count()) +
+           " of " + std::to_string(barrier.threads) + " threads came";
+  }
+  const Mbarrier& barrier = block.mbarriers[thread.wait_barrier];
+  std::string text = "mbarrier at ";
+  if (const Variable* variable = find_variable(program().shared, barrier.address))
+    text += "byte " + std::to_string(barrier.address - variable->begin) + " of '" + variable->name + "'";
+  else
+    text += "byte " + std::to_string(barrier.address - machine.dynamic_begin) + " of the dynamic shared memory";
+  text += ", phase " + std::to_string(barrier.phase - barrier.first_phase) + ": " +
+          std::to_string(barrier.arrivals - barrier.pending) + " of " + std::to_string(barrier.arrivals) +
+          " arrivals came";
+  if (barrier.landed < barrier.expected)
+    text += ", " + std::to_string(barrier.expected - barrier.landed) + " of " + std::to_string(barrier.expected) +
+            " bytes are missing";
+  return text;
+}
+
+/// Each place where threads of the block wait, and how many: "12 at line 34".
+std::string who_waits() {
+  std::map<std::pair<Pc, int>, unsigned> places;  // a barrier or collective may know its own line
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    const Thread& thread = machine.threads[i];
+    if (thread.state != State::ended) ++places[{thread.wait_pc, thread.line}];
+  }
+  std::vector<Pc> pcs;
+  for (const auto& [place, count] : places) pcs.push_back(place.first);
+  const auto lines = source_lines(pcs);
+  std::string text;
+  for (const auto& [place, count] : places)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " at line " +
+            std::to_string(place.second ? place.second : lines.at(place.first).line);
+  return text;
+}
+
+}  // namespace
+
+bool resume_waiting() {
+  const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
+  do {
+    if (std::any_of(begin, end, [](const Thread& thread) { return thread.state == State::ready; })) return true;
+  } while (!machine.stopped && land_next());
+  if (machine.stopped) return false;
+  // A barrier that some have come to tells more than one that waits for all.
+  const auto begun = [](const Thread& thread) {
+    if (thread.state == State::at_named_barrier) return true;
+    if (thread.state != State::at_mbarrier) return false;
+    const Mbarrier& barrier = async_block().mbarriers[thread.wait_barrier];
+    return barrier.pending < barrier.arrivals;
+  };
+  auto stuck = std::find_if(begin, end, begun);
+  if (stuck == end)
+    stuck = std::find_if(begin, end, [](const Thread& thread) { return thread.state == State::at_mbarrier; });
+  if (stuck == end) return false;
+  machine.thread_number = static_cast<unsigned>(stuck - begin);
+  report(FaultKind::stuck_barrier, stuck->wait_pc, what_is_missing(*stuck) + "; threads wait: " + who_waits());
+  machine.stopped = true;
+  return false;
+}
+
+// ---- For kernels ---------------------------------------------------------------------------------------------------
+
+Mbarrier& mbarrier_at(const void* address, Pc pc) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (Mbarrier& barrier : async_block().mbarriers) {
+    if (barrier.address != at) continue;
+    check_access(at, sizeof(std::uint64_t), Kind::atomic, pc);
+    return barrier;
+  }
+  fail(FaultKind::invalid_barrier, pc, "no mbarrier_init() has made a barrier here");
+}
+
+namespace {
+
+unsigned index_of(const Mbarrier& barrier) {
+  const auto& all = async_block().mbarriers;
+  for (unsigned i = 0;; ++i)
+    if (&all[i] == &barrier) return i;
+}
+
+void arrive(Mbarrier& barrier, Pc pc) {
+  if (barrier.pending == 0)
+    fail(FaultKind::invalid_barrier, pc,
+         "one more arrival in a phase than the " + std::to_string(barrier.arrivals) +
+             " that mbarrier_init() gave: the phase before may not be complete");
+  release_to(barrier.gathered, machine.thread_number);
+  --barrier.pending;
+  complete_phase(index_of(barrier), pc);
+  if (machine.stopped) stop();
+}
+
+}  // namespace
+
+#define SIMT_PC relative_pc(__builtin_return_address(0))
+
+void mbarrier_init(void* address, unsigned arrivals) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  AsyncBlock& block = async_block();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (at % 8 != 0) fail(FaultKind::misaligned, pc, "an mbarrier lies at a multiple of 8 bytes");
+  if (check_access(at, sizeof(std::uint64_t), Kind::store, pc) != Space::shared)
+    fail(FaultKind::invalid_barrier, pc, "an mbarrier lies in shared memory");
+  if (arrivals < 1 || arrivals >= 1u << 20)
+    fail(FaultKind::invalid_barrier, pc, "an mbarrier waits for 1 to 2^20 - 1 arrivals");
+  auto barrier = std::find_if(block.mbarriers.begin(), block.mbarriers.end(),
+                              [&](const Mbarrier& each) { return each.address == at; });
+  if (barrier == block.mbarriers.end()) {
+    if (block.mbarriers.size() == 1024) fail(FaultKind::invalid_barrier, pc, "more than 1024 mbarriers in a block");
+    barrier = block.mbarriers.insert(block.mbarriers.end(), Mbarrier());
+    barrier->address = at;
+  } else {
+    barrier->first_phase = ++barrier->phase;
+  }
+  barrier->arrivals = barrier->pending = arrivals;
+  barrier->expected = barrier->landed = 0;
+  barrier->gathered = barrier->completed = View();
+  barrier->init = access_now(Kind::store, pc);
+  barrier->fenced = false;
+}
+
+void fence_mbarrier_init() {
+  const Unwatched unwatched;
+  for (Mbarrier& barrier : async_block().mbarriers)
+    if (happened_before(barrier.init, machine.block_serial)) barrier.fenced = true;
+}
+
+void fence_async_proxy() {
+  fence_mbarrier_init();
+  const Unwatched unwatched;
+  View& mine = whole_view(machine.thread_number);
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) mine.fenced(i) = std::max(mine.fenced(i), mine.clock(i));
+  mine.fenced_phase() = static_cast<std::int32_t>(machine.phase);
+  ++own_clock();  // what follows is not covered
+}
+
+void mbarrier_arrive(void* address) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  arrive(mbarrier_at(address, pc), pc);
+}
+
+void mbarrier_expect(void* address, unsigned bytes) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  Mbarrier& barrier = mbarrier_at(address, pc);
+  barrier.expected += bytes;
+  if (barrier.expected >= 1u << 20)
+    fail(FaultKind::invalid_barrier, pc, "a phase of an mbarrier counts up to 2^20 - 1 bytes");
+  arrive(barrier, pc);
+}
+
+void mbarrier_wait(void* address, unsigned parity) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  Mbarrier& barrier = mbarrier_at(address, pc);
+  const unsigned present = (barrier.phase - barrier.first_phase) & 1;
+  if (present != (parity & 1)) {
+    barrier.completed.phases(index_of(barrier)) = static_cast<std::int32_t>(barrier.phase);
+    acquire(barrier.completed, machine.thread_number);
+    return;
+  }
+  machine.thread->wait_barrier = index_of(barrier);
+  machine.thread->wait_pc = pc;
+  machine.thread->line = 0;
+  yield_as(State::at_mbarrier);
+}
+
+void named_barrier(unsigned id, unsigned threads, bool wait) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const unsigned present = async_block().warps * kWarp, self = machine.thread_number;
+  if (id < 1 || id > 15) fail(FaultKind::invalid_barrier, pc, "named barriers are 1 to 15; 0 is that of __syncthreads");
+  if (threads == 0 || threads % kWarp != 0 || threads > present)
+    fail(FaultKind::invalid_barrier, pc,
+         "a named barrier is for whole warps of the block, not for " + std::to_string(threads) + " threads");
+  NamedBarrier& barrier = async_block().named[id];
+  if (barrier.arrived.any() && barrier.threads != threads)
+    fail(FaultKind::invalid_barrier, pc,
+         "named barrier " + std::to_string(id) + " is for " + std::to_string(threads) + " threads here, for " +
+             std::to_string(barrier.threads) + " where others came to it");
+  if (barrier.arrived[self])
+    fail(FaultKind::invalid_barrier, pc, "the thread comes to named barrier " + std::to_string(id) + " twice");
+  if (barrier.arrived.none()) barrier.gathered = View();
+  barrier.threads = threads;
+  barrier.arrived[self] = true;
+  release_to(barrier.gathered, self);
+  if (barrier.arrived.count() < threads) {
+    if (!wait) return;
+    machine.thread->wait_barrier = id;
+    machine.thread->wait_pc = pc;
+    machine.thread->line = 0;
+    yield_as(State::at_named_barrier);
+    return;
+  }
+  barrier.arrived.reset();
+  if (wait) acquire(barrier.gathered, self);
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    Thread& thread = machine.threads[i];
+    if (thread.state != State::at_named_barrier || thread.wait_barrier != id) continue;
+    acquire(barrier.gathered, i);
+    thread.state = State::ready;
+  }
+}
+
+}  // namespace simt

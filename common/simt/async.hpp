@@ -1,0 +1,200 @@
+/// @file
+/// What a block remembers once it uses an mbarrier, a named barrier, a bulk copy or wgmma: who knows of whose accesses,
+/// copies under way, and which parts of shared memory asynchronous instructions may still read. In async.cpp (order,
+/// barriers), bulk.cpp (copies) and wgmma.cpp (products).
+#pragma once
+#include <bitset>
+#include <deque>
+#include <set>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+
+// ---- What threads know of each other -------------------------------------------------------------------------------
+
+/// What a thread knows to have happened before, in the running block; a barrier's phase gathers it of those that
+/// arrive. All of it only grows, so the union of two views is the larger of each pair of numbers.
+class View {
+ public:
+  View();
+  void join(const View& other);
+
+  std::int32_t& clock(unsigned thread) { return numbers_[thread]; }              ///< its accesses up to this clock
+  std::int32_t& fenced(unsigned thread) { return numbers_[threads_ + thread]; }  ///< of these, before a proxy fence
+  std::int32_t& fenced_phase() { return numbers_[2 * threads_]; }  ///< all accesses in phases of the block before it
+  std::int32_t& reads(unsigned reader) { return numbers_[2 * threads_ + 1 + reader]; }  ///< tickets that are done
+  std::int32_t& phases(unsigned mbarrier);  ///< of it, that are complete: the copies that belong to them have landed
+
+  Knowledge outside;  ///< of other blocks, and through atomics
+
+ private:
+  unsigned threads_;
+  std::vector<std::int32_t> numbers_;
+};
+
+// ---- Barriers and copies -------------------------------------------------------------------------------------------
+
+struct Mbarrier {
+  std::uintptr_t address;
+  unsigned arrivals;                       ///< of each phase
+  unsigned pending;                        ///< arrivals that the phase still waits for
+  std::uint32_t phase = 0;                 ///< phases completed at this address
+  std::uint32_t first_phase = 0;           ///< of them, before the last mbarrier_init()
+  std::uint64_t expected = 0, landed = 0;  ///< bytes, in this phase
+  View gathered, completed;                ///< of those that arrived in this phase, and in the one before
+  Access init;
+  bool fenced = false;  ///< its initialisation is visible to bulk copies
+  unsigned copier = 0;  ///< the last thread that started a copy for it
+};
+
+struct NamedBarrier {
+  unsigned threads = 0;
+  std::bitset<kMaxThreads> arrived;
+  View gathered;
+};
+
+/// A bulk copy to shared memory that has not landed.
+struct BulkCopy {
+  std::uintptr_t to;
+  std::vector<std::uint8_t> bytes;
+  unsigned swizzle;  ///< see swizzled()
+  unsigned mbarrier;
+  std::uint32_t phase;
+  unsigned thread;
+};
+
+/// A wgmma that all four warps of a warpgroup must agree in.
+struct Issued {
+  unsigned n, element_bytes;
+  std::uint64_t a, b;
+  bool a_in_registers, accumulate;
+  Pc pc;
+  bool operator==(const Issued& other) const {
+    return n == other.n && element_bytes == other.element_bytes && a == other.a && b == other.b &&
+           a_in_registers == other.a_in_registers && accumulate == other.accumulate;
+  }
+};
+
+/// The i-th wgmmas of a warpgroup's warps.
+struct Warpgroup {
+  std::deque<Issued> issued;        ///< those that not all four warps have come to, the oldest first
+  std::array<unsigned, 4> ahead{};  ///< how many of these each warp has come to
+};
+
+/// The accumulators of a wgmma in flight: what its wait will hand out.
+struct Accumulators {
+  std::array<void*, kWarp> of_lanes;
+  unsigned count;                     ///< registers of a lane
+  std::vector<std::uint32_t> values;  ///< bits, [lane][count]
+  std::int32_t ticket;                ///< of the last wgmma that adds to them
+  Pc pc;
+};
+
+/// A warp's wgmmas. Each takes the next ticket.
+struct WarpProducts {
+  bool fenced = false;              ///< by a first wgmma_fence()
+  std::int32_t issued = 0;          ///< tickets
+  std::deque<std::int32_t> groups;  ///< the last ticket of each committed group that was not waited for
+  std::int32_t committed = 0;       ///< the last ticket that belongs to a group
+  std::vector<Accumulators> in_flight;
+};
+
+/// Bulk copies from shared memory by one thread. Each takes the next ticket of its warp.
+struct BulkStores {
+  std::vector<std::int32_t> open;
+  std::deque<std::vector<std::int32_t>> groups;
+};
+
+/// Tickets of asynchronous reads of shared memory: one reader for a warp's wgmmas, one for its bulk copies.
+struct Reader {
+  std::int32_t issued = 0;
+  std::int32_t done = 0;               ///< all tickets up to this one have been waited for by the warp itself
+  std::set<std::int32_t> outstanding;  ///< of bulk copies, which threads wait for one by one
+  Pc pc = 0;                           ///< of the last
+};
+
+struct AsyncBlock {
+  std::vector<View> views;  ///< of each thread
+  std::deque<Mbarrier> mbarriers;
+  std::array<NamedBarrier, 16> named;
+  std::deque<BulkCopy> copies;  ///< the oldest first
+  std::vector<Reader> readers;  ///< of each warp its wgmmas, then of each warp its bulk copies
+  std::vector<Warpgroup> warpgroups;
+  std::vector<WarpProducts> products;  ///< of each warp
+  std::vector<BulkStores> stores;      ///< of each thread
+
+  // Of each 16 bytes of dynamic shared memory:
+  std::vector<std::int32_t> tickets;  ///< [piece][reader] of the last read
+  std::vector<std::int32_t> version;  ///< [piece] how often it was written
+  std::vector<std::int32_t>
+      approved;  ///< [piece][warp] the version that a wgmma of this warp was found to read rightly
+
+  unsigned warps;
+  std::int32_t& ticket(std::size_t piece, unsigned reader) { return tickets[piece * readers.size() + reader]; }
+};
+constexpr unsigned kPiece = 16;  ///< bytes of shared memory that are remembered together
+
+/// Of the running block, made at the first call.
+AsyncBlock& async_block();
+
+// ---- Order (for observe.cpp and scheduler.cpp) ---------------------------------------------------------------------
+
+/// Whether the running thread (or each lane of its warp: WarpWide) knows of an access of this block by the barriers
+/// here.
+bool known_by_barriers(const Access& earlier);
+/// The thread that started the bulk copy.
+unsigned copier(const Access& copy);
+/// __syncwarp: the lanes of the mask learn what each of them knows.
+void order_lanes(unsigned first_thread, unsigned mask);
+/// __syncthreads: the same for the block.
+void order_block();
+/// For a fence: what the running thread knows of others goes on to whom an atomic tells.
+void publish_known_threads(Knowledge& published);
+/// Each write to dynamic shared memory, before it is made: nothing asynchronous may still read there.
+void write_shared(std::uintptr_t address, unsigned bytes, Pc pc);
+/// The thread touches its own stack.
+void touch_registers(std::uintptr_t address, unsigned bytes, Pc pc);
+
+/// When no thread can run: lands copies that somebody waits for. Whether a thread can run now; a fault where some wait
+/// in vain.
+bool resume_waiting();
+/// What is asked of a block at its end.
+void end_async_block();
+
+// ---- For bulk.cpp and wgmma.cpp ------------------------------------------------------------------------------------
+
+/// Reports the fault and ends the launch.
+[[noreturn]] void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc = 0, const ThreadId& other = {});
+
+/// The barrier that an mbarrier_init() has made there, for an operation of the running thread.
+Mbarrier& mbarrier_at(const void* address, Pc pc);
+
+/// Reports what an asynchronous access may not see, or may be seen after: a write that it knows of, by ordinary
+/// instructions, without a proxy fence in between. Whether all was well.
+bool check_proxy_fence(const Access& write, Pc pc);
+/// Checks an instruction's asynchronous reads of shared memory.
+class AsyncRead {
+ public:
+  explicit AsyncRead(Pc pc) : pc_(pc), now_(access_now(Kind::load, pc)) {}
+  /// Reports it if the writers of these bytes do not allow the read yet. Whether all was well.
+  /// @param bytes a multiple of 16, as is the address
+  bool check(std::uintptr_t address, std::size_t bytes);
+
+ private:
+  bool allows(const Access& write);
+
+  Pc pc_;
+  Access now_, allowed_;  ///< neighbouring words often have the same writer
+};
+/// Fails unless all of it lies in the dynamic shared memory, at a multiple of `alignment`.
+void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc);
+
+/// Where bytes lie that are dense but for a swizzle of `span` bytes (64 or 128; 0 for none): 16-byte pieces are
+/// permuted within the span, by the number of the 128-byte line.
+inline std::uintptr_t swizzled(std::uintptr_t address, unsigned span) {
+  if (span == 0) return address;
+  return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
+}
+
+}  // namespace simt

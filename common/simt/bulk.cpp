@@ -1,0 +1,235 @@
+// Bulk copies between global and dynamic shared memory. The source is read when a copy is issued; at an mbarrier it
+// lands when somebody waits for it (async.cpp).
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/simt/async.hpp"
+#include "common/simt/hopper.hpp"
+
+namespace simt {
+namespace {
+
+#define SIMT_PC relative_pc(__builtin_return_address(0))
+
+/// Announces the copy's write, which the running thread starts: all that came before must be over, and visible to it.
+void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, Pc pc) {
+  const auto size = static_cast<unsigned>(bytes);
+  write_shared(address, size, pc);
+  const bool met_copy = machine.copying && meets_copy(address, size, pc);
+  const Access now = access_now(Kind::store, pc);
+  Access checked;  // neighbouring words often have the same writer
+  const auto check = [&](const Access& earlier, bool wrote) {
+    if (earlier.block != machine.block_serial || earlier == checked || met_copy) return;
+    check_pair(earlier, now, machine.block_serial);
+    if (wrote && !earlier.async && happened_before(earlier, machine.block_serial)) check_proxy_fence(earlier, pc);
+    checked = earlier;
+  };
+  for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
+    Cell& cell = machine.dynamic_cells[at / 4];
+    check(cell.write, true);
+    check(cell.atomic, true);
+    check(cell.read, false);
+    check(cell.second_read, false);
+    check(cell.other_warp_read, false);
+    cell = {};
+    cell.write = copy;
+    for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten;
+  }
+}
+
+/// Starts a copy to shared memory.
+void start(std::uintptr_t to, std::vector<std::uint8_t> bytes, unsigned swizzle, Mbarrier& barrier, Pc pc) {
+  AsyncBlock& block = async_block();
+  if (!barrier.fenced)
+    report(FaultKind::missing_proxy_fence, pc,
+           "no fence_mbarrier_init() since the mbarrier's initialisation: copies may not see it", barrier.init.pc,
+           thread_id(machine.block_serial, barrier.init.thread));
+  const auto at = [&](const Mbarrier& each) { return &each == &barrier; };
+  const auto index = std::find_if(block.mbarriers.begin(), block.mbarriers.end(), at) - block.mbarriers.begin();
+  barrier.copier = machine.thread_number;
+  Access copy = access_now(Kind::store, pc);
+  copy.async = 1;
+  copy.thread = static_cast<unsigned>(index) & 1023;
+  copy.phase = barrier.phase & ((1u << 26) - 1);
+  start_write(to, bytes.size(), copy, pc);
+  block.copies.push_back(
+      {to, std::move(bytes), swizzle, static_cast<unsigned>(index), barrier.phase, machine.thread_number});
+}
+
+/// The running thread's access to global memory as one request: what it touches there.
+class Request {
+ public:
+  Request(Kind kind, Pc pc) : kind_(kind), pc_(pc) {}
+
+  void touch(std::uintptr_t address, std::size_t bytes) {
+    if (check_access(address, static_cast<unsigned>(bytes), kind_, pc_) != Space::global)
+      fail(FaultKind::out_of_bounds, pc_, "a bulk copy from or to what is not global memory");
+    bytes_ += bytes;
+    for (std::uintptr_t sector = address >> 5; sector <= (address + bytes - 1) >> 5; ++sector)
+      if (sectors_.empty() || sectors_.back() != sector) sectors_.push_back(sector);
+  }
+
+  void count() {
+    std::sort(sectors_.begin(), sectors_.end());
+    const auto sectors = std::unique(sectors_.begin(), sectors_.end()) - sectors_.begin();
+    Counters& at = counters_at(pc_);
+    const bool load = kind_ == Kind::load;
+    (load ? at.global_load_requests : at.global_store_requests) += 1;
+    (load ? at.global_load_bytes : at.global_store_bytes) += static_cast<std::int64_t>(bytes_);
+    (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
+    ++machine.measurement.thread_accesses;
+  }
+
+ private:
+  Kind kind_;
+  Pc pc_;
+  std::size_t bytes_ = 0;
+  std::vector<std::uintptr_t> sectors_;
+};
+
+/// A box of a tensor at some coordinates.
+class Box {
+ public:
+  Box(const convladder::TensorMap& map, const int* at, int count, Pc pc)
+      : form_(map.form), global_(reinterpret_cast<std::uintptr_t>(map.global)), at_(at) {
+    if (count != form_.rank)
+      fail(FaultKind::invalid_operand, pc,
+           std::to_string(count) + " coordinates for a tensor map of rank " + std::to_string(form_.rank));
+    row_bytes_ = form_.dimensions[0].box * convladder::element_bytes(form_.element);
+    for (int i = 1; i < form_.rank; ++i) rows_ *= form_.dimensions[i].box;
+  }
+
+  std::size_t bytes() const { return rows_ * row_bytes_; }
+
+  /// Calls `visit(offset, address, bytes)` for the part of each row that lies inside the tensor: its offset in the
+  /// dense box, and where it lies in global memory.
+  template <class Visit>
+  void for_each_row(Visit visit) const {
+    const std::int64_t each = convladder::element_bytes(form_.element);
+    const std::int64_t size = static_cast<std::int64_t>(form_.dimensions[0].size);
+    const std::int64_t begin = std::max<std::int64_t>(at_[0], 0);
+    const std::int64_t end = std::min(at_[0] + std::int64_t{form_.dimensions[0].box}, size);
+    if (begin >= end) return;
+    for (std::size_t row = 0; row < rows_; ++row) {
+      std::size_t rest = row;
+      std::uint64_t offset = 0;
+      bool inside = true;
+      for (int i = 1; i < form_.rank; ++i) {
+        const convladder::TensorDimension& dimension = form_.dimensions[i];
+        const std::int64_t index = at_[i] + static_cast<std::int64_t>(rest % dimension.box);
+        rest /= dimension.box;
+        inside &= index >= 0 && index < static_cast<std::int64_t>(dimension.size);
+        offset += static_cast<std::uint64_t>(index) * dimension.stride;
+      }
+      if (!inside) continue;
+      visit(row * row_bytes_ + static_cast<std::size_t>((begin - at_[0]) * each),
+            static_cast<std::uintptr_t>(global_ + offset + static_cast<std::uint64_t>(begin * each)),
+            static_cast<std::size_t>((end - begin) * each));
+    }
+  }
+
+ private:
+  const convladder::TensorForm& form_;
+  std::uintptr_t global_;
+  const int* at_;
+  std::size_t row_bytes_ = 0, rows_ = 1;
+};
+
+constexpr unsigned kTensorAlignment = 128;  ///< of a box in shared memory
+
+}  // namespace
+
+void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  Mbarrier& barrier = mbarrier_at(address, pc);
+  const auto to = reinterpret_cast<std::uintptr_t>(shared), from = reinterpret_cast<std::uintptr_t>(global);
+  if (bytes == 0 || bytes % 16 != 0)
+    fail(FaultKind::invalid_operand, pc, "a bulk copy moves a multiple of 16 bytes, not " + std::to_string(bytes));
+  if (from % 16 != 0) fail(FaultKind::misaligned, pc, "a bulk copy begins at a multiple of 16 bytes");
+  check_async_operand(to, bytes, 16, pc);
+  Request request(Kind::load, pc);
+  request.touch(from, bytes);
+  request.count();
+  const auto* const source = static_cast<const std::uint8_t*>(global);
+  start(to, {source, source + bytes}, 0, barrier, pc);
+}
+
+void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  Mbarrier& barrier = mbarrier_at(address, pc);
+  const Box box(map, at, count, pc);
+  const auto to = reinterpret_cast<std::uintptr_t>(shared);
+  check_async_operand(to, box.bytes(), kTensorAlignment, pc);
+  std::vector<std::uint8_t> bytes(box.bytes());  // zeros outside the tensor
+  Request request(Kind::load, pc);
+  box.for_each_row([&](std::size_t offset, std::uintptr_t from, std::size_t length) {
+    request.touch(from, length);
+    std::memcpy(&bytes[offset], reinterpret_cast<const void*>(from), length);
+  });
+  request.count();
+  start(to, std::move(bytes), convladder::swizzle_bytes(map.form.swizzle), barrier, pc);
+}
+
+void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  AsyncBlock& block = async_block();
+  const Box box(map, at, count, pc);
+  const auto from = reinterpret_cast<std::uintptr_t>(shared);
+  check_async_operand(from, box.bytes(), kTensorAlignment, pc);
+  AsyncRead(pc).check(from, box.bytes());
+
+  const unsigned number = block.warps + machine.thread_number / kWarp;
+  Reader& reader = block.readers[number];
+  const std::int32_t ticket = ++reader.issued;
+  reader.outstanding.insert(ticket);
+  reader.pc = pc;
+  block.stores[machine.thread_number].open.push_back(ticket);
+
+  const unsigned swizzle = convladder::swizzle_bytes(map.form.swizzle);
+  std::vector<std::uint8_t> bytes(box.bytes());
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kPiece) {
+    const std::uintptr_t piece = swizzled(from + offset, swizzle);
+    std::memcpy(&bytes[offset], reinterpret_cast<const void*>(piece), kPiece);
+    block.ticket((piece - machine.dynamic_begin) / kPiece, number) = ticket;
+  }
+  Request request(Kind::store, pc);
+  box.for_each_row([&](std::size_t offset, std::uintptr_t to, std::size_t length) {
+    request.touch(to, length);
+    std::memcpy(reinterpret_cast<void*>(to), &bytes[offset], length);
+  });
+  request.count();
+}
+
+void bulk_commit() {
+  BulkStores& stores = async_block().stores[machine.thread_number];
+  stores.groups.push_back(std::move(stores.open));
+  stores.open.clear();
+}
+
+void bulk_wait(unsigned pending) {
+  const Unwatched unwatched;
+  AsyncBlock& block = async_block();
+  BulkStores& stores = block.stores[machine.thread_number];
+  const unsigned number = block.warps + machine.thread_number / kWarp;
+  Reader& reader = block.readers[number];
+  for (; stores.groups.size() > pending; stores.groups.pop_front())
+    for (const std::int32_t ticket : stores.groups.front()) reader.outstanding.erase(ticket);
+  reader.done = reader.outstanding.empty() ? reader.issued : *reader.outstanding.begin() - 1;
+  std::int32_t& known = block.views[machine.thread_number].reads(number);
+  known = std::max(known, reader.done);
+}
+
+}  // namespace simt
+
+namespace convladder {
+
+TensorMap make_tensor_map(const void* global, const TensorForm& form) {
+  check_tensor(global, form);
+  return {global, form};
+}
+
+}  // namespace convladder

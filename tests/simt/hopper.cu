@@ -1,0 +1,406 @@
+// Barriers, bulk copies and matrix products of sm_90, one at a time.
+#include <type_traits>
+
+#include "common/hopper.hpp"
+#include "tests/simt/hopper_kernels.hpp"
+
+using namespace convladder;
+
+namespace {
+
+// ---- Copies --------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void load(void* shared, const TensorMap& map, Mbarrier* barrier, int rank, const int* c) {
+  if (rank == 1)
+    tensor_load(shared, map, barrier, c[0]);
+  else if (rank == 2)
+    tensor_load(shared, map, barrier, c[0], c[1]);
+  else if (rank == 3)
+    tensor_load(shared, map, barrier, c[0], c[1], c[2]);
+  else if (rank == 4)
+    tensor_load(shared, map, barrier, c[0], c[1], c[2], c[3]);
+  else
+    tensor_load(shared, map, barrier, c[0], c[1], c[2], c[3], c[4]);
+}
+
+__device__ __forceinline__ void store(const TensorMap& map, const void* shared, int rank, const int* c) {
+  if (rank == 1)
+    tensor_store(map, shared, c[0]);
+  else if (rank == 2)
+    tensor_store(map, shared, c[0], c[1]);
+  else if (rank == 3)
+    tensor_store(map, shared, c[0], c[1], c[2]);
+  else if (rank == 4)
+    tensor_store(map, shared, c[0], c[1], c[2], c[3]);
+  else
+    tensor_store(map, shared, c[0], c[1], c[2], c[3], c[4]);
+}
+
+__global__ void load_box(const __grid_constant__ TensorMap map, int rank, int c0, int c1, int c2, int c3, int c4,
+                         std::uint8_t* output, int bytes) {
+  __shared__ Mbarrier barrier;
+  std::uint8_t* box = dynamic_shared_1024<std::uint8_t>();
+  if (threadIdx.x == 0) {
+    mbarrier_init(&barrier, 1);
+    fence_mbarrier_init();
+    mbarrier_expect(&barrier, bytes);
+    const int at[] = {c0, c1, c2, c3, c4};
+    load(box, map, &barrier, rank, at);
+  }
+  __syncthreads();
+  mbarrier_wait(&barrier, 0);
+  for (int i = static_cast<int>(threadIdx.x); i < bytes; i += 64) output[i] = box[i];
+}
+
+__global__ void store_box(const __grid_constant__ TensorMap map, int rank, int c0, int c1, int c2, int c3, int c4,
+                          const std::uint8_t* input, int bytes) {
+  std::uint8_t* box = dynamic_shared_1024<std::uint8_t>();
+  for (int i = static_cast<int>(threadIdx.x); i < bytes; i += 64) box[i] = input[i];
+  fence_async_proxy();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const int at[] = {c0, c1, c2, c3, c4};
+    store(map, box, rank, at);
+    bulk_commit();
+    bulk_wait<0>();
+  }
+}
+
+__global__ void bulk_copy(const std::uint8_t* input, std::uint8_t* output, int bytes) {
+  __shared__ Mbarrier barrier;
+  std::uint8_t* piece = dynamic_shared_1024<std::uint8_t>() + 16;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&barrier, 1);
+    fence_mbarrier_init();
+    mbarrier_expect(&barrier, bytes);
+    bulk_load(piece, input, bytes, &barrier);
+  }
+  __syncthreads();
+  mbarrier_wait(&barrier, 0);
+  for (int i = static_cast<int>(threadIdx.x); i < bytes; i += 64) output[i] = piece[i];
+}
+
+// ---- Products ------------------------------------------------------------------------------------------------------
+
+/// Where 16 bytes of a row lie. @param rows of the matrix
+__device__ __forceinline__ int place(int row, int piece, int rows, int span) {
+  if (span == 0) return piece * rows * 16 + row * 16;
+  const int line = (row * span + piece * 16) / 128;
+  return row * span + ((piece ^ (line % (span / 16))) * 16);
+}
+
+/// Bytes of a row, up to whole panels.
+__host__ __device__ __forceinline__ int padded_row(const ProductForm& form) {
+  const int bytes = (form.first_step + form.steps) * 32;
+  return form.span == 0 ? bytes : (bytes + form.span - 1) / form.span * form.span;
+}
+
+/// `row` bytes of each row of a matrix, several panels of `span` bytes if it is longer.
+__device__ __forceinline__ void write_matrix(std::uint8_t* to, const uint4* from, int rows, int row_bytes, int span) {
+  const int pieces = row_bytes / 16, per_panel = span == 0 ? pieces : span / 16;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * pieces; i += static_cast<int>(blockDim.x)) {
+    const int row = i / pieces, piece = i % pieces;
+    std::uint8_t* panel = to + piece / per_panel * rows * span;
+    *reinterpret_cast<uint4*>(panel + place(row, piece % per_panel, rows, span)) = from[i];
+  }
+}
+
+template <int N, class T>
+__global__ void product(ProductForm form, const uint4* a, const uint4* b, T* d) {
+  const int rows_b = (form.n + form.shift + 7) / 8 * 8, row_bytes = (form.first_step + form.steps) * 32;
+  std::uint8_t* shared_a = dynamic_shared_1024<std::uint8_t>();
+  std::uint8_t* shared_b = shared_a + 64 * padded_row(form);
+  write_matrix(shared_a, a, 64, row_bytes, form.span);
+  write_matrix(shared_b, b, rows_b, row_bytes, form.span);
+  fence_async_proxy();
+  __syncthreads();
+
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = warp_index() % 4;
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  const Swizzle swizzle = form.span == 64 ? Swizzle::bytes64 : Swizzle::bytes128;
+  T sums[N / 2];
+  for (int i = 0; i < N / 2; ++i)
+    sums[i] = d[group * 64 * N + (warp * 16 + lane / 4 + i % 4 / 2 * 8) * N + i / 4 * 8 + lane % 4 * 2 + i % 2];
+  wgmma_fence();
+  for (int step = form.first_step; step < form.first_step + form.steps; ++step) {
+    const int k = step * 32, panel = form.span == 0 ? 0 : k / form.span, within = form.span == 0 ? k : k % form.span;
+    std::uint64_t of_a = form.span == 0 ? plain_descriptor(shared_a, 64 * 16, 128)
+                                        : swizzled_descriptor(shared_a + panel * 64 * form.span, swizzle);
+    std::uint64_t of_b = form.span == 0 ? plain_descriptor(shared_b, rows_b * 16, 128)
+                                        : swizzled_descriptor(shared_b + panel * rows_b * form.span, swizzle);
+    of_a += static_cast<std::uint64_t>(form.span == 0 ? within / 16 * 64 : within / 16);
+    of_b += static_cast<std::uint64_t>(form.span == 0 ? within / 16 * rows_b + form.shift
+                                                      : (form.shift * form.span + within) / 16);
+    if (form.a_registers) {
+      wgmma_wait<0>();
+      unsigned of_lane[4];
+      for (int i = 0; i < 4; ++i)
+        of_lane[i] = reinterpret_cast<const unsigned*>(
+            a)[((warp * 16 + lane / 4 + i % 2 * 8) * row_bytes + k + lane % 4 * 4 + i / 2 * 16) / 4];
+      wgmma_fence();
+      wgmma<N>(sums, of_lane, of_b, true);
+    } else {
+      wgmma<N>(sums, of_a, of_b, true);
+    }
+    wgmma_commit();
+  }
+  wgmma_wait<0>();
+  pin(sums);
+  for (int i = 0; i < N / 2; ++i)
+    d[group * 64 * N + (warp * 16 + lane / 4 + i % 4 / 2 * 8) * N + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i];
+}
+
+// ---- Order ---------------------------------------------------------------------------------------------------------
+
+__global__ void handoff(float* output, Handoff form) {
+  __shared__ Mbarrier full;
+  __shared__ float tile[32];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (threadIdx.x == 0) mbarrier_init(&full, 32);
+  __syncthreads();
+  const bool named = form == Handoff::named || form == Handoff::named_no_wait || form == Handoff::named_arrive_after;
+  if (threadIdx.x < 32) {
+    if (form == Handoff::named_arrive_after) named_barrier_arrive(1, 64);
+    tile[31 - lane] = static_cast<float>(lane);  // <- handoff
+    if (!named) mbarrier_arrive(&full);
+    if (form == Handoff::named || form == Handoff::named_no_wait) named_barrier_arrive(1, 64);
+  } else {
+    if (form == Handoff::right) mbarrier_wait(&full, 0);
+    if (form == Handoff::wrong_parity) mbarrier_wait(&full, 1);  // <- handoff, parity
+    if (form == Handoff::named || form == Handoff::named_arrive_after) named_barrier_sync(1, 64);
+    output[lane] = tile[31 - lane];  // <- handoff, read
+  }
+}
+
+__global__ void handed_on(float* output, bool second_waits) {
+  __shared__ Mbarrier barriers[2];
+  __shared__ float number;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&barriers[0], 1);
+    mbarrier_init(&barriers[1], 1);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    number = 5;
+    mbarrier_arrive(&barriers[0]);
+  } else if (threadIdx.x == 32) {
+    if (second_waits) mbarrier_wait(&barriers[0], 0);
+    mbarrier_arrive(&barriers[1]);
+  } else if (threadIdx.x == 64) {
+    mbarrier_wait(&barriers[1], 0);
+    output[0] = number;  // <- handed_on
+  }
+}
+
+/// A copy of 32 numbers; thread 0 starts it.
+__device__ __forceinline__ float* start_copy(Mbarrier* barrier, const float* input) {
+  float* tile = dynamic_shared_1024<float>();
+  if (threadIdx.x == 0) {
+    mbarrier_init(barrier, 1);
+    fence_mbarrier_init();
+    mbarrier_expect(barrier, 128);
+    bulk_load(tile, input, 128, barrier);
+  }
+  __syncthreads();
+  return tile;
+}
+
+__global__ void passed_on(const float* input, float* output, PassedOn how) {
+  __shared__ Mbarrier barrier;
+  const float* tile = start_copy(&barrier, input);
+  if (threadIdx.x == 0) mbarrier_wait(&barrier, 0);
+  if (how == PassedOn::by_warp_barrier) __syncwarp();
+  if (how == PassedOn::by_block_barrier) __syncthreads();
+  output[threadIdx.x] = tile[31 - threadIdx.x % 32];  // <- passed_on
+}
+
+__global__ void two_copies(const float* input, float* output, bool reads_first) {
+  __shared__ Mbarrier barriers[2];
+  float* tiles = dynamic_shared_1024<float>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      mbarrier_init(&barriers[i], 1);
+      fence_mbarrier_init();
+      mbarrier_expect(&barriers[i], 128);
+      bulk_load(tiles + 32 * i, input, 128, &barriers[i]);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) mbarrier_wait(&barriers[0], 0);
+  if (threadIdx.x == 32) {
+    mbarrier_wait(&barriers[1], 0);
+    output[0] = tiles[reads_first ? 3 : 35];  // <- two_copies
+  }
+}
+
+__global__ void store_groups(const __grid_constant__ TensorMap map, bool overwrites_first) {
+  float* tiles = dynamic_shared_1024<float>();
+  tiles[threadIdx.x] = tiles[32 + threadIdx.x] = 1;
+  fence_async_proxy();
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      tensor_store(map, tiles + 32 * i, 32 * i);
+      bulk_commit();
+    }
+    bulk_wait_read<1>();
+    tiles[overwrites_first ? 0 : 32] = 2;  // <- store_groups
+  }
+}
+
+__global__ void misuse(const __grid_constant__ TensorMap map, const float* input, float* output, Misuse form) {
+  __shared__ Mbarrier barriers[4];
+  float* tile = dynamic_shared_1024<float>();
+  Mbarrier* const barrier = &barriers[1];
+  const bool first = threadIdx.x == 0;
+  if (first) {
+    if (form != Misuse::no_init) mbarrier_init(barrier, form == Misuse::too_many_arrivals ? 1 : 64);
+    if (form == Misuse::barrier_in_global) mbarrier_init(reinterpret_cast<Mbarrier*>(output), 1);
+    if (form != Misuse::init_unfenced) fence_mbarrier_init();
+    if (form == Misuse::copy_over_write) tile[0] = 1;
+  }
+  if (form != Misuse::init_unordered) __syncthreads();
+  if (first) {
+    mbarrier_expect(barrier, 128);
+    if (form == Misuse::rank)
+      tensor_load(tile, map, barrier, 0, 0);
+    else if (form == Misuse::copy_misaligned)
+      bulk_load(tile + 1, input, 128, barrier);
+    else if (form == Misuse::copy_out_of_bounds)
+      bulk_load(tile + 240, input, 128, barrier);
+    else if (form == Misuse::copy_of_15_bytes)
+      bulk_load(tile, input, 15, barrier);
+    else
+      bulk_load(tile, input, 128, barrier);
+    if (form == Misuse::copy_onto_copy) bulk_load(tile + 28, input, 128, barrier);
+    if (form == Misuse::too_many_arrivals) mbarrier_arrive(barrier);
+  } else {
+    mbarrier_arrive(barrier);
+  }
+  if (form == Misuse::never_waited) {
+    __syncthreads();
+  } else {
+    mbarrier_wait(barrier, 0);
+  }
+  if (form == Misuse::named_id) named_barrier_sync(0, 64);
+  if (form == Misuse::named_threads) named_barrier_sync(1, 48);
+  if (form == Misuse::named_counts) named_barrier_sync(1, threadIdx.x < 32 ? 64 : 32);
+  if (form == Misuse::named_twice && threadIdx.x < 32) {
+    named_barrier_arrive(1, 64);
+    named_barrier_arrive(1, 64);
+  }
+  if (form == Misuse::copy_then_threads && first) mbarrier_wait(barrier, 1);  // nobody comes to phase 1
+  output[threadIdx.x] = tile[threadIdx.x % 32];
+}
+
+__global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
+  const auto is = [&](ProductMisuse way) { return misuse == way; };
+  unsigned* const shared = dynamic_shared_1024<unsigned>();  // 64 rows of A, 8 of B: [72][32 words]
+  const int thread = static_cast<int>(threadIdx.x);
+  if (is(ProductMisuse::fenced_too_early)) fence_async_proxy();
+  for (int i = thread; i < words; i += static_cast<int>(blockDim.x))
+    if (!is(ProductMisuse::unwritten) || i != 0) shared[i] = 0x3c003c00;  // <- product_misuse, fill
+  if (!is(ProductMisuse::unfenced) && !is(ProductMisuse::fenced_too_early)) fence_async_proxy();
+  if (is(ProductMisuse::unfenced_atomic)) atomicAdd(&shared[thread], 0u);
+  if (!is(ProductMisuse::unordered)) __syncthreads();
+  if (is(ProductMisuse::ended_lane) && thread == 5) return;
+
+  std::uint64_t a = swizzled_descriptor(shared, Swizzle::bytes128);
+  std::uint64_t b = swizzled_descriptor(shared + 64 * 32, Swizzle::bytes128);
+  if (is(ProductMisuse::past_end)) b += 8;
+  if (is(ProductMisuse::two_rows)) a += 7;
+  if (is(ProductMisuse::lanes_differ) && thread % 32 == 3) a += 2;
+  if (is(ProductMisuse::descriptor)) a |= 3ull << 62;
+  float sums[8] = {};
+  unsigned of_lane[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00};
+  wgmma_fence();
+  if (is(ProductMisuse::touched_a)) {
+    of_lane[1] = 0;
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), of_lane, b, true);  // <- product_misuse
+  } else {
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), a, b, true);  // <- product_misuse
+  }
+  if (is(ProductMisuse::overlap)) wgmma<8>(reinterpret_cast<float(&)[4]>(sums[2]), a, b, true);
+  wgmma_commit();
+  if (is(ProductMisuse::write_while_read)) shared[thread] = 0;  // <- product_misuse, write
+  if (is(ProductMisuse::newest_in_flight) || is(ProductMisuse::oldest_done)) {
+    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[4]), a + 2, b + 2, true);
+    wgmma_commit();
+    wgmma_wait<1>();
+    // The first words of the warp's own first row are those of the first group, the next those of the second.
+    const int word = is(ProductMisuse::oldest_done) ? 0 : 8;
+    if (thread % 32 == 0) shared[thread / 32 * 16 * 32 + word] = 0;  // <- product_misuse, newest
+  }
+  wgmma_wait<0>();
+  // Each warp has read its own 16 rows of A, and all of B.
+  if (is(ProductMisuse::right_after_own_wait)) shared[thread / 32 * 16 * 32 + thread % 32] = 0;
+  if (is(ProductMisuse::write_after_own_wait)) shared[64 * 32 + thread % 32] = 0;  // <- product_misuse, write after
+  output[thread] = sums[0];
+}
+
+}  // namespace
+
+void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], std::uint8_t* output,
+                        int bytes) {
+  launch(load_box, 1, 64, static_cast<std::size_t>(bytes), nullptr)(make_tensor_map(tensor, form), form.rank, at[0],
+                                                                    at[1], at[2], at[3], at[4], output, bytes);
+}
+void launch_tensor_store(void* tensor, const TensorForm& form, const int (&at)[5], const std::uint8_t* input,
+                         int bytes) {
+  launch(store_box, 1, 64, static_cast<std::size_t>(bytes), nullptr)(make_tensor_map(tensor, form), form.rank, at[0],
+                                                                     at[1], at[2], at[3], at[4], input, bytes);
+}
+void make_map(const void* tensor, const TensorForm& form) { make_tensor_map(tensor, form); }
+void launch_bulk_load(const std::uint8_t* input, std::uint8_t* output, int bytes) {
+  launch(bulk_copy, 1, 64, static_cast<std::size_t>(bytes) + 16, nullptr)(input, output, bytes);
+}
+
+void launch_product(const ProductForm& form, const void* a, const void* b, void* d, int warpgroups) {
+  const auto shared = static_cast<std::size_t>((64 + (form.n + form.shift + 7) / 8 * 8) * padded_row(form));
+  const auto run = [&](auto kernel, auto* sums) {
+    launch(kernel, 1, static_cast<unsigned>(128 * warpgroups), shared, nullptr)(form, static_cast<const uint4*>(a),
+                                                                                static_cast<const uint4*>(b), sums);
+  };
+  const auto of = [&](auto* sums) {
+    using T = std::remove_pointer_t<decltype(sums)>;
+    switch (form.n) {
+      case 8:
+        return run(product<8, T>, sums);
+      case 16:
+        return run(product<16, T>, sums);
+      case 24:
+        return run(product<24, T>, sums);
+      case 64:
+        return run(product<64, T>, sums);
+      case 112:
+        return run(product<112, T>, sums);
+      case 128:
+        return run(product<128, T>, sums);
+      case 256:
+        return run(product<256, T>, sums);
+    }
+    if constexpr (sizeof(T) == 4 && !std::is_same_v<T, int>) return run(product<200, T>, sums);
+  };
+  form.bytes ? of(static_cast<int*>(d)) : of(static_cast<float*>(d));
+}
+
+void launch_handoff(float* output, Handoff form) { launch(handoff, 1, 64, 0, nullptr)(output, form); }
+void launch_handed_on(float* output, bool second_waits) { launch(handed_on, 1, 96, 0, nullptr)(output, second_waits); }
+void launch_passed_on(const float* input, float* output, PassedOn how) {
+  launch(passed_on, 1, how == PassedOn::by_warp_barrier ? 32 : 96, 128, nullptr)(input, output, how);
+}
+void launch_two_copies(const float* input, float* output, bool reads_first) {
+  launch(two_copies, 1, 64, 256, nullptr)(input, output, reads_first);
+}
+void launch_store_groups(float* output, bool overwrites_first) {
+  const TensorMap map = make_tensor_map(output, {TensorElement::fp32, Swizzle::none, 1, {{64, 4, 32}}});
+  launch(store_groups, 1, 32, 256, nullptr)(map, overwrites_first);
+}
+void launch_product_misuse(float* output, ProductMisuse misuse) {
+  const unsigned threads = misuse == ProductMisuse::short_block ? 96 : 128;
+  launch(product_misuse, 1, threads, 72 * 128, nullptr)(output, misuse, 72 * 32);
+}
+void launch_misuse(const float* input, float* output, Misuse form) {
+  const TensorMap map = make_tensor_map(input, {TensorElement::fp32, Swizzle::none, 1, {{32, 4, 32}}});
+  launch(misuse, 1, 64, 1024, nullptr)(map, input, output, form);
+}
