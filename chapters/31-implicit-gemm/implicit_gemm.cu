@@ -11,8 +11,7 @@
 //   3. The copies of a step: 16 bytes of a pixel or a filter each. Outside of the image they write zeros, or read the
 //      pixel that the padding puts there.
 //   4. Three steps are on their way while a fourth is multiplied. One barrier a step.
-//   5. A step is multiplied: 16 x 16 pieces of both tiles come by ldmatrix, and 16 x 8 x 16 products are one
-//   instruction.
+//   5. A step is multiplied: 16 x 16 pieces of both tiles come by ldmatrix; an instruction adds 16 x 8 x 16 products.
 //   6. The sums go out as halves, through shared memory, 16 bytes a lane.
 
 #include "common/border.hpp"
@@ -45,9 +44,8 @@ struct Gemm {
 
 __host__ __device__ __forceinline__ int steps_of(const Gemm& g) { return window(g.l) * g.channel_blocks; }
 
-// Where 16 bytes lie in a tile of rows of 64 bytes, in halves. Two rows take all 32 banks, so the places of a row's
-// four chunks change with every second row: a chunk of eight neighbouring rows is in all banks, and so are four chunks
-// of two.
+// Where a chunk of 16 bytes lies in a tile of rows of 64 bytes, in halves. Two rows take all 32 banks. The places of
+// the chunks change with every second row: so the same chunk of eight rows, which ldmatrix reads, is in all banks too.
 __device__ __forceinline__ int place(int row, int chunk) { return row * kDepth + (chunk ^ row / 2 % 4) * kChunk; }
 
 // 16 bytes that are copied at once.
@@ -81,7 +79,7 @@ __device__ __forceinline__ void copy_halves(half* shared, const half* global, in
 enum class Pixels {
   in_zeros,  // channels are whole chunks, the padding is zeros
   padded,    // channels are whole chunks
-  any
+  any        // nothing
 };
 
 template <int WarpsAcross, int WarpFilters, Pixels Kind>
@@ -100,8 +98,8 @@ __global__ void __launch_bounds__(kThreads, WarpFilters == 64 ? 2 : 3)
   const Lowering& l = g.l;
   const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const int filter_blocks = g.padded_filters / kFilters, filter_block = static_cast<int>(blockIdx.x) % filter_blocks;
-  const int first_output = static_cast<int>(blockIdx.x) / filter_blocks * kOutputs,
-            first_filter = filter_block * kFilters;
+  const int first_output = static_cast<int>(blockIdx.x) / filter_blocks * kOutputs;
+  const int first_filter = filter_block * kFilters;
   const int y = warp / WarpsAcross * kWarpOutputs, x = warp % WarpsAcross * WarpFilters;
 
   // 3. The thread's chunk of its rows. A row is an output: its image, and where its window begins.
