@@ -8,7 +8,7 @@
 /// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
 /// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
-/// | `copy_async<bytes>(shared, global, inside)` | `cp.async`: 4, 8 or 16 bytes, zeros where `inside` is false |
+/// | `copy_async<bytes>(shared, global, inside)` | `cp.async`: 4, 8 or 16 bytes, zeros where `inside` is false; 16 bytes pass L1 by, but for `copy_async<16, true>` |
 /// | `commit_copies()`, `wait_copies<pending>()` | `cp.async.commit_group`, `cp.async.wait_group pending` |
 /// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 // clang-format on
@@ -46,14 +46,16 @@ __device__ __forceinline__ T* dynamic_shared() {
 /// Starts a copy from global to shared memory that no register takes part in. It goes on while the thread does other
 /// work, until wait_copies(); before sm_80 it is a load and a store, made at once.
 /// @tparam Bytes 4, 8 or 16; both addresses are multiples of it
+/// @tparam ThroughL1 whether they stay in L1, for other copies that read them soon; fewer than 16 always do
 /// @param inside false: zeros are written, and `global` is not read, so it may lie outside of every tensor
-template <int Bytes>
+template <int Bytes, bool ThroughL1 = (Bytes < 16)>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool inside = true) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "copy_async copies 4, 8 or 16 bytes");
+  static_assert(ThroughL1 || Bytes == 16, "only copies of 16 bytes can pass L1 by");
 #if __CUDA_ARCH__ >= 800
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   const int from_global = inside ? Bytes : 0;  // the rest is filled with zeros
-  if constexpr (Bytes == 16)                   // .cg passes L1 by; PTX has it for 16 bytes alone
+  if constexpr (!ThroughL1)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(from_global) : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global), "n"(Bytes), "r"(from_global)

@@ -20,9 +20,8 @@ bool fits(std::initializer_list<std::int64_t> factors) {
   return true;
 }
 
-}  // namespace
-
-Verdict check_lowering(const ConvProblem& p) {
+/// What the kernels of both checks want of every dimension.
+Verdict check_positions(const ConvProblem& p) {
   if (p.groups != 1)
     return Verdict::refuse("the stages of matrix multiplication want groups = 1; got groups=%lld", number(p.groups));
   const struct {
@@ -36,6 +35,13 @@ Verdict check_lowering(const ConvProblem& p) {
       return Verdict::refuse("the stages of matrix multiplication index with 32 bits: %s at most %lld; got %lld", name,
                              number(kMaxIndex), number(value));
   }
+  return Verdict::accept();
+}
+
+}  // namespace
+
+Verdict check_lowering(const ConvProblem& p) {
+  if (const Verdict positions = check_positions(p); !positions.accepted()) return positions;
   // Filters are packed in tiles of up to 128, and in steps of up to 16 products.
   if (!fits({p.c, p.r, p.s}) || !fits({(p.k + 127) / 128 * 128, p.c * p.r * p.s + 16}))
     return Verdict::refuse(
@@ -57,6 +63,23 @@ Verdict check_lowering(const ConvProblem& p) {
         "c=%lld, r=%lld, s=%lld, p=%lld, q=%lld, w + 2 pad_w=%lld",
         number(kMaxIndex), number(p.c), number(p.r), number(p.s), number(p.p()), number(p.q()),
         number(p.w + 2 * p.pad_w));
+  return Verdict::accept();
+}
+
+Verdict check_implicit_gemm(const ConvProblem& p, int channels, int filters) {
+  if (const Verdict positions = check_positions(p); !positions.accepted()) return positions;
+  const std::int64_t padded_channels = (p.c - 1) / channels + 1, padded_filters = (p.k - 1) / filters + 1;
+  if (!fits({padded_channels, channels, p.r, p.s, padded_filters, filters}))
+    return Verdict::refuse(
+        "the filters, c rounded up to a multiple of %d and k to one of %d, must have at most %lld taps in all; got "
+        "c=%lld, k=%lld, r=%lld, s=%lld",
+        channels, filters, number(kMaxIndex), number(p.c), number(p.k), number(p.r), number(p.s));
+  if (!fits({p.n, p.c, p.h, p.w}))
+    return Verdict::refuse("the input may have at most %lld elements n c h w; got %lld x %lld x %lld x %lld",
+                           number(kMaxIndex), number(p.n), number(p.c), number(p.h), number(p.w));
+  if (!fits({p.n, p.k, p.p(), p.q()}))
+    return Verdict::refuse("a batch may have at most %lld outputs n k p q; got %lld x %lld x %lld x %lld",
+                           number(kMaxIndex), number(p.n), number(p.k), number(p.p()), number(p.q()));
   return Verdict::accept();
 }
 

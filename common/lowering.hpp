@@ -26,6 +26,10 @@ struct Lowering {
 /// Accepts groups = 1 with any filter, stride, dilation and padding, as long as what the kernels index with 32 bits
 /// fits: positions, the planes of the batch, and one image's matrix in either rearrangement.
 Verdict check_lowering(const ConvProblem& problem);
+/// Accepts groups = 1 with any filter, stride, dilation and padding, for kernels that gather their windows from the
+/// input itself: as long as positions, tensors and the filters fit, whose elements the kernels index with 32 bits.
+/// @param channels, filters what they are rounded up to multiples of when the filters are packed
+Verdict check_implicit_gemm(const ConvProblem& problem, int channels, int filters);
 /// The problem as these kernels take it.
 Lowering lowering_of(const ConvProblem& problem);
 

@@ -240,6 +240,43 @@ std::vector<NamedWorkload> winograd_in_simulator() {
   return result;
 }
 
+/// The images and ResNet layers of the winograd track, VGG's, and layers of the kinds that Winograd leaves out.
+std::vector<NamedWorkload> hopper_on_gpu() {
+  std::vector<NamedWorkload> result{named_square("image", 1, 64, 224), named_square("image", 1, 64, 960),
+                                    named_square("conv3", 32, 128, 28)};
+  for (const std::int64_t size : {320, 448, 640, 768}) result.push_back(named_square("image", 1, 64, size));
+  for (const std::int64_t n : {32, 128}) {
+    result.push_back(named_square("conv2", n, 64, 56));
+    if (n != 32) result.push_back(named_square("conv3", n, 128, 28));
+    result.push_back(named_square("conv4", n, 256, 14));
+    result.push_back(named_square("conv5", n, 512, 7));
+  }
+  result.push_back(named_square("VGG", 32, 64, 224));
+  result.push_back(named_square("VGG", 32, 128, 112));
+  result.push_back(named_square("VGG", 32, 256, 56));
+  result.push_back(named_square("VGG", 32, 512, 28));
+  for (const Layer& layer : {Layer{"conv3", 32, 128, 56, 128, 3, 2, 1},
+                             {"conv4", 32, 1024, 14, 256, 1},
+                             {"Inception", 32, 48, 35, 64, 5, 1, 2}})
+    result.push_back(named_layer(layer));
+  return result;
+}
+
+std::vector<NamedWorkload> hopper_in_simulator() {
+  std::vector<NamedWorkload> result;
+  for (const Layer& layer : {Layer{"image", 1, 64, 16, 64, 3, 1, 1},
+                             {"conv5", 2, 96, 7, 80, 3, 1, 1},
+                             {"conv3", 1, 32, 29, 32, 3, 1, 1},
+                             {"conv3", 1, 32, 23, 40, 3, 2, 1},
+                             {"conv4", 1, 128, 14, 96, 1},
+                             {"Inception", 1, 24, 15, 32, 5, 1, 2},
+                             {"odd", 2, 5, 19, 7, 3, 1, 1}})
+    result.push_back(named_layer(layer));
+  // A number that a lane loads serves 64 products.
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops() / 64;
+  return result;
+}
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -255,6 +292,7 @@ std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend)
   if (track == "depthwise") return backend == Backend::gpu ? depthwise_on_gpu() : depthwise_in_simulator();
   if (track == "lowering") return backend == Backend::gpu ? lowering_on_gpu() : lowering_in_simulator();
   if (track == "winograd") return backend == Backend::gpu ? winograd_on_gpu() : winograd_in_simulator();
+  if (track == "hopper") return backend == Backend::gpu ? hopper_on_gpu() : hopper_in_simulator();
   if (track == "cpu") return lowering_on_cpu();
   if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
   return {};

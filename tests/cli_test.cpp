@@ -157,6 +157,43 @@ TEST_CASE("the winograd track's workloads: 3x3 with padding 1, every one once") 
   CHECK((odd_size && odd_channels && batch));
 }
 
+TEST_CASE("the hopper track's workloads: every one once, and of every kind") {
+  const std::vector<NamedWorkload> layers = workloads_of("hopper", Backend::gpu);
+  CHECK(layers.size() == 6 + 8 + 4 + 3);
+  std::set<std::string> names, problems;
+  for (const NamedWorkload& workload : layers) {
+    CAPTURE(workload.name);
+    CHECK(names.insert(workload.name).second);
+    CHECK(problems.insert(to_string(workload.problem)).second);
+    CHECK_NOTHROW(validate(workload.problem, std::int64_t{1} << 40));
+  }
+  CHECK(layers[0].name == "image (1,64,224,224)->64 3x3");
+  CHECK(layers[1].name == "image (1,64,960,960)->64 3x3");
+  CHECK(layers[2].name == "conv3 (32,128,28,28)->128 3x3");
+  for (const char* name :
+       {"image (1,64,640,640)->64 3x3", "conv5 (32,512,7,7)->512 3x3", "conv2 (128,64,56,56)->64 3x3",
+        "VGG (32,512,28,28)->512 3x3", "conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1",
+        "Inception (32,48,35,35)->64 5x5"})
+    CHECK_MESSAGE(names.contains(name), name);
+
+  const std::vector<NamedWorkload> small = workloads_of("hopper", Backend::sim);
+  CHECK(small.size() == 7);
+  bool odd_channels = false, batch = false, stride = false;
+  std::set<std::int64_t> filters;
+  for (const NamedWorkload& workload : small) {
+    const ConvProblem& problem = workload.problem;
+    CAPTURE(workload.name);
+    CHECK(problem.flops() / 2 < 12'000'000);
+    CHECK(workload.simulated_accesses > 0);
+    odd_channels |= problem.c % 2 == 1 && problem.k % 2 == 1;
+    batch |= problem.n > 1;
+    stride |= problem.stride_h == 2;
+    filters.insert(problem.r);
+  }
+  CHECK((odd_channels && batch && stride));
+  CHECK(filters == std::set<std::int64_t>{1, 3, 5});
+}
+
 TEST_CASE("the cpu track's workloads: the same layers on every device, im2col's matrix below 1 GB") {
   const std::vector<NamedWorkload> layers = workloads_of("cpu", Backend::gpu),
                                    others = workloads_of("cpu", Backend::sim);

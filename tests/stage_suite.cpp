@@ -201,6 +201,21 @@ std::vector<SuiteCase> depthwise_suite() {
   return suite;
 }
 
+namespace {
+
+/// A shape with normal inputs and with integers, and where it has padding, with every mode.
+void add_layer(std::string_view text, std::vector<SuiteCase>& suite) {
+  ConvProblem problem = parse_shape(text);
+  suite.push_back({problem, InputKind::normal});
+  suite.push_back({problem, InputKind::integers});
+  for (const Padding padding : {Padding::replicate, Padding::reflect}) {
+    problem.padding = padding;
+    if (problem.pad_h + problem.pad_w > 0 && defined(problem)) suite.push_back({problem, InputKind::integers});
+  }
+}
+
+}  // namespace
+
 std::vector<SuiteCase> lowering_suite() {
   std::vector<SuiteCase> suite;
   for (const char* text : {
@@ -251,13 +266,7 @@ std::vector<SuiteCase> lowering_suite() {
            "n=2,c=2,k=5,h=7,w=9,r=3,s=5,pad_h=4,pad_w=1",  // more padding than the radius, and less
            "c=2,k=3,h=5,w=8,r=3,s=3,pad_h=4,pad_w=7",      // more padding than the filter
        }) {
-    ConvProblem problem = parse_shape(text);
-    suite.push_back({problem, InputKind::normal});
-    suite.push_back({problem, InputKind::integers});
-    for (const Padding padding : {Padding::replicate, Padding::reflect}) {
-      problem.padding = padding;
-      if (problem.pad_h + problem.pad_w > 0 && defined(problem)) suite.push_back({problem, InputKind::integers});
-    }
+    add_layer(text, suite);
   }
   add_other_inputs("n=2,c=3,k=7,h=6,w=7,r=3,s=5", FilterForm::dense, suite);
   add_other_inputs("c=1,k=3,h=5,w=6,r=3,s=5", FilterForm::dense, suite);  // some window begins with the infinity
@@ -369,6 +378,64 @@ std::vector<SuiteCase> short_winograd_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> implicit_gemm_suite() {
+  std::vector<SuiteCase> suite;
+  for (const char* text : {
+           "h=1,w=1",                            // a plain product
+           "c=3,k=2,h=1,w=1,r=3,s=3",            // smaller than the filter
+           "n=2,c=8,k=8,h=2,w=3,r=5,s=5",        // smaller than the radius, in whole chunks
+           "c=8,k=8,h=1,w=40,r=3,s=3",           // a single row
+           "c=8,k=9,h=40,w=1,r=3,s=3",           // a single column
+           "n=70,c=1,k=7,h=1,w=1",               // an output an image
+           "n=3,c=7,k=5,h=5,w=5,r=3,s=3",        // images that share a tile; one channel less than a chunk
+           "n=2,c=9,k=16,h=7,w=9",               // one more; 126 outputs
+           "c=15,k=17,h=3,w=43",                 // around 16; 129
+           "c=16,k=15,h=16,w=8,r=2,s=2",         // 128; even
+           "c=31,k=63,h=9,w=14,r=1,s=3",         // around 32 and 64; a filter of one row
+           "c=32,k=65,h=5,w=7,r=3,s=1",          // of one column
+           "c=33,k=64,h=8,w=8",                  // a second step with one channel
+           "n=2,c=40,k=72,h=5,w=7,r=3,s=3",      // with a chunk; a second block of filters with one
+           "c=64,k=64,h=8,w=12,r=3,s=3",         // whole tiles of everything but outputs
+           "n=2,c=65,k=8,h=4,w=6",               // one more
+           "c=16,k=127,h=3,w=5",                 // around 128 filters
+           "c=8,k=130,h=5,w=5,r=1,s=2",          // three blocks of them
+           "c=8,k=16,h=257,w=3",                 // long and narrow
+           "c=5,k=3,h=3,w=257,r=3,s=3",          // wide and low
+           "c=8,k=8,h=17,w=16,r=1,s=1,pad_h=1",  // 1x1 with padding
+           "c=24,k=40,h=11,w=13,r=5,s=5",        // 143 outputs
+           "c=8,k=5,h=10,w=11,r=4,s=4",          // even, with padding
+           "n=2,c=3,k=4,h=13,w=14,r=7,s=7,stride_h=2,stride_w=2",  // the first layer of a network
+           "n=2,c=8,k=8,h=13,w=16,r=3,s=3,stride_h=2,stride_w=2",
+           "n=2,c=16,k=24,h=9,w=11,stride_h=2,stride_w=2",       // pixels that no output needs
+           "c=8,k=8,h=12,w=11,r=3,s=5,stride_h=2",               // down only
+           "n=2,c=2,k=3,h=9,w=22,r=5,s=3,stride_w=3,pad_w=0",    // across only
+           "n=2,c=8,k=8,h=4,w=5,r=3,s=3,stride_h=7,stride_w=7",  // one output an image
+           "n=2,c=8,k=8,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
+           "c=3,k=4,h=15,w=17,r=3,s=3,stride_h=2,stride_w=3,dilation_h=3,dilation_w=2,pad_h=1,pad_w=4",
+           "n=2,c=8,k=3,h=5,w=4,r=3,s=2,pad_h=1000000000,dilation_h=1000000000,stride_w=2147418111",  // sums near 2^31
+           "n=2,c=8,k=8,h=9,w=8,r=5,s=3,pad_h=0,pad_w=0",  // "valid": the output is smaller
+           "n=2,c=8,k=8,h=7,w=9,r=3,s=5,pad_h=4,pad_w=1",  // more padding than the radius, and less
+           "c=8,k=8,h=5,w=8,r=3,s=3,pad_h=4,pad_w=7",      // more padding than the filter
+       })
+    add_layer(text, suite);
+  add_other_inputs("n=2,c=3,k=7,h=6,w=7,r=3,s=5", FilterForm::dense, suite);
+  add_other_inputs("n=2,c=16,k=8,h=6,w=7,r=3,s=3", FilterForm::dense, suite);
+  return suite;
+}
+
+std::vector<SuiteCase> short_implicit_gemm_suite() {
+  std::vector<SuiteCase> suite;
+  for (const char* text : {
+           "h=1,w=1",                          // an output
+           "c=31,k=63,h=9,w=14,r=1,s=3",       // a step that is not full
+           "n=2,c=40,k=136,h=17,w=8,r=3,s=3",  // several blocks both ways
+           "n=2,c=64,k=64,h=16,w=8",           // whole tiles
+           "n=2,c=8,k=8,h=13,w=16,r=3,s=3,stride_h=2,stride_w=2",
+       })
+    add_layer(text, suite);
+  return suite;
+}
+
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings) {
   RunOptions options;
   options.time = false;
@@ -448,6 +515,31 @@ void check_refusals_of_winograd(std::string_view stage) {
            Refusal{"n=1024,c=64,h=224,w=224,r=3,s=3", "fewer than 2^31 elements"},
            Refusal{"c=16384,k=16384,r=3,s=3", "fewer than 2^31 elements"},
            Refusal{"n=2147483647,r=3,s=3", "fewer than 2^31 elements"},
+       }) {
+    CAPTURE(text);
+    const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
+    CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
+  }
+}
+
+void check_refusals_of_implicit_gemm(std::string_view stage) {
+  struct Refusal {
+    const char* shape;
+    const char* rule;
+  };
+  for (const auto& [text, rule] : {
+           Refusal{"c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "want groups = 1; got groups=2"},
+           Refusal{"c=4,k=4,groups=4,h=8,w=8,r=3,s=3", "want groups = 1; got groups=4"},
+           Refusal{"h=2147483647", "index with 32 bits"},
+           Refusal{"h=8,w=8,pad_w=1073741823", "index with 32 bits"},
+           Refusal{"h=8,w=8,stride_h=4294967297", "index with 32 bits"},
+           Refusal{"h=8,w=8,dilation_w=4294967297", "index with 32 bits"},
+           Refusal{"c=65536,k=32768", "k to one of 128, must have at most"},
+           Refusal{"c=1,k=1,r=1024,s=1024,h=1024,w=1024", "k to one of 128, must have at most"},
+           Refusal{"n=65536,c=32768", "elements n c h w; got 65536 x 32768 x 1 x 1"},
+           Refusal{"n=1024,c=64,h=256,w=128", "elements n c h w"},
+           Refusal{"n=65536,k=32768", "outputs n k p q; got 65536 x 32768 x 1 x 1"},
+           Refusal{"k=32768,h=256,w=256", "outputs n k p q"},
        }) {
     CAPTURE(text);
     const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);

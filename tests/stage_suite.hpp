@@ -51,6 +51,14 @@ std::vector<SuiteCase> winograd_suite();
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_winograd_suite();
 
+/// Batches of images for products on Tensor Cores: 1x1, smaller than the filter; outputs around 128, of one image and
+/// across several; channels around 8, 16, 32 and 64; filters around 8, 16, 64 and 128; filters of 1x1 to 7x7, even, a
+/// single row or column; strides 1 to 3 and far beyond; dilations; padding other than the radius. Reflect only where it
+/// is defined.
+std::vector<SuiteCase> implicit_gemm_suite();
+/// Some of these, for the values of a knob.
+std::vector<SuiteCase> short_implicit_gemm_suite();
+
 /// Runs the stage once on one case. The same seed gives the same tensors. Stages of fp16 and int8, whose inputs are
 /// halves, have large_half in place of large.
 /// @param settings knobs by name, the others as by default
@@ -69,6 +77,9 @@ void check_refusals_of_lowering(std::string_view stage);
 
 /// Requires that the stage refuses what check_winograd() does, each by its rule (winograd.hpp). No tensor is made.
 void check_refusals_of_winograd(std::string_view stage);
+
+/// Requires that the stage refuses what check_implicit_gemm() does, each by its rule (lowering.hpp). No tensor is made.
+void check_refusals_of_implicit_gemm(std::string_view stage);
 
 /// Requires of each shape that launch_without_transform() gives, on what launch() left, the outputs of launch().
 void check_product_alone(std::string_view stage, const std::vector<std::string>& shapes);

@@ -162,11 +162,6 @@ void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
 
 // ---- Asynchronous reads --------------------------------------------------------------------------------------------
 
-void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
-  report(kind, pc, std::move(detail), other_pc, other);
-  stop();
-}
-
 void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc) {
   const std::uintptr_t begin = machine.dynamic_begin, end = machine.dynamic_end;
   if (address < begin || address + bytes > end)

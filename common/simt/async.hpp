@@ -164,9 +164,6 @@ void end_async_block();
 
 // ---- For bulk.cpp and wgmma.cpp ------------------------------------------------------------------------------------
 
-/// Reports the fault and ends the launch.
-[[noreturn]] void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc = 0, const ThreadId& other = {});
-
 /// The barrier that an mbarrier_init() has made there, for an operation of the running thread.
 Mbarrier& mbarrier_at(const void* address, Pc pc);
 

@@ -245,6 +245,8 @@ ThreadId thread_id(std::uint32_t block_serial, unsigned thread);
 void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
 /// Ends the launch: back to the scheduler, never to return.
 [[noreturn]] void stop();
+/// Reports the fault and ends the launch.
+[[noreturn]] void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc = 0, const ThreadId& other = {});
 /// What stop() throws in a combine(), which runs on the scheduler's stack.
 struct Stopped {};
 /// Lets the scheduler go on with other threads until this one is ready again.

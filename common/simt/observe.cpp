@@ -452,6 +452,11 @@ void report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const Thread
   faults.push_back({kind, machine.kernel, pc, current_thread(), std::move(detail), other_pc, other});
 }
 
+void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+  report(kind, pc, std::move(detail), other_pc, other);
+  stop();
+}
+
 void fence(Scope scope) {
   machine.watching = false;
   Ordering& mine = ordering();

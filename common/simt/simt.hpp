@@ -386,9 +386,10 @@ __forceinline__ T* dynamic_shared() {
 }
 
 /// Starts a copy of 4, 8 or 16 bytes from global to shared memory: see kernel.hpp.
-template <int Bytes>
+template <int Bytes, bool ThroughL1 = (Bytes < 16)>
 __forceinline__ void copy_async(void* shared, const void* global, bool inside = true) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "copy_async copies 4, 8 or 16 bytes");
+  static_assert(ThroughL1 || Bytes == 16, "only copies of 16 bytes can pass L1 by");
   simt::copy_async(shared, global, Bytes, inside);
 }
 

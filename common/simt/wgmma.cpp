@@ -8,6 +8,7 @@
 #include "common/half_convert.hpp"
 #include "common/simt/async.hpp"
 #include "common/simt/hopper.hpp"
+#include "common/simt/warp.hpp"
 
 namespace simt {
 namespace {
@@ -20,17 +21,11 @@ constexpr unsigned kPitch = kMaxColumns + 8;  ///< of B's numbers; with a power 
 
 #define SIMT_PC relative_pc(__builtin_return_address(0))
 
-/// Goes on as this lane of the warp that runs.
-void run_as(unsigned lane) {
-  machine.thread_number = machine.thread_number / kWarp * kWarp + lane;
-  machine.thread = &machine.threads[machine.thread_number];
-}
-
 unsigned warp_number() { return machine.thread_number / kWarp; }
 
 /// The whole warp has come, as part of a whole warpgroup.
 WarpProducts& products_of_warp(unsigned mask) {
-  run_as(static_cast<unsigned>(__builtin_ctz(mask)));
+  become(static_cast<unsigned>(__builtin_ctz(mask)));
   const Pc pc = machine.thread->wait_pc;
   if (mask != ~0u) fail(FaultKind::divergent_collective, pc, "wgmma needs all 32 lanes of the warp; some have ended");
   if (machine.threads_per_block < (warp_number() / 4 + 1) * 4 * kWarp)
@@ -192,7 +187,7 @@ Accumulators& take_accumulators(void** lanes, WarpProducts& warp, Pc pc) {
     if (each.of_lanes[0] == first.d && each.count == count) return each;
   Accumulators taken{{}, count, std::vector<std::uint32_t>(std::size_t{kWarp} * count), 0, pc};
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    run_as(lane);
+    become(lane);
     void* const d = static_cast<const Wgmma*>(lanes[lane])->d;
     const auto begin = reinterpret_cast<std::uintptr_t>(d), end = begin + 4 * std::uintptr_t{count};
     auto& in_flight = machine.thread->registers->in_flight;
@@ -222,7 +217,7 @@ void issue_wgmma(void** lanes, unsigned mask) {
   check_agreement(product, pc);
   if (product.a_lanes) {
     for (unsigned lane = 0; lane < kWarp; ++lane) {
-      run_as(lane);
+      become(lane);
       check_untouched(static_cast<const Wgmma*>(lanes[lane])->a_lanes, 4, "the registers of A were", pc);
     }
   }
@@ -250,7 +245,7 @@ void issue_wgmma(void** lanes, unsigned mask) {
 void fence_registers(void**, unsigned mask) {
   products_of_warp(mask).fenced = true;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    run_as(lane);
+    become(lane);
     if (!machine.thread->registers) machine.thread->registers = std::make_unique<Registers>();
     machine.thread->registers->touched.clear();
   }
@@ -265,7 +260,7 @@ void commit_group(void**, unsigned mask) {
 /// Gives the lanes their results.
 void hand_out(const Accumulators& sums, Pc pc) {
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    run_as(lane);
+    become(lane);
     auto* const d = static_cast<std::uint32_t*>(sums.of_lanes[lane]);
     if (!std::all_of(d, d + sums.count, [](std::uint32_t word) { return word == kPoison; }))
       fail(FaultKind::wgmma_in_flight, pc, "the accumulators were changed between a wgmma and its wait", sums.pc,

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "common/half_convert.hpp"
-#include "common/simt/machine.hpp"
+#include "common/simt/warp.hpp"
 
 namespace simt {
 namespace {
@@ -103,9 +103,7 @@ struct Transfer {
   unsigned stride;
   bool row_major;
   MatrixForm form;
-  Kind kind;
-  Pc pc;
-  std::uintptr_t depth;  ///< of the stack, in bytes
+  WarpAccess access;
 
   bool same_matrix(const Transfer& other) const {
     return matrix == other.matrix && stride == other.stride && row_major == other.row_major;
@@ -122,37 +120,6 @@ struct Transfer {
   }
 };
 
-/// Goes on as this lane of the warp that runs.
-void become(unsigned lane) {
-  machine.thread_number = machine.thread_number / kWarp * kWarp + lane;
-  machine.thread = &machine.threads[machine.thread_number];
-  machine.trace = &traces[lane];
-}
-
-[[noreturn]] void fail(FaultKind kind, Pc pc, const char* what) {
-  report(kind, pc, what);
-  stop();
-}
-
-/// All lanes must be here.
-void check_convergence(unsigned mask, Pc pc) {
-  if (mask == ~0u) return;
-  become(static_cast<unsigned>(__builtin_ctz(mask)));
-  fail(FaultKind::divergent_collective, pc, "a matrix function needs all 32 lanes of the warp; some have ended");
-}
-
-/// One request: each lane's address, 0 where it takes no part.
-void leave_request(const Transfer& transfer, Space space, unsigned bytes,
-                   const std::array<std::uintptr_t, kWarp>& addresses) {
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    become(lane);
-    const std::uintptr_t address = addresses[lane];
-    record(address, bytes, transfer.pc, machine.thread->stack_top - transfer.depth,
-           address ? transfer.kind : Kind::step, space);
-    machine.measurement.thread_accesses += address != 0;
-  }
-}
-
 /// Blocks of eight lines of 16 bytes, each line the 4-byte pieces of four lanes; from shared memory by ldmatrix, where
 /// each lane gives a whole line, for up to `together` blocks at once.
 void leave_block_requests(const Transfer& transfer, Space space, unsigned together) {
@@ -165,14 +132,14 @@ void leave_block_requests(const Transfer& transfer, Space space, unsigned togeth
       std::array<std::uintptr_t, kWarp> addresses{};
       for (unsigned block = first; block < std::min(blocks, first + together); ++block)
         for (unsigned line = 0; line < 8; ++line) addresses[8 * (block - first) + line] = line_of_block(block, line);
-      leave_request(transfer, space, 16, addresses);
+      leave_request(transfer.access, space, 16, addresses);
     }
     return;
   }
   for (unsigned block = 0; block < blocks; ++block) {
     std::array<std::uintptr_t, kWarp> addresses;
     for (unsigned lane = 0; lane < kWarp; ++lane) addresses[lane] = line_of_block(block, lane / 4) + lane % 4 * 4;
-    leave_request(transfer, space, 4, addresses);
+    leave_request(transfer.access, space, 4, addresses);
   }
 }
 
@@ -182,7 +149,7 @@ void leave_element_requests(const Transfer& transfer, Space space, unsigned coun
   for (unsigned i = 0; i < where.elements; i += count) {
     std::array<std::uintptr_t, kWarp> addresses;
     for (unsigned lane = 0; lane < kWarp; ++lane) addresses[lane] = transfer.address_of(where, lane, i);
-    leave_request(transfer, space, count * bytes_of(transfer.form.type), addresses);
+    leave_request(transfer.access, space, count * bytes_of(transfer.form.type), addresses);
   }
 }
 
@@ -205,7 +172,7 @@ void move_elements(const Transfer& transfer, void** lanes) {
     for (unsigned i = 0; i < elements_of_lane; ++i, element += bytes) {
       auto* const memory = reinterpret_cast<void*>(transfer.address_of(where, lane, i % where.elements));
       const auto move = [&](auto size) {
-        transfer.kind == Kind::load ? std::memcpy(element, memory, size) : std::memcpy(memory, element, size);
+        transfer.access.kind == Kind::load ? std::memcpy(element, memory, size) : std::memcpy(memory, element, size);
       };
       if (bytes == 1)
         move(std::integral_constant<std::size_t, 1>());
@@ -224,7 +191,8 @@ Space check_lines(const Transfer& transfer) {
   const unsigned lines = transfer.lines();
   for (unsigned line = 0; line < lines; ++line) {
     become(line);
-    if (const auto found = check_access(transfer.address(line, 0), transfer.line_bytes(), transfer.kind, transfer.pc))
+    if (const auto found =
+            check_access(transfer.address(line, 0), transfer.line_bytes(), transfer.access.kind, transfer.access.pc))
       space = *found;
   }
   return space;
@@ -232,17 +200,17 @@ Space check_lines(const Transfer& transfer) {
 
 void transfer_matrix(void** lanes, unsigned mask) {
   const Transfer& transfer = *static_cast<Transfer*>(lanes[__builtin_ctz(mask)]);
-  check_convergence(mask, transfer.pc);
+  check_convergence(mask, transfer.access.pc);
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     become(lane);
     if (!transfer.same_matrix(*static_cast<Transfer*>(lanes[lane])))
-      fail(FaultKind::divergent_collective, transfer.pc, "the lanes give different matrices");
+      fail(FaultKind::divergent_collective, transfer.access.pc, "the lanes give different matrices");
   }
   become(0);
   if (transfer.matrix % 32 != 0)
-    fail(FaultKind::misaligned, transfer.pc, "a matrix must begin at a multiple of 32 bytes");
+    fail(FaultKind::misaligned, transfer.access.pc, "a matrix must begin at a multiple of 32 bytes");
   if (transfer.stride * bytes_of(transfer.form.type) % 16 != 0)
-    fail(FaultKind::misaligned, transfer.pc, "the stride of a matrix must be a multiple of 16 bytes");
+    fail(FaultKind::misaligned, transfer.access.pc, "the stride of a matrix must be a multiple of 16 bytes");
 
   const Space space = check_lines(transfer);
   leave_requests(transfer, space);
@@ -326,22 +294,21 @@ void multiply_warp(void** lanes, unsigned mask) {
     halves ? multiply<double, 32, 8>(lanes) : multiply<unsigned, 32, 8>(lanes);
 }
 
-std::uintptr_t depth(const void* frame) { return machine.thread->stack_top - reinterpret_cast<std::uintptr_t>(frame); }
-
 }  // namespace
 
 void load_matrix(void* elements, const void* matrix, unsigned stride, bool row_major, MatrixForm form, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
   const auto address = reinterpret_cast<std::uintptr_t>(matrix);
-  Transfer transfer{address, elements, stride, row_major, form, Kind::load, pc, depth(__builtin_frame_address(0))};
+  Transfer transfer{address, elements, stride, row_major, form, {Kind::load, pc, depth_of(__builtin_frame_address(0))}};
   wait_at_collective(~0u, &transfer, transfer_matrix, Orders::nothing, line, pc);
 }
 
 void store_matrix(void* matrix, const void* elements, unsigned stride, bool row_major, MatrixForm form, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
   const auto address = reinterpret_cast<std::uintptr_t>(matrix);
-  Transfer transfer{address, const_cast<void*>(elements),      stride, row_major, form, Kind::store,
-                    pc,      depth(__builtin_frame_address(0))};
+  Transfer transfer{address, const_cast<void*>(elements),
+                    stride,  row_major,
+                    form,    {Kind::store, pc, depth_of(__builtin_frame_address(0))}};
   wait_at_collective(~0u, &transfer, transfer_matrix, Orders::nothing, line, pc);
 }
 

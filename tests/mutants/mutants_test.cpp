@@ -7,6 +7,7 @@
 #include "common/problem_io.hpp"
 #include "common/prune.hpp"
 #include "tests/mutants/depthwise_mutants.hpp"
+#include "tests/mutants/hopper_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
 #include "tests/mutants/lowering_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
@@ -38,6 +39,8 @@ template <FragmentMutation M>
 constexpr Mutant halves{"winograd", &make_half_mutant<M>, "fp16"};
 template <FragmentMutation M>
 constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8"};
+template <GatherMutation M>
+constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16"};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
@@ -45,7 +48,7 @@ StageInfo stage_of(const Mutant& mutant) {
   info.track = mutant.track;
   info.dtype = mutant.dtype;
   info.layout = mutant.dtype == "fp32" ? "NCHW" : "NHWC";
-  info.requires_capability = "sm_70";
+  info.requires_capability = mutant.track == "hopper" ? "sm_80" : "sm_70";
   info.make = mutant.make;
   return info;
 }
@@ -54,12 +57,14 @@ std::vector<SuiteCase> whole_suite_of(const Mutant& mutant) {
   if (mutant.track == "signals") return signal_suite();
   if (mutant.track == "images") return image_suite(FilterForm::dense);
   if (mutant.track == "depthwise") return depthwise_suite();
-  return mutant.track == "lowering" ? lowering_suite() : winograd_suite();
+  if (mutant.track == "lowering") return lowering_suite();
+  return mutant.track == "winograd" ? winograd_suite() : implicit_gemm_suite();
 }
 
 /// The suite of the mutant's track, without the cases that keep the simulator busy for seconds.
 std::vector<SuiteCase> suite_of(const Mutant& mutant) {
-  const std::int64_t most_flops = mutant.track == "images" || mutant.track == "signals" ? 1'000'000 : 300'000;
+  const bool large = mutant.track == "images" || mutant.track == "signals", small = mutant.track == "hopper";
+  const std::int64_t most_flops = large ? 1'000'000 : small ? 60'000 : 300'000;
   std::vector<SuiteCase> suite = whole_suite_of(mutant);
   std::erase_if(suite, [&](const SuiteCase& suite_case) { return suite_case.problem.flops() > most_flops; });
   return suite;
@@ -528,6 +533,65 @@ TEST_CASE("mutants: a byte that spoils the one beside it is caught, where channe
   check_wrong(bytes<FragmentMutation::bytes_unsigned>, has_channels);
 }
 
+TEST_CASE("mutants: the implicit GEMM they are made from passes") { check_passes(hopper<GatherMutation::none>); }
+TEST_CASE("mutants: a tile of outputs that belongs to one image is caught, by batches only") {
+  check_wrong(hopper<GatherMutation::image_of_first>, is_batch);
+}
+TEST_CASE("mutants: strides swapped in a gather are caught, where they differ") {
+  check_wrong(hopper<GatherMutation::strides_swapped>,
+              [](const SuiteCase& suite_case) { return suite_case.problem.stride_h != suite_case.problem.stride_w; });
+}
+TEST_CASE("mutants: paddings swapped in a gather are caught, where they differ") {
+  check_wrong(hopper<GatherMutation::swapped_padding>, pads_differ);
+}
+TEST_CASE("mutants: a gather without dilation across is caught") {
+  check_wrong(hopper<GatherMutation::dilation_ignored>, dilates_across);
+}
+TEST_CASE("mutants: a wrong padding value of a gather is caught, with replicate padding only") {
+  check_wrong(hopper<GatherMutation::replicate_reads_zero>, replicates);
+}
+TEST_CASE("mutants: a gather that reads the row before or after is caught, with zero padding only") {
+  check_wrong(hopper<GatherMutation::reads_row_before>, pads_zeros);
+}
+// Their taps are zeros: what shows it is a NaN or an infinity, or that the last pixel has no next one.
+TEST_CASE("mutants: channels of the next pixel are caught, where a block of channels is not whole") {
+  check_rejected(hopper<GatherMutation::channels_of_next_pixel>, "out_of_bounds", "outputs are wrong",
+                 has_part_of_a_channel_block);
+}
+TEST_CASE("mutants: taps packed column by column are caught, where they have rows and columns") {
+  check_wrong(hopper<GatherMutation::taps_by_columns>, has_corner);
+}
+TEST_CASE("mutants: channels left out of a gather are caught, where there are so many") {
+  check_wrong(hopper<GatherMutation::channels_above_32>, has_more_than_32_channels);
+}
+TEST_CASE("mutants: chunks read where they were not written are caught") {
+  check_wrong(hopper<GatherMutation::unswizzled_reads>);
+}
+TEST_CASE("mutants: registers of a product that change places are caught") {
+  check_wrong(hopper<GatherMutation::registers_swapped>);
+}
+TEST_CASE("mutants: filters transposed on their way to the registers are caught") {
+  check_wrong(hopper<GatherMutation::filters_transposed>);
+}
+TEST_CASE("mutants: sums of a lane's lower rows that are not stored are caught") {
+  check_rejected(hopper<GatherMutation::lower_rows_lost>, "never written", "never written");
+}
+TEST_CASE("mutants: an output past the last tile's end is caught") {
+  check_rejected(hopper<GatherMutation::outputs_past_end>, "out_of_bounds", "just outside");
+}
+TEST_CASE("mutants: the output beside the last one of a pixel is caught, where filters are odd") {
+  check_rejected(hopper<GatherMutation::filters_past_end>, "out_of_bounds", "just outside", has_odd_filters);
+}
+// As with a missing barrier, a GPU may well give the right result.
+TEST_CASE("mutants: copies of taps that nobody waits for in time are caught (simulator)") {
+  check_fault(hopper<GatherMutation::missing_wait>, "missing_wait");
+  check_fault(hopper<GatherMutation::wait_after_barrier>, "race");
+}
+TEST_CASE("mutants: matrices loaded without a barrier, or copied over too early, are caught, as a race (simulator)") {
+  check_fault(hopper<GatherMutation::missing_barrier>, "race");
+  check_fault(hopper<GatherMutation::copies_before_barrier>, "race");
+}
+
 // The stages themselves, with each of their barriers taken away.
 TEST_CASE("mutants: no Winograd stage has a barrier too many, and 27 none (simulator)") {
   struct Stage {
@@ -569,4 +633,23 @@ TEST_CASE("mutants: a scale for the whole input in place of one for each positio
     return result.check->rel_l2_err;
   };
   CHECK(error(bytes<FragmentMutation::scale_per_tensor>) > 1.1 * error(bytes<FragmentMutation::none>));
+}
+
+TEST_CASE("mutants: implicit GEMM has no barrier too many (simulator)") {
+  RunOptions options;
+  options.time = false;
+  for (const char* tile : {"tile=128x64", "tile=256x64", "tile=128x128"}) {
+    CAPTURE(std::string(tile));
+    options.settings = tile;
+    // Five steps: the last tiles are where the outputs go.
+    const PruneReport report = prune(find_stage("31"), {parse_shape("n=2,c=130,k=70,h=9,w=11")}, options);
+    CHECK(report.findings.size() == 2);
+    for (const BarrierFinding& finding : report.findings) {
+      CAPTURE(finding.barrier.line);
+      const BarrierTrial* trial = nullptr;
+      const Fault* fault = finding.first_fault(&trial);
+      REQUIRE(fault);
+      CHECK(fault->kind == "race");
+    }
+  }
 }

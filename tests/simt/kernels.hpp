@@ -141,3 +141,41 @@ void launch_load_of_another_warp(const std::uint16_t* input, float* output, bool
 void launch_matrix_past_end(const std::uint16_t* input, float* output, int stride);
 void launch_result_past_shared(float* output, int stride);
 void launch_unwritten_matrix(const std::uint16_t* input, float* output, bool fixed);
+
+// ---- mma.cu: matrix instructions -----------------------------------------------------------------------------------
+
+/// One mma_m16n8k16 or mma_m16n8k32 on the lanes' registers. @param a [lane][4]  @param b [lane][2]  @param d [lane][4]
+void launch_registers_product(const unsigned* a, const unsigned* b, float* d);
+void launch_registers_product(const unsigned* a, const unsigned* b, int* d);
+/// d [16][8] = a b, through ldmatrix. @param a [16][16]  @param b [8][16], a row for each column of d
+void launch_memory_product(const std::uint16_t* a, const std::uint16_t* b, float* d);
+
+/// ldmatrix or stmatrix of `count` matrices. Lane l gives the row 5 l mod (8 count).
+struct MatrixRows {
+  int count;
+  bool transposed, store;
+  int pitch;            ///< halves from row to row in shared memory
+  std::uint16_t* rows;  ///< global [8 count][pitch]; of a store [8 count][8]
+  unsigned* registers;  ///< [lane][count]
+};
+void launch_matrix_rows(const MatrixRows& rows);
+
+enum class MatrixMistake {
+  none,
+  misaligned,
+  from_global,
+  missing_lane,
+  different_instructions,
+  past_end,
+  unwritten,
+  no_syncwarp,
+  own_row,
+  no_wait
+};
+/// @param input 256 halves
+void launch_matrix_mistake(MatrixMistake mistake, const std::uint16_t* input, unsigned* output);
+void launch_product_without_lane(float* output, int threads, bool fixed);
+void launch_store_after_matrix_load(const std::uint16_t* input, unsigned* output, bool fixed);
+void launch_read_after_stmatrix(unsigned* output, bool fixed);
+void launch_stmatrix_of_one_row(unsigned* output, bool fixed);
+void launch_rows_of_another_warp(const std::uint16_t* input, unsigned* output, bool fixed);

@@ -1,0 +1,104 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "common/problem_io.hpp"
+#include "common/tunable.hpp"
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+namespace {
+
+RunResult run(const std::string& shape, std::string_view settings = {}) {
+  return run_case(find_stage("31"), {parse_shape(shape), InputKind::normal}, settings);
+}
+
+Counters counters_of(const std::string& shape, std::string_view settings) {
+  const RunResult result = run(shape, settings);
+  CHECK_MESSAGE(result.status == Status::ok, result.reason);
+  REQUIRE(result.counters);
+  return *result.counters;
+}
+
+constexpr const char* kTiles[] = {"tile=128x64", "tile=256x64", "tile=128x128"};
+
+}  // namespace
+
+TEST_CASE("31 implicit-gemm: every image is right") { check_suite("31", implicit_gemm_suite(), kTiles[0]); }
+
+TEST_CASE("31 implicit-gemm: every image is right with the other tiles") {
+  check_suite("31", short_implicit_gemm_suite(), kTiles[1]);
+  check_suite("31", short_implicit_gemm_suite(), kTiles[2]);
+}
+
+TEST_CASE("31 implicit-gemm: counters are what the lesson predicts (simulator)") {
+  for (const char* tile : kTiles)
+    check_prediction("31",
+                     {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=2,c=40,k=72,h=9,w=8,r=3,s=3",
+                      "c=8,k=136,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
+                      "n=2,c=16,k=9,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3"},
+                     FilterForm::dense, tile);
+}
+
+TEST_CASE("31 implicit-gemm: refuses by rule") { check_refusals_of_implicit_gemm("31"); }
+
+TEST_CASE("31 implicit-gemm: more images than a grid has blocks in y") {
+  check_suite("31", {{parse_shape("n=65538,c=8,h=1,w=1"), InputKind::integers}});
+}
+
+TEST_CASE("31 implicit-gemm: workspace is what the lesson says") {
+  // Halves: taps, channels rounded up to 32, filters to whole blocks.
+  CHECK(run("n=2,c=3,k=5,h=9,w=7,r=3,s=3", kTiles[0]).workspace_bytes == 2 * 9 * 32 * 64);
+  CHECK(run("c=33,k=65,h=3,w=2,r=1,s=2", kTiles[1]).workspace_bytes == 2 * 2 * 64 * 128);
+  CHECK(run("c=33,k=129,h=3,w=2,r=1,s=2", kTiles[2]).workspace_bytes == 2 * 2 * 64 * 256);
+}
+
+TEST_CASE("31 implicit-gemm: the larger tile where it makes four blocks for each multiprocessor") {
+  DeviceLimits limits = device_limits();
+  limits.multiprocessors = 132;
+  const std::unique_ptr<Stage> stage(find_stage("31").make());
+  const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
+  REQUIRE(tunable);
+  const auto tile = [&](const char* shape) {
+    return tunable->default_configuration(parse_shape(shape), limits).values[0];
+  };
+  CHECK(tile("c=64,k=64,h=224,w=224,r=3,s=3") == 0);       // 196 blocks of 256 x 64
+  CHECK(tile("c=64,k=64,h=352,w=383,r=3,s=3") == 0);       // 527
+  CHECK(tile("c=64,k=64,h=352,w=384,r=3,s=3") == 1);       // 528
+  CHECK(tile("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == 0);  // 196 blocks of 128 x 128
+  CHECK(tile("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 2);
+  CHECK(tile("n=32,c=512,k=512,h=28,w=28,r=3,s=3") == 2);
+}
+
+TEST_CASE("31 implicit-gemm: no bank conflict, however the tiles are filled (simulator)") {
+  for (const char* tile : kTiles) {
+    for (const char* shape : {"n=2,c=64,k=64,h=16,w=8,r=3,s=3", "c=5,k=7,h=9,w=11,r=3,s=3"}) {
+      CAPTURE(tile);
+      CAPTURE(shape);
+      const Counters counters = counters_of(shape, tile);
+      CHECK(counters.shared_load_requests > 0);
+      CHECK(counters.shared_load_conflicts == 0);
+      CHECK(counters.shared_store_conflicts == 0);
+    }
+  }
+}
+
+TEST_CASE("31 implicit-gemm: a larger part of a warp loads less from shared memory (simulator)") {
+  // Without the outputs' way out: 128 x 64 and 256 x 64 outputs x filters of one step.
+  constexpr std::int64_t kWayOut = 256 * 64 / (32 * 8);
+  const char* shape = "n=2,c=32,k=64,h=16,w=8";
+  const Counters smaller = counters_of(shape, kTiles[0]), larger = counters_of(shape, kTiles[1]);
+  CHECK(smaller.shared_load_requests - kWayOut == 2 * 4 * 12);
+  CHECK(larger.shared_load_requests - kWayOut == 4 * 16);
+  CHECK(larger.global_load_bytes < smaller.global_load_bytes);
+}
+
+TEST_CASE("31 implicit-gemm: pixels arrive in whole sectors (simulator)") {
+  // 128 outputs and 64 filters of 32 channels, 64 bytes each.
+  const Counters counters = counters_of("c=32,k=64,h=16,w=8", kTiles[0]);
+  CHECK(counters.global_load_bytes == (128 + 64) * 64);
+  CHECK(counters.global_load_sectors == (128 + 64) * 2);
+  CHECK(counters.global_load_requests == (128 + 64) * 4 / 32);
+  CHECK(counters.global_store_sectors == 128 * 64 * 2 / 32);
+}

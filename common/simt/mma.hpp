@@ -1,0 +1,56 @@
+/// @file
+/// `ldmatrix`, `stmatrix` and `mma.sync` in the simulator. Included through common/mma.hpp, which says what each does
+/// and which lane holds what; docs/simulator.md tells what they count, and what they order: nothing.
+#pragma once
+#include "common/simt/simt.hpp"
+
+/// @cond
+namespace simt {
+
+// Collectives of a warp. d, values, a and b are the lane's registers.
+void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed, int line);
+void store_matrices(void* row, const unsigned* values, unsigned count, bool transposed, int line);
+void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line);
+void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line);
+
+}  // namespace simt
+/// @endcond
+
+namespace convladder {
+
+/// @name Matrix instructions of a warp
+/// As in common/mma.hpp. A lane that never arrives is a fault.
+/// @{
+
+/// See common/mma.hpp.
+template <int Count>
+__forceinline__ void ldmatrix(unsigned (&d)[Count], const void* row, int line = __builtin_LINE()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  simt::load_matrices(d, row, Count, false, line);
+}
+template <int Count>
+__forceinline__ void ldmatrix_transposed(unsigned (&d)[Count], const void* row, int line = __builtin_LINE()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "ldmatrix loads 1, 2 or 4 matrices");
+  simt::load_matrices(d, row, Count, true, line);
+}
+template <int Count>
+__forceinline__ void stmatrix(void* row, const unsigned (&values)[Count], int line = __builtin_LINE()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "stmatrix stores 1, 2 or 4 matrices");
+  simt::store_matrices(row, values, Count, false, line);
+}
+template <int Count>
+__forceinline__ void stmatrix_transposed(void* row, const unsigned (&values)[Count], int line = __builtin_LINE()) {
+  static_assert(Count == 1 || Count == 2 || Count == 4, "stmatrix stores 1, 2 or 4 matrices");
+  simt::store_matrices(row, values, Count, true, line);
+}
+__forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                                  int line = __builtin_LINE()) {
+  simt::multiply_halves(d, a, b, line);
+}
+__forceinline__ void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                                  int line = __builtin_LINE()) {
+  simt::multiply_bytes(d, a, b, line);
+}
+/// @}
+
+}  // namespace convladder
