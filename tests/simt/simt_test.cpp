@@ -825,9 +825,11 @@ TEST_CASE("simt: an endless loop ends") {
   simt::set_step_limit(1 << 28);
   REQUIRE(found.size() == 1);
   CHECK(found[0].kind == simt::FaultKind::endless_loop);
+  CHECK(found[0].detail.starts_with("no end after 1048576 steps"));
   const auto barrier = faults([&] { launch_endless_barrier(output); });
   REQUIRE(barrier.size() == 1);
   CHECK(barrier[0].kind == simt::FaultKind::endless_loop);
+  CHECK(barrier[0].detail.starts_with("no end after 268435456 steps"));
 }
 
 TEST_CASE("simt: limits of a launch") {
