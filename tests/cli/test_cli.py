@@ -721,6 +721,7 @@ def tune_ends_at_ctrl_c_and_keeps_what_it_found(folder):
         # (a log being written is another file, NAME.json.PID.part, renamed when it is whole)
         while not any(b'"annealing"' in contents(log) for log in glob.glob("tuned/*/*.json")):
             expect(process.poll() is None, "the search ended by itself")
+            time.sleep(0.01)
         process.send_signal(number)
         output, errors = process.communicate(timeout=60)
         expect(process.returncode == 130, f"exit status {process.returncode}: {errors}")

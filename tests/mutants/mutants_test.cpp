@@ -70,7 +70,8 @@ std::vector<SuiteCase> suite_of(const Mutant& mutant) {
   return suite;
 }
 
-/// Requires that the suite rejects the mutant, and at least once for the reason given.
+/// Requires that the suite rejects the mutant, at least once for the reason given. The cases that the mistake can show
+/// in are run until one has shown it, the others all.
 /// @param in_simulator what a result's reason must contain there
 /// @param on_gpu and on a GPU, where no access is checked
 /// @param may_fail the cases that the mistake can show in; the others must pass
@@ -78,19 +79,18 @@ template <class MayFail>
 void check_rejected(const Mutant& mutant, std::string_view in_simulator, std::string_view on_gpu,
                     const MayFail& may_fail) {
   const std::string_view evidence = backend() == Backend::sim ? in_simulator : on_gpu;
-  int rejected = 0, with_evidence = 0, elsewhere = 0;
-  std::string reason;
+  bool rejected = false;
+  std::string reason = "no case rejects it";
   for (const SuiteCase& suite_case : suite_of(mutant)) {
+    const bool may = may_fail(suite_case);
+    if (may && rejected) continue;
     const RunResult result = run_case(stage_of(mutant), suite_case);
     if (result.status == Status::ok) continue;
-    ++rejected;
+    CHECK_MESSAGE(may, to_string(suite_case) << ": " << result.reason);
     reason = result.reason;
-    with_evidence += result.reason.find(evidence) != std::string::npos;
-    elsewhere += !may_fail(suite_case);
+    rejected |= reason.find(evidence) != std::string::npos;
   }
-  CHECK(rejected > 0);
-  CHECK_MESSAGE(with_evidence > 0, reason);
-  CHECK(elsewhere == 0);
+  CHECK_MESSAGE(rejected, reason);
 }
 
 void check_rejected(const Mutant& mutant, std::string_view in_simulator, std::string_view on_gpu) {
@@ -612,7 +612,7 @@ TEST_CASE("mutants: no Winograd stage has a barrier too many, and 27 none (simul
     RunOptions options;
     options.time = false;
     options.settings = settings;
-    const PruneReport report = prune(find_stage(stage), {parse_shape("n=3,c=130,k=70,h=9,w=11,r=3,s=3")}, options);
+    const PruneReport report = prune(find_stage(stage), {parse_shape("c=130,k=9,h=9,w=11,r=3,s=3")}, options);
     CHECK(static_cast<int>(report.findings.size()) == barriers);
     for (const BarrierFinding& finding : report.findings) {
       CAPTURE(finding.barrier.line);
