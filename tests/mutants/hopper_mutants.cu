@@ -89,7 +89,7 @@ __global__ void gather_and_multiply(const half* input, const half* packed, half*
 
   float sums[4] = {};
   copy_step(0, 0);
-  for (int step = 0; step < steps_of(l); ++step) {
+  for (int step = 0, steps = steps_of(l); step < steps; ++step) {
     const int buffer = step % 2;
     const bool more = step + 1 < steps_of(l);
     if (M == GatherMutation::copies_before_barrier && more) copy_step(step + 1, buffer ^ 1);

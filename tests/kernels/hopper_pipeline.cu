@@ -3,10 +3,9 @@
 // a value of `broken`.
 #include "common/half.hpp"
 #include "common/hopper.hpp"
-#include "tests/simt/hopper_kernels.hpp"
+#include "tests/kernels/hopper_pipeline.hpp"
 
-using namespace convladder;
-
+namespace convladder {
 namespace {
 
 constexpr int kRow = 128;            ///< bytes of a row of A, B and of a staging buffer: 64 halves
@@ -103,7 +102,8 @@ __global__ void __launch_bounds__(288, 1)
 
 }  // namespace
 
-void launch_pipeline(const void* a, const void* b, void* out, int rows, int n, int slots, Broken broken) {
+void launch_pipeline(const void* a, const void* b, void* out, int rows, int n, int slots, Broken broken,
+                     Stream stream) {
   const auto size = static_cast<std::uint64_t>(rows);
   const auto box = static_cast<unsigned>(n);
   const TensorMap input =
@@ -112,6 +112,8 @@ void launch_pipeline(const void* a, const void* b, void* out, int rows, int n, i
       make_tensor_map(out, {TensorElement::fp16, Swizzle::bytes128, 2, {{128, 2, 64}, {size, 256, box}}});
   const auto shared = static_cast<std::size_t>(2 * kRowsOfA + (slots + 2) * n * kRow + (2 * slots + 1) * 8);
   const auto kernel = n == 8 ? pipeline<8> : n == 64 ? pipeline<64> : pipeline<112>;
-  launch(kernel, 1, 288, shared, nullptr)(input, output, static_cast<const unsigned char*>(a), (rows + n - 1) / n,
-                                          slots, broken);
+  launch(kernel, 1, 288, shared, stream)(input, output, static_cast<const unsigned char*>(a), (rows + n - 1) / n, slots,
+                                         broken);
 }
+
+}  // namespace convladder
