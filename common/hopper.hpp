@@ -2,7 +2,11 @@
 /// The instructions of sm_90 for kernels, by name: PTX under nvcc, the simulator's own (simt/hopper.hpp) elsewhere.
 /// Include it after kernel.hpp. docs/simulator.md tells what the simulator checks.
 ///
+/// A kernel takes a TensorMap as a parameter `const __grid_constant__ TensorMap map`. All else needs sm_90, wgmma and
+/// setmaxnreg sm_90a: code for another GPU compiles, and traps.
+///
 // clang-format off
+/// @file
 /// | here | PTX |
 /// | --- | --- |
 /// | `mbarrier_init`, `fence_mbarrier_init` | `mbarrier.init`, `fence.mbarrier_init.release.cluster` |
@@ -14,9 +18,6 @@
 /// | `wgmma`, `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.mma_async`, `.fence`, `.commit_group`, `.wait_group` |
 /// | `set_max_registers_increase`, `set_max_registers_decrease` | `setmaxnreg` |
 // clang-format on
-///
-/// A kernel takes a TensorMap as a parameter `const __grid_constant__ TensorMap map`. All else needs sm_90, wgmma and
-/// setmaxnreg sm_90a: code for another GPU compiles, and traps.
 #pragma once
 #include <cstdint>
 

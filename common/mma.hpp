@@ -7,6 +7,7 @@
 /// four bytes, the first of them in the lowest bits.
 ///
 // clang-format off
+/// @file
 /// | instruction | lane l holds |
 /// | --- | --- |
 /// | `ldmatrix`, `stmatrix` | word l % 4 of row l / 4 of each matrix of 8 x 8 halves; transposed, rows 2 (l % 4) and 2 (l % 4) + 1 of column l / 4 |

@@ -200,7 +200,8 @@ bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
       return false;
     }
     const Cell& cell = machine.dynamic_cells[at / 4];
-    right &= allows(cell.write) & allows(cell.atomic);
+    const bool write_allows = allows(cell.write), atomic_allows = allows(cell.atomic);  // each reports its own
+    right = right && write_allows && atomic_allows;
   }
   return right;
 }

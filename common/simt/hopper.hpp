@@ -5,7 +5,9 @@
 #include "common/simt/simt.hpp"
 #include "common/tensor_map.hpp"
 
+/// @cond
 #define __grid_constant__
+/// @endcond
 
 namespace convladder {
 

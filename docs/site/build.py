@@ -32,7 +32,7 @@ MATHJAX_PARTS = ["MathJax.js", "extensions/tex2jax.js", "extensions/TeX", "exten
                  "jax/output/SVG/jax.js", "jax/output/SVG/config.js", "jax/output/SVG/autoload",
                  "jax/output/SVG/fonts/TeX"]
 # The simulator's insides, between its own parts: no pages of the API.
-INTERNAL = [pathlib.Path("common/simt") / name for name in ("machine.hpp", "fiber.hpp", "warp.hpp")]
+INTERNAL = [pathlib.Path("common/simt") / name for name in ("async.hpp", "machine.hpp", "fiber.hpp", "warp.hpp")]
 RESULTS = pathlib.Path("docs/results/README.md")
 # Who should begin where; a page that is not in this copy is not offered.
 AUDIENCES = [
