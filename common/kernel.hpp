@@ -2,7 +2,10 @@
 /// The one header through which a kernel file meets the GPU: under nvcc thin aliases over the CUDA runtime, under a
 /// host compiler the SIMT simulator. The same source compiles both ways.
 ///
+/// Kernels that are compiled when the program runs (compiled_kernel.hpp) include it too, and see no host code.
+///
 // clang-format off
+/// @file
 /// | here | CUDA |
 /// | --- | --- |
 /// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
@@ -12,8 +15,6 @@
 /// | `commit_copies()`, `wait_copies<pending>()` | `cp.async.commit_group`, `cp.async.wait_group pending` |
 /// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 // clang-format on
-///
-/// Kernels that are compiled when the program runs (compiled_kernel.hpp) include it too, and see no host code.
 #pragma once
 #if defined(__CUDACC_RTC__)
 #include "common/problem.hpp"
