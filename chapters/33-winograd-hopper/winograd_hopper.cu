@@ -26,6 +26,7 @@
 #include "common/axis.hpp"
 #include "common/hopper.hpp"
 #include "common/mma.hpp"
+#include "common/wide_load.hpp"
 
 namespace convladder {
 namespace {
@@ -37,7 +38,6 @@ constexpr int kChunk = 8, kChunks = kChannels / kChunk;               // halves 
 constexpr int kTap = kFilters * kRow;                                 // bytes of the filters of one column
 constexpr int kTapsOfRow = kWinogradTaps * kTap;                      // of Ui
 constexpr int kSlots = 3;                                             // of the ring, two transformed rows each
-constexpr int kRowsAhead = 5;                                         // that a loading thread has in registers
 constexpr int kGroups = 2, kGroupThreads = 128;                       // that multiply
 constexpr int kLoaders = 256, kThreads = kGroups * kGroupThreads + kLoaders;
 constexpr int kLoadedTogether = kLoaders / kChunks;  // pixels
@@ -139,8 +139,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     constexpr int kLoads = blocks_for(Positions + kWinogradTaps - 1, kLoadedTogether);
     const int loader = thread - kGroups * kGroupThreads, chunk = loader % kChunks, pixel = loader / kChunks;
     const int c = chunk * kChunk;
-    constexpr unsigned kOutside = ~0u;
-    unsigned at[kLoads];  // in the input, without the row; kOutside where it reads zeros
+    int at[kLoads];  // in the input, without the row; -1 where it reads zeros
     UNROLL
     for (int i = 0; i < kLoads; ++i) {
       const int in_strip = pixel + i * kLoadedTogether;
@@ -148,21 +147,19 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int image = static_cast<int>(position / g.by_pitch);
       const int column = tile_index(static_cast<int>(position % g.by_pitch) - w.pad_x, w.width, w.pad_x, w.padding);
       const bool inside = in_strip < Positions + kWinogradTaps - 1 && image < w.batch && column >= 0 && c < w.channels;
-      at[i] = inside ? static_cast<unsigned>((image * w.height * w.width + column) * w.channels + c) : kOutside;
+      at[i] = inside ? (image * w.height * w.width + column) * w.channels + c : -1;
     }
     const int top = first_pair * kOutputRows - w.pad_y, rows = pairs * kOutputRows + kWinogradTaps - 1;
+    constexpr int kRowsAhead = Kind == Pixels::chunks ? 5 : 4;
     Halves8 d[kRowsAhead][kLoads];  // row i in i % kRowsAhead
     const auto load = [&](int row, Halves8(&to)[kLoads]) {
       const int y = row < rows ? tile_index(top + row, w.height, w.pad_y, w.padding) : -1;
-      const half* const line = input + y * w.width * w.channels;
       UNROLL
       for (int i = 0; i < kLoads; ++i) {
-        const half* const from = line + at[i];
-        const bool inside = y >= 0 && at[i] != kOutside;
+        const half* const from = input + (at[i] + y * w.width * w.channels);
+        const bool inside = y >= 0 && at[i] >= 0;
         if constexpr (Kind == Pixels::chunks) {
-          uint4 eight = make_uint4(0, 0, 0, 0);
-          if (inside) eight = *reinterpret_cast<const uint4*>(from);
-          *reinterpret_cast<uint4*>(&to[i]) = eight;
+          *reinterpret_cast<uint4*>(&to[i]) = load_or_zero(from, inside);
         } else {
           const half zero = __float2half_rn(0.0f);
           UNROLL
@@ -173,10 +170,11 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
     };
     // One transformed row of the ring.
+    const bool has_last = pixel + (kLoads - 1) * kLoadedTogether < Positions + kWinogradTaps - 1;
     const auto store = [&](unsigned char* row, const auto& combine) {
       UNROLL
       for (int i = 0; i < kLoads; ++i) {
-        if (pixel + i * kLoadedTogether >= Positions + kWinogradTaps - 1) continue;
+        if (i == kLoads - 1 && !has_last) continue;
         Halves8 v;
         UNROLL
         for (int j = 0; j < 4; ++j) v.pairs[j] = combine(i, j);
@@ -188,7 +186,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     load(2, d[2]);
     load(0, d[0]);
     load(3, d[3]);
-    load(4, d[4]);
+    if constexpr (kRowsAhead > 4) load(4, d[4]);
     UNROLL_BY(1)
     for (int first = 0; first < pairs; first += kRowsAhead) {
       UNROLL
