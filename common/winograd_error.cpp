@@ -130,6 +130,16 @@ void transform(const Matrix& matrix, const Rounding& rounding, const Uncertain* 
       multiply_row(matrix, j, rounding, half_way + i * matrix.columns, 1, result[i * matrix.rows + j]);
 }
 
+/// L x, one column. @param x (columns), `step` apart  @param result (rows)
+void transform_column(const Matrix& matrix, const Rounding& rounding, const Uncertain* x, int step, Uncertain* result) {
+  for (int i = 0; i < matrix.rows; ++i) multiply_row(matrix, i, rounding, x, step, result[i]);
+}
+
+/// Columns of a filter that M is a sum over.
+int columns_of_sum(const WinogradForm& form) { return form.along_height ? kWinogradTaps : 1; }
+/// Of V, U and M. @param size of a tile along a side
+int positions_of(const WinogradForm& form, int size) { return form.along_height ? size : size * size; }
+
 // ---- The filter ----------------------------------------------------------------------------------------------------
 
 /// An element of U, and its standard deviation.
@@ -137,14 +147,15 @@ struct FilterElement {
   float value = 0, deviation = 0;
 };
 
-/// U: (position, k / kFiltersAtOnce, c, k % kFiltersAtOnce), zeros for the filters that are missing from the last few.
+/// U: (position, k / kFiltersAtOnce, term, k % kFiltersAtOnce), zeros for the filters that are missing from the last
+/// few. The terms of a sum are the channels, of each column of the filter that it goes over.
 class TransformedFilter {
  public:
   TransformedFilter(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& filter)
-      : channels_(problem.c), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
+      : channels_(problem.c), terms_(problem.c * columns_of_sum(form)), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
     const Matrix& matrix = matrices_of(form).filter;
-    positions_ = matrix.rows * matrix.rows;
-    elements_.resize(static_cast<std::size_t>(positions_ * groups_ * channels_ * kFiltersAtOnce));
+    positions_ = positions_of(form, matrix.rows);
+    elements_.resize(static_cast<std::size_t>(positions_ * groups_ * terms_ * kFiltersAtOnce));
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
 #endif
@@ -154,15 +165,15 @@ class TransformedFilter {
     }
   }
 
-  /// The elements of a few filters at a position: (c, kFiltersAtOnce)
+  /// The elements of a few filters at a position: (term, kFiltersAtOnce)
   const FilterElement* at(int position, std::int64_t group) const {
-    return elements_.data() + (position * groups_ + group) * channels_ * kFiltersAtOnce;
+    return elements_.data() + (position * groups_ + group) * terms_ * kFiltersAtOnce;
   }
   std::int64_t groups() const { return groups_; }
 
  private:
-  FilterElement& element(int position, std::int64_t k, std::int64_t c) {
-    const std::int64_t row = (position * groups_ + k / kFiltersAtOnce) * channels_ + c;
+  FilterElement& element(int position, std::int64_t k, std::int64_t term) {
+    const std::int64_t row = (position * groups_ + k / kFiltersAtOnce) * terms_ + term;
     return elements_[static_cast<std::size_t>(row * kFiltersAtOnce + k % kFiltersAtOnce)];
   }
 
@@ -177,14 +188,20 @@ class TransformedFilter {
         taps[tap].magnitude[lane] = std::abs(value);
       }
     }
-    transform(matrix, kToFloat, taps, result);
-    const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
-    for (int position = 0; position < positions_; ++position) {
-      add_overflow(result[position], kept.overflow);
-      for (std::int64_t lane = 0; lane < count; ++lane) {
-        const double value = result[position].value[lane];
-        const double variance = result[position].variance[lane] + kept.variance(value * value);
-        element(position, k, c + lane) = {static_cast<float>(value), static_cast<float>(std::sqrt(variance))};
+    for (int column = 0; column < columns_of_sum(form); ++column) {
+      if (form.along_height)
+        transform_column(matrix, kToFloat, taps + column, kWinogradTaps, result);
+      else
+        transform(matrix, kToFloat, taps, result);
+      const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
+      for (int position = 0; position < positions_; ++position) {
+        add_overflow(result[position], kept.overflow);
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+          const double value = result[position].value[lane];
+          const double variance = result[position].variance[lane] + kept.variance(value * value);
+          element(position, k, column * channels_ + c + lane) = {static_cast<float>(value),
+                                                                 static_cast<float>(std::sqrt(variance))};
+        }
       }
     }
   }
@@ -201,7 +218,7 @@ class TransformedFilter {
     }
   }
 
-  std::int64_t channels_, groups_;
+  std::int64_t channels_, terms_, groups_;
   int positions_ = 0;
   std::vector<FilterElement> elements_;
 };
@@ -217,8 +234,10 @@ class Tiles {
         rounding_(form.stored == Precision::fp32 ? kToFloat : kToHalf),
         input_(input.data()),
         m_(form.m),
+        columns_(form.along_height ? 1 : form.m),
         down_((problem.p() - 1) / m_ + 1),
-        across_((problem.q() - 1) / m_ + 1) {}
+        across_((problem.q() - 1) / columns_ + 1),
+        along_height_(form.along_height) {}
 
   std::int64_t count() const { return problem_.n * down_ * across_; }
   int size() const { return matrix_.rows; }
@@ -227,32 +246,37 @@ class Tiles {
     std::int64_t n, row, column;  ///< row and column of the first output
   };
   Place place(std::int64_t tile) const {
-    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_};
+    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * columns_};
   }
 
-  /// V of one channel of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
-  /// @param result (size, size)
-  void transformed(std::span<const std::int64_t> tiles, std::int64_t c, Uncertain* result) const {
+  /// V of one term of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
+  /// @param result (size, size), or (size) along the height alone
+  void transformed(std::span<const std::int64_t> tiles, std::int64_t term, Uncertain* result) const {
     Uncertain elements[kMostPositions] = {};
+    const std::int64_t c = term % problem_.c;
+    const int first_column = static_cast<int>(term / problem_.c), columns = along_height_ ? 1 : size();
     for (std::size_t lane = 0; lane < tiles.size(); ++lane) {
       const Place at = place(tiles[lane]);
       const float* plane = input_ + (at.n * problem_.c + c) * problem_.h * problem_.w;
       for (int i = 0; i < size(); ++i) {
         const std::int64_t y = source(at.row - problem_.pad_h + i, problem_.h);
         if (y < 0) continue;
-        for (int j = 0; j < size(); ++j) {
-          const std::int64_t x = source(at.column - problem_.pad_w + j, problem_.w);
+        for (int j = 0; j < columns; ++j) {
+          const std::int64_t x = source(at.column - problem_.pad_w + first_column + j, problem_.w);
           if (x < 0) continue;
           const double value = plane[y * problem_.w + x];
-          Uncertain& element = elements[i * size() + j];
+          Uncertain& element = elements[i * columns + j];
           element.value[lane] = value;
           element.magnitude[lane] = std::abs(value);
           if (rounding_.overflow == kHalfOverflow) element.variance[lane] = kToHalf.variance(value * value);
         }
       }
     }
-    transform(matrix_, rounding_, elements, result);
-    for (int position = 0; position < size() * size(); ++position) add_overflow(result[position], rounding_.overflow);
+    if (along_height_)
+      transform_column(matrix_, rounding_, elements, 1, result);
+    else
+      transform(matrix_, rounding_, elements, result);
+    for (int position = 0; position < size() * columns; ++position) add_overflow(result[position], rounding_.overflow);
   }
 
  private:
@@ -268,7 +292,8 @@ class Tiles {
   const Matrix& matrix_;
   const Rounding& rounding_;
   const float* input_;
-  const std::int64_t m_, down_, across_;
+  const std::int64_t m_, columns_, down_, across_;  ///< rows and columns of a tile's outputs; tiles
+  const bool along_height_;
 };
 
 /// How an int8 stage may quantise the elements of V at a position: where clipping values are nearly as good as the
@@ -344,20 +369,20 @@ struct InputElement {
   Lanes value, variance;
 };
 
-/// Sums over the channels, for kLanes tiles.
+/// Sums over the terms, for kLanes tiles.
 struct Sums {
   Lanes value, variance;
   Lanes squares;  ///< of the products
 };
 
-/// Sums over the channels, for a few filters. @param v (c)  @param u (c, kFiltersAtOnce)
+/// Sums over the terms, for a few filters. @param v (term)  @param u (term, kFiltersAtOnce)
 CONVLADDER_FOR_EVERY_VECTOR_LENGTH
-void multiply(const InputElement* v, const FilterElement* u, std::int64_t channels, Sums* sums) {
+void multiply(const InputElement* v, const FilterElement* u, std::int64_t terms, Sums* sums) {
   Sums sum[kFiltersAtOnce] = {};
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const Lanes value = v[c].value, variance = v[c].variance, square = value * value;
+  for (std::int64_t term = 0; term < terms; ++term) {
+    const Lanes value = v[term].value, variance = v[term].variance, square = value * value;
     for (int k = 0; k < kFiltersAtOnce; ++k) {
-      const double factor = u[c * kFiltersAtOnce + k].value, deviation = u[c * kFiltersAtOnce + k].deviation;
+      const double factor = u[term * kFiltersAtOnce + k].value, deviation = u[term * kFiltersAtOnce + k].deviation;
       sum[k].value += factor * value;
       const double factor_square = factor * factor;
       sum[k].variance += factor_square * variance + deviation * deviation * square;
@@ -378,21 +403,22 @@ class Bounds {
         filter_(filter),
         quantisations_(quantisations),
         bounds_(bounds),
-        positions_(tiles.size() * tiles.size()),
+        positions_(positions_of(form, tiles.size())),
+        terms_(problem.c * columns_of_sum(form)),
         kept_(form.stored == Precision::fp16 ? kToHalf : kToFloat),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
                   : form.stored == Precision::fp16 ? 0x1p-22
                                                    : 0),
-        v_(static_cast<std::size_t>(positions_ * problem.c)) {}
+        v_(static_cast<std::size_t>(positions_ * terms_)) {}
 
   /// Of the outputs of kLanes tiles from `first` on.
   void compute(std::int64_t first) {
-    for (std::int64_t c = 0; c < problem_.c; ++c) load(first, c);
+    for (std::int64_t term = 0; term < terms_; ++term) load(first, term);
     for (std::int64_t group = 0; group < filter_.groups(); ++group) {
       Uncertain products[kFiltersAtOnce][kMostPositions];
       for (int position = 0; position < positions_; ++position) {
         Sums sums[kFiltersAtOnce];
-        multiply(&v_[static_cast<std::size_t>(position * problem_.c)], filter_.at(position, group), problem_.c, sums);
+        multiply(&v_[static_cast<std::size_t>(position * terms_)], filter_.at(position, group), terms_, sums);
         for (int k = 0; k < kFiltersAtOnce; ++k) products[k][position] = product(sums[k]);
       }
       const std::int64_t k_begin = group * kFiltersAtOnce;
@@ -402,14 +428,14 @@ class Bounds {
   }
 
  private:
-  void load(std::int64_t first, std::int64_t c) {
+  void load(std::int64_t first, std::int64_t term) {
     std::array<std::int64_t, kLanes> tiles;
     std::iota(tiles.begin(), tiles.end(), first);
     const std::int64_t count = std::min<std::int64_t>(kLanes, tiles_.count() - first);
     Uncertain v[kMostPositions];
-    tiles_.transformed({tiles.data(), static_cast<std::size_t>(count)}, c, v);
+    tiles_.transformed({tiles.data(), static_cast<std::size_t>(count)}, term, v);
     for (int position = 0; position < positions_; ++position) {
-      InputElement& element = v_[static_cast<std::size_t>(position * problem_.c + c)];
+      InputElement& element = v_[static_cast<std::size_t>(position * terms_ + term)];
       element.value = v[position].value;
       element.variance = v[position].variance + kept_.least * kept_.least / 3;
       if (form_.stored == Precision::int8) quantise(quantisations_[static_cast<std::size_t>(position)], element);
@@ -426,15 +452,15 @@ class Bounds {
   /// M of a filter at a position.
   Uncertain product(const Sums& sums) const {
     Uncertain m{sums.value, sums.variance, {}};
-    const double channels = static_cast<double>(problem_.c);
+    const double terms = static_cast<double>(terms_);
     for (int lane = 0; lane < kLanes; ++lane) {
       const double magnitude = std::abs(m.value[lane]), square = magnitude * magnitude, squares = sums.squares[lane];
       double variance = m.variance[lane] + kept_.unit * kept_.unit / 3 * squares + kToFloat.variance(square);
       // The mean square of partial sums: half of `squares` where the products are independent, a third of the whole
       // sum's where they are alike.
-      variance += channels * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
+      variance += terms * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
       if (form_.half_products) variance += kToHalf.variance(square);
-      const double partial = std::min(kDeviations, std::sqrt(channels)) * std::sqrt(squares);
+      const double partial = std::min(kDeviations, std::sqrt(terms)) * std::sqrt(squares);
       const double most = magnitude + kDeviations * std::sqrt(variance);
       const bool fits = magnitude + partial < kFloatOverflow && (!form_.half_products || most < kHalfOverflow);
       m.magnitude[lane] = most;
@@ -443,18 +469,37 @@ class Bounds {
     return m;
   }
 
+  /// y = A^T M, where the first and the last of M are added onto sums of the others, a term at a time. On the way
+  /// partial sums go from such a sum to y: their mean square is at most half of both squares together.
+  void transform_in_place(const Matrix& matrix, const Uncertain* products, Uncertain* outputs) const {
+    transform_column(matrix, kToFloat, products, 1, outputs);
+    Lanes squares{};  // of all sums of two that begin a row
+    for (int i = 1; i + 1 < matrix.columns; i += 2) {
+      const Lanes sum = products[i].value + products[i + 1].value, rest = products[i].value - products[i + 1].value;
+      squares += sum * sum + rest * rest;
+    }
+    for (int i = 0; i < matrix.rows; ++i) {
+      const Lanes square = outputs[i].value * outputs[i].value;
+      outputs[i].variance += static_cast<double>(terms_) * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
+    }
+  }
+
   void store(std::int64_t first, std::int64_t k, const Uncertain* products) {
     const Matrix& matrix = matrices_of(form_).output;
     Uncertain outputs[kMostPositions];
-    transform(matrix, kToFloat, products, outputs);
-    for (int i = 0; i < matrix.rows * matrix.rows; ++i) add_overflow(outputs[i], kToFloat.overflow);
+    const int columns = form_.along_height ? 1 : matrix.rows;
+    if (form_.along_height)
+      transform_in_place(matrix, products, outputs);
+    else
+      transform(matrix, kToFloat, products, outputs);
+    for (int i = 0; i < matrix.rows * columns; ++i) add_overflow(outputs[i], kToFloat.overflow);
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (int lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
       const Tiles::Place at = tiles_.place(first + lane);
       for (std::int64_t i = 0; i < std::min<std::int64_t>(matrix.rows, p - at.row); ++i) {
         float* row = bounds_.data() + ((at.n * problem_.k + k) * p + at.row + i) * q + at.column;
-        for (std::int64_t j = 0; j < std::min<std::int64_t>(matrix.rows, q - at.column); ++j) {
-          const double variance = outputs[i * matrix.rows + j].variance[lane];
+        for (std::int64_t j = 0; j < std::min<std::int64_t>(columns, q - at.column); ++j) {
+          const double variance = outputs[i * columns + j].variance[lane];
           row[j] = static_cast<float>(std::isfinite(variance) ? kDeviations * std::sqrt(variance) : kInfinity);
         }
       }
@@ -468,9 +513,10 @@ class Bounds {
   const std::array<Quantisation, kMostPositions>& quantisations_;  ///< of int8
   std::vector<float>& bounds_;
   const int positions_;
+  const std::int64_t terms_;     ///< of a sum
   const Rounding& kept_;         ///< of V
   const double sum_unit_;        ///< of the sum over the channels
-  std::vector<InputElement> v_;  ///< (position, c)
+  std::vector<InputElement> v_;  ///< (position, term)
 };
 
 }  // namespace

@@ -45,12 +45,13 @@ class Simulation {
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (std::int64_t tile = 0; tile < tiles(); ++tile) {
       for (std::int64_t k = 0; k < problem_.k; ++k) {
-        double m[kSize][kSize];
-        for (int i = 0; i < kPositions; ++i) m[i / kSize][i % kSize] = product(tile, k, i);
         double y[kOutputs][kOutputs];
-        transform(output_, m, y, to_float);
+        if (form_.along_height)
+          add_up_in_place(tile, k, y);
+        else
+          add_up(tile, k, y);
         for (int i = 0; i < kOutputs; ++i) {
-          for (int j = 0; j < kOutputs; ++j) {
+          for (int j = 0; j < columns(); ++j) {
             const std::int64_t row = row_of(tile) + i, column = column_of(tile) + j;
             if (row >= p || column >= q) continue;
             const double value = form_.stored == Precision::fp32 ? y[i][j] : to_half(y[i][j]);
@@ -84,11 +85,36 @@ class Simulation {
       for (int j = 0; j < kRows; ++j) result[i][j] = row_times<kRows>(l[j], half_way[i], 1, round);
   }
 
+  /// L x, of the first three columns. They stand in the first three of the result.
+  template <int kColumns>
+  static void transform_columns(const double (&l)[kSize][kColumns], const double (&x)[kColumns][kColumns],
+                                double (&result)[kSize][kSize], Round round) {
+    for (int i = 0; i < kSize; ++i)
+      for (int j = 0; j < kSize; ++j) result[i][j] = j < 3 ? row_times<kSize>(l[i], &x[0][j], kColumns, round) : 0;
+  }
+
+  void add_up(std::int64_t tile, std::int64_t k, double (&y)[kOutputs][kOutputs]) const {
+    double m[kSize][kSize];
+    for (int i = 0; i < kPositions; ++i) m[i / kSize][i % kSize] = product(tile, k, i, 0);
+    transform(output_, m, y, to_float);
+  }
+  /// A sum goes on over all three columns; the first and the last add to what the others have become.
+  void add_up_in_place(std::int64_t tile, std::int64_t k, double (&y)[kOutputs][kOutputs]) const {
+    const auto product_of_row = [&](int i, double sum) {
+      for (int s = 0; s < 3; ++s) sum = product(tile, k, i * kSize + s, sum);
+      return sum;
+    };
+    const double m1 = product_of_row(1, 0), m2 = product_of_row(2, 0), sum = to_float(m1 + m2);
+    y[0][0] = product_of_row(0, sum);
+    y[1][0] = product_of_row(3, to_float(sum - 2 * m2));
+  }
+
+  int columns() const { return form_.along_height ? 1 : kOutputs; }
   std::int64_t down() const { return (problem_.p() - 1) / kOutputs + 1; }
-  std::int64_t across() const { return (problem_.q() - 1) / kOutputs + 1; }
+  std::int64_t across() const { return (problem_.q() - 1) / columns() + 1; }
   std::int64_t tiles() const { return problem_.n * down() * across(); }
   std::int64_t row_of(std::int64_t tile) const { return tile / across() % down() * kOutputs; }
-  std::int64_t column_of(std::int64_t tile) const { return tile % across() * kOutputs; }
+  std::int64_t column_of(std::int64_t tile) const { return tile % across() * columns(); }
 
   double element(std::int64_t tile, std::int64_t c, int i, int j) const {
     const std::int64_t shift = flaw_ == Flaw::shifted_tiles && tile % 3 == 1 ? 1 : 0;
@@ -114,7 +140,11 @@ class Simulation {
           const double value = element(tile, c, i / kSize, i % kSize);
           d[i / kSize][i % kSize] = form_.stored == Precision::fp32 ? value : to_half(value);
         }
-        transform(input_, d, v, form_.stored == Precision::fp32 ? to_float : to_half);
+        const Round round = form_.stored == Precision::fp32 ? to_float : to_half;
+        if (form_.along_height)
+          transform_columns(input_, d, v, round);
+        else
+          transform(input_, d, v, round);
         for (int i = 0; i < kPositions; ++i) v_[v_index(tile, c, i)] = v[i / kSize][i % kSize];
       }
     }
@@ -150,7 +180,10 @@ class Simulation {
         double g[3][3], u[kSize][kSize];
         for (int i = 0; i < 9; ++i)
           g[i / 3][i % 3] = tensors_.filter[static_cast<std::size_t>((k * problem_.c + c) * 9 + i)];
-        transform(filter_, g, u, to_float);
+        if (form_.along_height)
+          transform_columns(filter_, g, u, to_float);
+        else
+          transform(filter_, g, u, to_float);
         for (int i = 0; i < kPositions; ++i) {
           const double value = u[i / kSize][i % kSize];
           u_[v_index(k, c, i)] = form_.stored == Precision::fp16 ? to_half(value) : value;
@@ -173,9 +206,8 @@ class Simulation {
     return static_cast<std::size_t>((outer * problem_.c + c) * kPositions + position);
   }
 
-  double product(std::int64_t tile, std::int64_t k, int position) const {
+  double product(std::int64_t tile, std::int64_t k, int position, double sum) const {
     const std::int64_t channels = flaw_ == Flaw::missing_channel ? problem_.c - 1 : problem_.c;
-    double sum = 0;
     for (std::int64_t c = 0; c < channels; ++c)
       sum = to_float(sum + u_[v_index(k, c, position)] * v_[v_index(tile, c, position)]);
     return form_.half_products ? to_half(sum) : sum;
@@ -213,6 +245,7 @@ const Named kForms[] = {
     {"fp32 F4", {4, false, Precision::fp32, false}, 2e-5},
     {"fp32 F6", {6, false, Precision::fp32, false}, 2e-5},
     {"fp16 F2", {2, false, Precision::fp16, false}, 4e-3},
+    {"fp16 F2 along the height", {2, false, Precision::fp16, false, true}, 4e-3},
     {"fp16 F4 with fractions", {4, true, Precision::fp16, false}, 4e-3},
     {"fp16 F4 with fractions and half products", {4, true, Precision::fp16, true}, 4e-3},
     {"int8 F2", {2, false, Precision::int8, false}, 2.5e-2},
@@ -338,7 +371,9 @@ TEST_CASE("numbers that may overflow on the way are unchecked") {
     CheckResult result = check(problem, named.form, scaled, simulate(problem, named.form, scaled));
     CHECK_MESSAGE(result.ok, result.message);
     CHECK(result.unchecked > 0);
-    CHECK(result.unchecked <= (named.form.stored == Precision::int8 ? 144 : named.form.m * named.form.m));
+    // Along the height alone, these columns and one more.
+    const int of_tile = named.form.along_height ? 3 * named.form.m : named.form.m * named.form.m;
+    CHECK(result.unchecked <= (named.form.stored == Precision::int8 ? 144 : of_tile));
     scaled = tensors;
     for (float& tap : scaled.filter) tap = single ? tap * 3e38f : 70000;
     result = check(problem, named.form, scaled, simulate(problem, named.form, scaled));

@@ -42,6 +42,7 @@ constexpr int kGroups = 2, kGroupThreads = 128;                       // that mu
 constexpr int kLoaders = 256, kThreads = kGroups * kGroupThreads + kLoaders;
 constexpr int kLoadedTogether = kLoaders / kChunks;  // pixels
 constexpr int kPackThreads = 256;
+constexpr int kFilterHalves = kSize * kTapsOfRow / 2;  // of a block of filters, transformed
 
 // The problem as the kernels take it.
 struct Strips {
@@ -385,6 +386,10 @@ class WinogradHopper final : public TunableStage {
       if (count > kLimit)
         return Verdict::refuse("input, output and n (q + 2) must have fewer than 2^31 - 1024 elements; got %lld",
                                static_cast<long long>(count));
+    constexpr std::int64_t kMostFilters = kLimit / kFilterHalves * kFilters;
+    if (problem.k > kMostFilters)
+      return Verdict::refuse("there must be at most %lld filters; got k=%lld", static_cast<long long>(kMostFilters),
+                             static_cast<long long>(problem.k));
     return Verdict::accept();
   }
 
@@ -426,6 +431,41 @@ class WinogradHopper final : public TunableStage {
 
   std::int64_t workspace_bytes() const override { return u_.bytes(); }
   bool workspace_intact() const override { return u_.intact(); }
+  WinogradForm winograd(const ConvProblem&) const override {
+    return {kOutputRows, false, Precision::fp16, false, true};
+  }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    const Strips g = strips_of(problem, positions_);
+    const Winograd& w = g.w;
+    const std::int64_t blocks = blocks_of(g), pairs = std::int64_t{g.filter_blocks} * g.strips * w.tiles_down;
+    const Axis down{w.height, w.out_height, kWinogradTaps, w.pad_y, w.padding};
+    const std::int64_t rows = reads_by_tile(down, kOutputRows * g.pairs);
+    const bool chunks = problem.c % kChunk == 0 && problem.k % kChunk == 0;
+    Prediction p;
+    p.global_load_bytes = 2 * (columns_loaded(g) * rows * w.channels * g.filter_blocks + blocks * kFilterHalves);
+    p.global_store_bytes = 2 * problem.output_size();
+    // Per pair: four transformed rows, 512 bytes a request; two rows of sums, 8 positions x 64 filters from each of
+    // four warps.
+    const int loads = (positions_ + kWinogradTaps - 1) / 4 + ((positions_ + kWinogradTaps - 1) % 4 > 0);
+    p.shared_store_requests = pairs * (kSize * loads);
+    p.shared_store_conflicts = 0;
+    if (chunks) p.shared_load_requests = p.shared_load_conflicts = 0;
+    p.barriers = blocks;
+    p.constant_load_requests = 0;
+    p.flops = 2 * kSize * kWinogradTaps * std::int64_t{w.tiles_down} * w.batch * w.out_width * w.channels * w.filters;
+    return p;
+  }
+
+  // Columns of the input that the strips load, all together. Two positions are in two strips.
+  std::int64_t columns_loaded(const Strips& g) const {
+    const Axis across{g.w.width, g.w.out_width, kWinogradTaps, g.w.pad_x, g.w.padding};
+    std::int64_t columns = g.w.batch * reads_by_tile(across, g.w.out_width);
+    for (std::int64_t strip = 1; strip < g.strips; ++strip)
+      for (std::int64_t i = strip * positions_; i < strip * positions_ + kWinogradTaps - 1; ++i)
+        columns += reads_of_range(across, i % pitch(g.w) - g.w.pad_x, 1);
+    return columns;
+  }
 
   int positions_ = 112;
   Workspace u_;
