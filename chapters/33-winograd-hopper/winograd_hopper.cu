@@ -10,14 +10,12 @@
 //
 //   1. In prepare(): the filters' transform along the height, as halves, laid out as shared memory has them: 96 KB for
 //      each 64 filters.
-//   2. Images of the batch stand side by side in one long row, each with the two columns that its windows reach
-//   further.
-//      A block goes down a strip of 112 or 120 positions of it, two rows of outputs at a time: a pair.
-//   3. Eight warps load rows, two for each pair, five in registers; add and subtract; and store to the ring.
-//   4. Two warpgroups multiply, every other pair each. M1 and M2 come first: two accumulators become their sum and
-//   their
-//      difference, in place. M0 is added onto the one, M3 onto the other.
-//   5. Each row goes out as halves: through shared memory, transposed, by one bulk copy for each image in the strip.
+//   2. The images of the batch stand side by side in one long row, with two columns more than outputs each. A block
+//      goes down a strip of it, 112 or 120 positions wide, two rows of outputs at a time: a pair.
+//   3. Eight warps load the input's rows to registers, two for each pair; add, subtract, and store to the ring.
+//   4. Two warpgroups multiply, every other pair each. M1 and M2 come first: in place, they become their sum and their
+//      difference. M0 is added onto the one, M3 onto the other.
+//   5. The outputs go out as halves, through shared memory, by a bulk copy for each image that the strip meets.
 
 #include "common/tunable.hpp"
 #include "common/winograd_half.hpp"
@@ -36,13 +34,13 @@ constexpr int kChannels = 64, kFilters = 64;                          // of a bl
 constexpr int kRow = kChannels * 2;                                   // bytes of a pixel or filter in shared memory
 constexpr int kChunk = 8, kChunks = kChannels / kChunk;               // halves in 16 bytes; of a pixel
 constexpr int kTap = kFilters * kRow;                                 // bytes of the filters of one column
-constexpr int kTapsOfRow = kWinogradTaps * kTap;                      // of Ui
+constexpr int kFilterRow = kWinogradTaps * kTap;                      // of Ui
 constexpr int kSlots = 3;                                             // of the ring, two transformed rows each
 constexpr int kGroups = 2, kGroupThreads = 128;                       // that multiply
 constexpr int kLoaders = 256, kThreads = kGroups * kGroupThreads + kLoaders;
 constexpr int kLoadedTogether = kLoaders / kChunks;  // pixels
 constexpr int kPackThreads = 256;
-constexpr int kFilterHalves = kSize * kTapsOfRow / 2;  // of a block of filters, transformed
+constexpr int kFilterHalves = kSize * kFilterRow / 2;  // of a block of filters, transformed
 
 // The problem as the kernels take it.
 struct Strips {
@@ -91,9 +89,9 @@ enum class Pixels {
 };
 
 template <int Positions>
-constexpr int kRingRow = (Positions + kWinogradTaps - 1 + 7) / 8 * 8 * kRow;  // bytes; swizzles repeat after 8 pixels
+constexpr int kRingRow = (Positions + kWinogradTaps - 1 + 7) / 8 * 8 * kRow;  // bytes
 template <int Positions>
-constexpr int kSharedBytes = kSize* kTapsOfRow + kSlots * 2 * kRingRow<Positions> + kGroups* Positions* kRow +
+constexpr int kSharedBytes = kSize* kFilterRow + kSlots * 2 * kRingRow<Positions> + kGroups* Positions* kRow +
                              (2 * kSlots + kSize) * static_cast<int>(sizeof(Mbarrier));
 
 template <int Positions, Pixels Kind>
@@ -103,9 +101,11 @@ __global__ void __launch_bounds__(kThreads, 1)
              half* output,                                  // [batch][out_height][out_width][filters]
              const __grid_constant__ TensorMap output_map,  // of it, with boxes of Positions x 64; not for Pixels::any
              Strips g) {
+  static_assert(Positions % 8 == 0, "swizzles repeat after 8 pixels: rows of the ring and stages begin with one");
+  static_assert(kSharedBytes<Positions> <= 227 * 1024, "what a block may have");
   constexpr int kSlot = 2 * kRingRow<Positions>, kStage = Positions * kRow;
   unsigned char* const filters = dynamic_shared_1024<unsigned char>();  // [U1, U2, U0, U3][s][64][kRow]
-  unsigned char* const ring = filters + kSize * kTapsOfRow;             // [kSlots][2][Positions + 2, rounded up][kRow]
+  unsigned char* const ring = filters + kSize * kFilterRow;             // [kSlots][2][Positions + 2, rounded up][kRow]
   unsigned char* const stages = ring + kSlots * kSlot;                  // [group][Positions][kRow]
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(stages + kGroups * kStage);  // [kSlots]
   Mbarrier* const empty = full + kSlots;                                          // [kSlots]
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int v = 0; v < kSize; ++v) mbarrier_init(filters_full + v, 1);
     fence_mbarrier_init();
     for (int v = 0; v < kSize; ++v) {
-      mbarrier_expect(filters_full + v, kTapsOfRow);
-      bulk_load(filters + v * kTapsOfRow, u + (filter_block * kSize + v) * (kTapsOfRow / 2), kTapsOfRow,
+      mbarrier_expect(filters_full + v, kFilterRow);
+      bulk_load(filters + v * kFilterRow, u + (filter_block * kSize + v) * (kFilterRow / 2), kFilterRow,
                 filters_full + v);
     }
   }
@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       at[i] = inside ? (image * w.height * w.width + column) * w.channels + c : -1;
     }
     const int top = first_pair * kOutputRows - w.pad_y, rows = pairs * kOutputRows + kWinogradTaps - 1;
-    constexpr int kRowsAhead = Kind == Pixels::chunks ? 5 : 4;
-    Halves8 d[kRowsAhead][kLoads];  // row i in i % kRowsAhead
+    constexpr int kRowsHeld = Kind == Pixels::chunks ? 5 : 4;  // single halves take registers of their own
+    Halves8 d[kRowsHeld][kLoads];                              // row i in i % kRowsHeld
     const auto load = [&](int row, Halves8(&to)[kLoads]) {
       const int y = row < rows ? tile_index(top + row, w.height, w.pad_y, w.padding) : -1;
       UNROLL
@@ -187,15 +187,15 @@ __global__ void __launch_bounds__(kThreads, 1)
     load(2, d[2]);
     load(0, d[0]);
     load(3, d[3]);
-    if constexpr (kRowsAhead > 4) load(4, d[4]);
+    if constexpr (kRowsHeld > 4) load(4, d[4]);
     UNROLL_BY(1)
-    for (int first = 0; first < pairs; first += kRowsAhead) {
+    for (int first = 0; first < pairs; first += kRowsHeld) {
       UNROLL
-      for (int j = 0; j < kRowsAhead; ++j) {
+      for (int j = 0; j < kRowsHeld; ++j) {
         const int pair = first + j;
         if (pair >= pairs) break;
-        Halves8(&d0)[kLoads] = d[2 * j % kRowsAhead], (&d1)[kLoads] = d[(2 * j + 1) % kRowsAhead];
-        Halves8(&d2)[kLoads] = d[(2 * j + 2) % kRowsAhead], (&d3)[kLoads] = d[(2 * j + 3) % kRowsAhead];
+        Halves8(&d0)[kLoads] = d[2 * j % kRowsHeld], (&d1)[kLoads] = d[(2 * j + 1) % kRowsHeld];
+        Halves8(&d2)[kLoads] = d[(2 * j + 2) % kRowsHeld], (&d3)[kLoads] = d[(2 * j + 3) % kRowsHeld];
         const auto begin = [&](int fill) {
           if (fill >= kSlots) mbarrier_wait(empty + fill % kSlots, (fill / kSlots - 1) & 1);
           return ring + fill % kSlots * kSlot;
@@ -212,8 +212,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         store(row, [&](int i, int e) { return __hsub2(d0[i].pairs[e], d2[i].pairs[e]); });
         store(row + kRingRow<Positions>, [&](int i, int e) { return __hsub2(d3[i].pairs[e], d1[i].pairs[e]); });
         end(2 * pair + 1);
-        load(2 * pair + kRowsAhead, d0);
-        load(2 * pair + kRowsAhead + 1, d1);
+        load(2 * pair + kRowsHeld, d0);
+        load(2 * pair + kRowsHeld + 1, d1);
       }
     }
     return;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     // Adds to `m`, or begins it: Ui Vi for i = 1, 2, 0, 3.
     const auto multiply = [&](float(&m)[Positions / 2], int i, bool add) {
       const int slot = (2 * pair + i / 2) % kSlots;
-      const std::uint64_t a = swizzled_descriptor(filters + i * kTapsOfRow, Swizzle::bytes128);
+      const std::uint64_t a = swizzled_descriptor(filters + i * kFilterRow, Swizzle::bytes128);
       const std::uint64_t b = swizzled_descriptor(ring + slot * kSlot + i % 2 * kRingRow<Positions>, Swizzle::bytes128);
       if (pair == group) mbarrier_wait(filters_full + i, 0);
       wgmma_fence();
