@@ -445,10 +445,11 @@ class WinogradHopper final : public TunableStage {
     Prediction p;
     p.global_load_bytes = 2 * (columns_loaded(g) * rows * w.channels * g.filter_blocks + blocks * kFilterHalves);
     p.global_store_bytes = 2 * problem.output_size();
-    // Per pair: four transformed rows, 512 bytes a request; two rows of sums, 8 positions x 64 filters from each of
-    // four warps.
-    const int loads = (positions_ + kWinogradTaps - 1) / 4 + ((positions_ + kWinogradTaps - 1) % 4 > 0);
-    p.shared_store_requests = pairs * (kSize * loads);
+    // Of a pair: four pixels a request, of four transformed rows; 16 positions a request of each of four warps, of two
+    // rows of outputs.
+    const int pixels = positions_ + kWinogradTaps - 1, warps = kGroupThreads / 32;
+    p.shared_store_requests =
+        pairs * (kSize * blocks_for(pixels, 4) + kOutputRows * warps * blocks_for(positions_, 16));
     p.shared_store_conflicts = 0;
     if (chunks) p.shared_load_requests = p.shared_load_conflicts = 0;
     p.barriers = blocks;
