@@ -95,7 +95,8 @@ def exercise_of(folder):
 
 OFFERED = ["common/kernel.hpp", "common/half.hpp", "common/border.hpp", "common/grid.hpp", "common/signal.hpp",
            "common/image.hpp", "common/depthwise.hpp", "common/lowering.hpp", "common/winograd.hpp",
-           "common/winograd_half.hpp", "common/wmma.hpp", "common/mma.hpp", "common/workspace.hpp"]
+           "common/winograd_half.hpp", "common/wmma.hpp", "common/mma.hpp", "common/hopper.hpp", "common/tensor_map.hpp",
+           "common/workspace.hpp"]
 LANGUAGE = ["cfloat", "climits", "cmath", "cstddef", "cstdint", "limits", "math.h", "stddef.h", "stdint.h", "type_traits"]
 LANGUAGE_ON_HOST = [*LANGUAGE, "algorithm", "omp.h"]
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
@@ -116,14 +117,15 @@ PRINTING = re.compile(r"\b(f?printf|puts)\b")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
 PRAGMA_ON_HOST = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!omp\b|once\b)(.*)$", re.M)
 
-# Functions of the simulator's kernel-facing headers (simt.hpp, half.hpp, wmma.hpp, mma.hpp), and what compilers call on
-# their own.
+# Functions of the simulator's kernel-facing headers (simt.hpp, half.hpp, wmma.hpp, mma.hpp, hopper.hpp), and what
+# compilers call on their own.
 CALLS = re.compile(
     r"__tsan_\w+|__sanitizer_cov_trace_pc|atomic(Add|Min|Max|Exch|CAS)\(.*|"
     r"simt::(thread_index|block_index|block_size|grid_size|lane_index|dynamic_shared_memory|block_barrier|collective|"
     r"fence|copy_memory|set_memory|copy_async|commit_copies|wait_copies|run_grid|copy_to_constant|watch|ballot|"
     r"half_\w+|halves_\w+|round_to_int|fill_elements|(load|store)_matri(x|ces)|"
-    r"multiply_(matrices|halves|bytes))\(.*|"
+    r"multiply_(matrices|halves|bytes)|(fence_)?mbarrier_\w+|fence_async_proxy|named_barrier|bulk_\w+|"
+    r"tensor_(load|store)|matrix_descriptor|wgmma(_\w+)?)\(.*|convladder::make_tensor_map\(.*|"
     r"operator (new|delete)\(.*|__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__cxa_pure_virtual|"
     r"__start_simt_constant|__stop_simt_constant|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|"
     r"(vtable|typeinfo) for (__cxxabiv1::__\w+|convladder::Stage)|memcpy|memset|memmove|"
