@@ -47,10 +47,13 @@ TEST_CASE("33 winograd-hopper: strips, chunks and blocks of filters that are ful
                     "c=8,k=8,h=1,w=119",                       // 120, 121
                     "c=8,k=16,h=2,w=120",                      //
                     "c=8,k=8,h=2,w=121",                       //
-                    "n=2,c=8,k=8,h=2,w=110",                   // the images' two columns between them end a strip
-                    "n=2,c=8,k=8,h=2,w=111",                   // or lie in two strips
-                    "n=2,c=8,k=8,h=2,w=117",                   //
-                    "n=2,c=8,k=8,h=2,w=118",                   //
+                    "n=2,c=8,k=8,h=2,w=111",                   // what lies between two images ends a strip
+                    "n=2,c=8,k=8,h=2,w=112",                   // begins one
+                    "n=2,c=8,k=8,h=2,w=119",                   //
+                    "n=2,c=8,k=8,h=2,w=120",                   //
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=0",            // two columns between images
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=2",            // none
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=3",            //
                     "n=3,c=8,k=8,h=5,w=56",                    // several images in a strip, and strips in an image
                     "n=9,c=24,k=8,h=4,w=7",                    //
                     "n=230,c=8,k=8,h=1,w=1",                   // more images than a strip has positions
@@ -63,16 +66,16 @@ TEST_CASE("33 winograd-hopper: strips, chunks and blocks of filters that are ful
                     "n=2,c=16,k=24,h=13,w=37,pad_h=0,pad_w=2"  //
                 }),
                 strip);
-    check_suite("33", cases({"n=2,c=8,k=8,h=9,w=63,pad_h=3,pad_w=5"}, Padding::replicate), strip);
-    check_suite("33", cases({"n=2,c=8,k=8,h=9,w=63,pad_h=3,pad_w=5"}, Padding::reflect), strip);
+    for (const Padding padding : {Padding::replicate, Padding::reflect})
+      check_suite("33", cases({"n=2,c=8,k=8,h=9,w=63,pad_h=3,pad_w=5", "n=3,c=8,k=8,h=3,w=55"}, padding), strip);
   }
 }
 
 TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {
   std::vector<std::string> shapes;
-  for (const char* sizes :
-       {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39", "n=2,c=16,k=8,h=31,w=57,pad_h=3,pad_w=0",
-        "n=2,c=8,k=8,h=5,w=111", "n=2,c=8,k=16,h=4,w=118,pad_w=3", "c=7,k=8,h=3,w=230"})
+  for (const char* sizes : {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39",
+                            "n=2,c=16,k=8,h=31,w=57,pad_h=3,pad_w=0", "n=2,c=8,k=8,h=5,w=111",
+                            "n=2,c=8,k=8,h=5,w=112,pad_w=2", "n=2,c=8,k=16,h=4,w=118,pad_w=3", "c=7,k=8,h=3,w=230"})
     shapes.push_back(winograd_shape(sizes));
   for (const char* strip : kStrips) check_prediction("33", shapes, FilterForm::dense, strip);
 }
@@ -120,7 +123,8 @@ TEST_CASE("33 winograd-hopper: the strip that takes the least time in rounds") {
   CHECK(strip("c=64,k=64,h=224,w=224,r=3,s=3") == 112);
   CHECK(strip("c=64,k=64,h=448,w=448,r=3,s=3") == 112);
   CHECK(strip("c=64,k=64,h=960,w=960,r=3,s=3") == 120);
-  CHECK(strip("n=128,c=64,k=64,h=56,w=56,r=3,s=3") == 120);
+  CHECK(strip("n=128,c=64,k=64,h=56,w=56,r=3,s=3") == 112);  // 66 strips, two blocks each
+  CHECK(strip("n=2,c=64,k=64,h=56,w=59,r=3,s=3") == 120);    // one strip
 }
 
 TEST_CASE("33 winograd-hopper: no bank conflict on the way to and from the ring (simulator)") {

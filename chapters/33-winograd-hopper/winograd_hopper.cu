@@ -10,8 +10,8 @@
 //
 //   1. In prepare(): the filters' transform along the height, as halves, laid out as shared memory has them: 96 KB for
 //      each 64 filters.
-//   2. The images of the batch stand side by side in one long row, with two columns more than outputs each. A block
-//      goes down a strip of it, 112 or 120 positions wide, two rows of outputs at a time: a pair.
+//   2. The images of the batch stand side by side in one long row, with the columns of padding that lie between them. A
+//      block goes down a strip of it, 112 or 120 positions wide, two rows of outputs at a time: a pair.
 //   3. Eight warps load the input's rows to registers, two for each pair; add, subtract, and store to the ring.
 //   4. Two warpgroups multiply, every other pair each. M1 and M2 come first: in place, they become their sum and their
 //      difference. M0 is added onto the one, M3 onto the other.
@@ -45,13 +45,12 @@ constexpr int kFilterHalves = kSize * kFilterRow / 2;  // of a block of filters,
 // The problem as the kernels take it.
 struct Strips {
   Winograd w;
-  Divisor by_pitch;   // positions of an image: out_width + 2
+  int pitch;  // positions of an image
+  Divisor by_pitch;
   int strips, pairs;  // in all; of a block
   int blocks_down;    // of a strip
   int filter_blocks;  // of 64
 };
-
-__host__ __device__ __forceinline__ int pitch(const Winograd& w) { return w.out_width + kWinogradTaps - 1; }
 
 // Where chunk c of row r lies in rows of 128 bytes, in bytes: as bulk copies and wgmma swizzle.
 __device__ __forceinline__ int place(int row, int chunk) { return row * kRow + (chunk ^ row % 8) * 16; }
@@ -293,7 +292,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if constexpr (Kind == Pixels::chunks) {
         if (!leads) return;
         for (int image = first_image; image <= last_image; ++image)
-          tensor_store(output_map, stage, filter_block * kFilters, first_position - image * pitch(w), p, image);
+          tensor_store(output_map, stage, filter_block * kFilters, first_position - image * g.pitch, p, image);
         bulk_commit();
       } else {
         for (int i = thread % kGroupThreads; i < Positions * kFilters; i += kGroupThreads) {
@@ -324,6 +323,18 @@ __global__ void __launch_bounds__(kThreads, 1)
 constexpr int kPositions[] = {112, 120};
 constexpr Knob kKnobs[] = {{"strip", kPositions, nullptr, 2}};
 
+// Positions of an image: its outputs, and the columns that its last windows reach further. Zeros at its right end are
+// also those at the left end of the next one.
+int pitch_of(const Winograd& w) {
+  constexpr int kFurther = kWinogradTaps - 1;
+  const int shared = w.padding != Padding::zero ? 0 : w.pad_x < kFurther ? w.pad_x : kFurther;
+  return w.out_width + kFurther - shared;
+}
+
+int strips_across(const Winograd& w, int positions) {
+  return blocks_for((w.batch - 1) * pitch_of(w) + w.out_width, positions);
+}
+
 // How a strip is cut: a block takes about as long as two pairs to begin, and blocks run in rounds.
 struct Cut {
   int pairs;
@@ -333,8 +344,7 @@ struct Cut {
 Cut cut_of(const ConvProblem& problem, int positions, int multiprocessors) {
   constexpr int kStart = 2, kMostRounds = 16;
   const Winograd w = winograd_of(problem, kOutputRows);
-  const std::int64_t strips = blocks_for(w.batch * pitch(w) - (kWinogradTaps - 1), positions);
-  const std::int64_t columns = strips * blocks_for(w.filters, kFilters);
+  const std::int64_t columns = std::int64_t{strips_across(w, positions)} * blocks_for(w.filters, kFilters);
   Cut best{w.tiles_down, -1};
   for (int down = 1; down <= w.tiles_down; ++down) {
     const std::int64_t blocks = columns * down, rounds = (blocks - 1) / multiprocessors + 1;
@@ -349,8 +359,9 @@ Cut cut_of(const ConvProblem& problem, int positions, int multiprocessors) {
 Strips strips_of(const ConvProblem& problem, int positions) {
   Strips g{};
   g.w = winograd_of(problem, kOutputRows);
-  g.by_pitch = divisor_of(pitch(g.w));
-  g.strips = blocks_for(g.w.batch * pitch(g.w) - (kWinogradTaps - 1), positions);
+  g.pitch = pitch_of(g.w);
+  g.by_pitch = divisor_of(g.pitch);
+  g.strips = strips_across(g.w, positions);
   g.pairs = cut_of(problem, positions, device_limits().multiprocessors).pairs;
   g.blocks_down = blocks_for(g.w.tiles_down, g.pairs);
   g.filter_blocks = blocks_for(g.w.filters, kFilters);
@@ -464,7 +475,7 @@ class WinogradHopper final : public TunableStage {
     std::int64_t columns = g.w.batch * reads_by_tile(across, g.w.out_width);
     for (std::int64_t strip = 1; strip < g.strips; ++strip)
       for (std::int64_t i = strip * positions_; i < strip * positions_ + kWinogradTaps - 1; ++i)
-        columns += reads_of_range(across, i % pitch(g.w) - g.w.pad_x, 1);
+        columns += reads_of_range(across, i % g.pitch - g.w.pad_x, 1);
     return columns;
   }
 
