@@ -418,6 +418,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
           ((first_output.image + i) * g.out_height + first_output.y + y) * g.out_width + first_output.x + x;
       return output + pixel * g.filters + k;
     };
+    __syncwarp();  // both buffers are read, of the tile before
     UNROLL
     for (int j = 0; j < N / kStaged; ++j) {
       unsigned char* const buffer = staged + j % 2 * kStagedBytes;
