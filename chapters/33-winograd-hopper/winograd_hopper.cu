@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                 filters_full + v);
     }
   }
-  __syncthreads();
+  // Others use the mbarriers only then. The first rows are on their way by that time.
+  const auto meet = [] { named_barrier_sync(1 + kGroups, kThreads); };
 
   // 3. A thread has one chunk of every 32nd pixel.
   if (warp >= kGroups * kGroupThreads / 32) {
@@ -187,6 +188,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     load(0, d[0]);
     load(3, d[3]);
     if constexpr (kRowsHeld > 4) load(4, d[4]);
+    meet();
     UNROLL_BY(1)
     for (int first = 0; first < pairs; first += kRowsHeld) {
       UNROLL
@@ -220,6 +222,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   // 4.
   set_max_registers_increase<152>();
+  meet();
   const int group = warp / (kGroupThreads / 32);
   const bool leads = thread % kGroupThreads == 0;
   unsigned char* const stage = stages + group * kStage;
@@ -463,7 +466,7 @@ class WinogradHopper final : public TunableStage {
         pairs * (kSize * blocks_for(pixels, 4) + kOutputRows * warps * blocks_for(positions_, 16));
     p.shared_store_conflicts = 0;
     if (chunks) p.shared_load_requests = p.shared_load_conflicts = 0;
-    p.barriers = blocks;
+    p.barriers = 0;
     p.constant_load_requests = 0;
     p.flops = 2 * kSize * kWinogradTaps * std::int64_t{w.tiles_down} * w.batch * w.out_width * w.channels * w.filters;
     return p;
