@@ -107,7 +107,7 @@ TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simul
   }
 }
 
-TEST_CASE("32 implicit-gemm-hopper: refuses by rule") {
+TEST_CASE("32 implicit-gemm-hopper: refuses by rule (sm_90)") {
   for (const auto& [sizes, rule] : {std::pair{"h=8,w=8", "must be 3 x 3; got r=1, s=1"},
                                     {"h=8,w=8,r=3", "must be 3 x 3; got r=3, s=1"},
                                     {"h=8,w=8,r=3,s=5", "must be 3 x 3; got r=3, s=5"},
