@@ -8,8 +8,7 @@
 // engine (TMA) fills what lies outside of the image with zeros. Four warps together multiply 64 filters by up to 256
 // pixels with one instruction, wgmma, which takes both from shared memory.
 //
-//   1. In prepare(): the filters as halves, [64 or 128 filters][64 channels] for each tap, swizzled as the engine
-//   would.
+//   1. In prepare(): the filters as halves, [64 or 128 filters][64 channels] for each tap, with the engine's swizzle.
 //   2. `rows`, up to 64 channels. All taps of 64 filters stay in shared memory. A block goes down strips of N pixels,
 //      and one thread asks for each row of pixels once, into a ring.
 //   3. Two warpgroups take the rows of outputs in turn: nine taps, of three rows of the ring. While one multiplies, the
@@ -32,17 +31,17 @@
 namespace convladder {
 namespace {
 
-constexpr int kThreads = 256;          // of the kernels that move memory only
-constexpr int kTaps = 3;               // of a filter, down and across
-constexpr int kChannels = 64;          // of a pixel in shared memory
-constexpr int kPixel = kChannels * 2;  // bytes
-constexpr int kStep = 16;              // channels of one wgmma
-constexpr int kSteps = kChannels / kStep;
-constexpr int kChunk = 8;                // halves in 16 bytes
-constexpr int kFilters = 64;             // of a warpgroup
-constexpr int kTap = kFilters * kPixel;  // bytes of a tap of so many filters
-constexpr int kConsumers = 256;          // threads of two warpgroups
-constexpr int kConsumerWarps = kConsumers / 32;
+constexpr int kThreads = 256;                    // of the kernels that move memory only
+constexpr int kTaps = 3;                         // of a filter, down and across
+constexpr int kChannels = 64;                    // of a pixel in shared memory
+constexpr int kPixel = kChannels * 2;            // bytes
+constexpr int kStep = 16;                        // channels of one wgmma
+constexpr int kSteps = kChannels / kStep;        // of a pixel
+constexpr int kChunk = 8;                        // halves in 16 bytes
+constexpr int kFilters = 64;                     // of a warpgroup
+constexpr int kTap = kFilters * kPixel;          // bytes of a tap of so many filters
+constexpr int kConsumers = 256;                  // threads of two warpgroups
+constexpr int kConsumerWarps = kConsumers / 32;  // whose arrivals empty a slot
 
 // The descriptor of what lies so many bytes behind.
 __device__ __forceinline__ std::uint64_t behind(std::uint64_t descriptor, int bytes) { return descriptor + bytes / 16; }
@@ -478,8 +477,7 @@ Rows rows_of(const ConvProblem& problem, int positions) {
           blocks_for(l.filters, kFilters)};
 }
 
-// Blocks that share the rows, for each block of filters: as many as there are multiprocessors, if there are so many
-// rows.
+// Blocks that share the rows, for each block of filters: all blocks together as many as there are multiprocessors.
 int parts_of(const Rows& g, int multiprocessors) {
   const int parts = multiprocessors / g.filter_blocks;
   return parts < 1 ? 1 : parts < g.rows ? parts : g.rows;
@@ -538,9 +536,8 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   return best;
 }
 
-// What a wgmma of N pixels and all that goes with it takes, in cycles, by the longer of two: N / 2 for the products,
-// and what passes shared memory at 128 bytes a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row in and
-// out.
+// What a wgmma of N pixels takes, in cycles: N / 2 for the products, or what passes shared memory at 128 bytes a cycle,
+// 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
 int cycles_of_row(int positions) {
   const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
   return products > shared ? products : shared;
