@@ -173,6 +173,7 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
 
 /// Starts a copy of the map's box from shared memory, at a multiple of 128 bytes; what lies outside the tensor is left
 /// out. By one thread, whose bulk_wait_read() tells when shared memory may be written again.
+/// @param coordinates as of tensor_load(), but not negative: GPUs take that for an illegal instruction
 template <class... Coordinates>
 __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
@@ -426,9 +427,9 @@ __device__ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], s
 }
 
 /// Lets each thread of the warpgroup have more registers: waits until others have given so many back. At the start of
-/// a warpgroup's part of the kernel, by all of its warps. A thread starts with its share of 65,536, the block rounded up
-/// to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a warp gives back, so a whole warpgroup
-/// should.
+/// a warpgroup's part of the kernel, by all of its warps. A thread starts with its share of 65,536, the block rounded
+/// up to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a warp gives back, so a whole
+/// warpgroup should.
 /// @tparam Registers of a thread: 24 to 256, a multiple of 8
 template <int Registers>
 __device__ __forceinline__ void set_max_registers_increase() {

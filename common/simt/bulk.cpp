@@ -183,6 +183,10 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
   const Unwatched unwatched;
   AsyncBlock& block = async_block();
   const Box box(map, at, count, pc);
+  for (int i = 0; i < count; ++i)
+    if (at[i] < 0)
+      fail(FaultKind::invalid_operand, pc,
+           "a box that is stored begins inside the tensor or behind it, not at " + std::to_string(at[i]));
   const auto from = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(from, box.bytes(), kTensorAlignment, pc);
   AsyncRead(pc).check(from, box.bytes());

@@ -112,8 +112,10 @@ TEST_CASE("hopper: tensor loads of every rank, with zeros outside the tensor (sm
 }
 
 TEST_CASE("hopper: tensor stores leave what is outside the tensor alone (sm_90)") {
-  for (const BoxCase& box : kBoxes) {
-    CAPTURE(&box - kBoxes);
+  for (const BoxCase& loaded : kBoxes) {
+    CAPTURE(&loaded - kBoxes);
+    BoxCase box = loaded;
+    for (int& at : box.at) at = std::max(at, 0);  // where stores may begin
     const auto tensor = random_bytes(tensor_bytes(box.form), 1), bytes = random_bytes(box_bytes(box.form), 2);
     DeviceArray<std::uint8_t> output(tensor, "output"), input(bytes, "input");
     const Counters c = run_kernel([&](Stream stream) {

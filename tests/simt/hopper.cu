@@ -122,6 +122,8 @@ __global__ void misuse(const __grid_constant__ TensorMap map, const float* input
       tensor_load(tile, map, barrier, 0, 0);
     else if (form == Misuse::between_pieces)
       tensor_load(tile, map, barrier, 3);
+    else if (form == Misuse::stored_before)
+      tensor_store(map, tile, -4);
     else if (form == Misuse::copy_misaligned)
       bulk_load(tile + 1, input, 128, barrier);
     else if (form == Misuse::copy_out_of_bounds)

@@ -31,6 +31,7 @@ enum class Misuse {
   too_many_arrivals,
   rank,
   between_pieces,
+  stored_before,
   copy_misaligned,
   copy_out_of_bounds,
   copy_of_15_bytes,

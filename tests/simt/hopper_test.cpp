@@ -115,6 +115,8 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
       {Misuse::rank, FaultKind::invalid_operand, "2 coordinates for a tensor map of rank 1"},
       {Misuse::between_pieces, FaultKind::invalid_operand,
        "at a multiple of 16 bytes of the innermost dimension, not at element 3 of 4 bytes"},
+      {Misuse::stored_before, FaultKind::invalid_operand,
+       "a box that is stored begins inside the tensor or behind it, not at -4"},
       {Misuse::copy_misaligned, FaultKind::misaligned, "byte 4 of the dynamic shared memory is no multiple of 16"},
       {Misuse::copy_out_of_bounds, FaultKind::out_of_bounds, "dynamic shared memory (1024 bytes)"},
       {Misuse::copy_of_15_bytes, FaultKind::invalid_operand, "a multiple of 16 bytes, not 15"},
