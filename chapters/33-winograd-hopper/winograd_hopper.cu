@@ -292,20 +292,27 @@ __global__ void __launch_bounds__(kThreads, 1)
       fence_async_proxy();
       named_barrier_sync(1 + group, kGroupThreads);
       if (p >= w.out_height) return;
-      if constexpr (Kind == Pixels::chunks) {
+      if (Kind == Pixels::chunks && first_image == last_image) {
         if (!leads) return;
-        for (int image = first_image; image <= last_image; ++image)
-          tensor_store(output_map, stage, filter_block * kFilters, first_position - image * g.pitch, p, image);
+        tensor_store(output_map, stage, filter_block * kFilters, first_position - first_image * g.pitch, p,
+                     first_image);
         bulk_commit();
-      } else {
-        for (int i = thread % kGroupThreads; i < Positions * kFilters; i += kGroupThreads) {
-          const unsigned position = static_cast<unsigned>(first_position + i / kFilters);
-          const int image = static_cast<int>(position / g.by_pitch), q = static_cast<int>(position % g.by_pitch);
-          const int k = filter_block * kFilters + i % kFilters;
-          if (image < w.batch && q < w.out_width && k < w.filters)
-            output[((image * w.out_height + p) * w.out_width + q) * w.filters + k] =
-                *reinterpret_cast<const half*>(stage + place(i / kFilters, i % kFilters / kChunk) + i % kChunk * 2);
-        }
+        return;
+      }
+      // Positions of several images, which a box cannot be cut into: it may not begin before its tensor.
+      constexpr int kTogether = Kind == Pixels::chunks ? kChunk : 1;  // halves
+      for (int i = thread % kGroupThreads; i < Positions * kFilters / kTogether; i += kGroupThreads) {
+        const int row_of_stage = i * kTogether / kFilters, of_row = i * kTogether % kFilters;
+        const unsigned position = static_cast<unsigned>(first_position + row_of_stage);
+        const int image = static_cast<int>(position / g.by_pitch), q = static_cast<int>(position % g.by_pitch);
+        const int k = filter_block * kFilters + of_row;
+        if (image >= w.batch || q >= w.out_width || k >= w.filters) continue;
+        half* const to = output + (((image * w.out_height + p) * w.out_width + q) * w.filters + k);
+        const unsigned char* const from = stage + place(row_of_stage, of_row / kChunk) + of_row % kChunk * 2;
+        if constexpr (Kind == Pixels::chunks)
+          *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+        else
+          *to = *reinterpret_cast<const half*>(from);
       }
     };
     const int p = (first_pair + pair) * kOutputRows;
@@ -465,7 +472,7 @@ class WinogradHopper final : public TunableStage {
     p.shared_store_requests =
         pairs * (kSize * blocks_for(pixels, 4) + kOutputRows * warps * blocks_for(positions_, 16));
     p.shared_store_conflicts = 0;
-    if (chunks) p.shared_load_requests = p.shared_load_conflicts = 0;
+    if (chunks && w.batch == 1) p.shared_load_requests = p.shared_load_conflicts = 0;
     p.barriers = 0;
     p.constant_load_requests = 0;
     p.flops = 2 * kSize * kWinogradTaps * std::int64_t{w.tiles_down} * w.batch * w.out_width * w.channels * w.filters;
