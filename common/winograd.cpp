@@ -1,6 +1,7 @@
 #include "common/winograd.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "common/axis.hpp"
@@ -18,7 +19,9 @@ std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + u
 
 }  // namespace
 
-Verdict check_winograd(const ConvProblem& x, int m, int padded) {
+Verdict check_winograd(const ConvProblem& x, int m, int padded) { return check_winograd(x, m, m, padded); }
+
+Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
   if (x.groups != 1) return Verdict::refuse("groups must be 1; got groups=%lld", static_cast<long long>(x.groups));
   if (x.r != kWinogradTaps || x.s != kWinogradTaps)
     return Verdict::refuse("the filter must be 3 x 3; got r=%lld, s=%lld", static_cast<long long>(x.r),
@@ -33,8 +36,8 @@ Verdict check_winograd(const ConvProblem& x, int m, int padded) {
   if (std::max({x.h + 2 * x.pad_h, x.w + 2 * x.pad_w}) > kLimit - 8)
     return Verdict::refuse("a padded side must be below 2^31 - 8; got %lld x %lld",
                            static_cast<long long>(x.h + 2 * x.pad_h), static_cast<long long>(x.w + 2 * x.pad_w));
-  const std::int64_t positions = std::int64_t{m + 2} * (m + 2);
-  const std::int64_t tiles = round_up(product(product((x.p() - 1) / m + 1, (x.q() - 1) / m + 1), x.n), padded);
+  const std::int64_t positions = std::int64_t{m + 2} * (m_across + 2);
+  const std::int64_t tiles = round_up(product(product((x.p() - 1) / m + 1, (x.q() - 1) / m_across + 1), x.n), padded);
   const std::int64_t channels = round_up(x.c, padded), filters = round_up(x.k, padded);
   const std::int64_t transformed =
       product(positions, std::max({product(tiles, channels), product(tiles, filters), product(channels, filters)}));
@@ -45,13 +48,20 @@ Verdict check_winograd(const ConvProblem& x, int m, int padded) {
   return Verdict::accept();
 }
 
+double winograd_error(double amplification, std::int64_t channels) {
+  constexpr double kUnit = 0x1p-24;
+  return kUnit * std::sqrt(amplification * (static_cast<double>(channels) / 2 + 8) / 4);
+}
+
 std::int64_t tile_reads(const Winograd& w) {
   const Axis down{w.height, w.out_height, kWinogradTaps, w.pad_y, w.padding};
   const Axis across{w.width, w.out_width, kWinogradTaps, w.pad_x, w.padding};
-  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m);
+  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m_across);
 }
 
-Winograd winograd_of(const ConvProblem& problem, int m) {
+Winograd winograd_of(const ConvProblem& problem, int m) { return winograd_of(problem, m, m); }
+
+Winograd winograd_of(const ConvProblem& problem, int m, int m_across) {
   Winograd w{};
   w.batch = static_cast<int>(problem.n);
   w.channels = static_cast<int>(problem.c);
@@ -64,8 +74,9 @@ Winograd winograd_of(const ConvProblem& problem, int m) {
   w.pad_x = static_cast<int>(problem.pad_w);
   w.padding = problem.padding;
   w.m = m;
+  w.m_across = m_across;
   w.tiles_down = blocks_for(w.out_height, m);
-  w.tiles_across = blocks_for(w.out_width, m);
+  w.tiles_across = blocks_for(w.out_width, m_across);
   w.tiles = w.batch * w.tiles_down * w.tiles_across;
   w.by_down = divisor_of(w.tiles_down);
   w.by_across = divisor_of(w.tiles_across);

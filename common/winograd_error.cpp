@@ -18,7 +18,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDeviations = 8;  // as lambda in relative_bound(): the chance to exceed it is below 1e-14
 constexpr double kFloatOverflow = 0x1p128 - 0x1p103;
-constexpr int kMostSize = 8;  // of a tile along a side: F(6 x 6)
+constexpr int kMostSize = 9;  // of a tile along a side: F(7 x 7)
 constexpr int kMostPositions = kMostSize * kMostSize;
 constexpr int kLanes = 8;          // tiles that are computed together
 constexpr int kFiltersAtOnce = 2;  // filters that share what is loaded of a tile
@@ -68,11 +68,16 @@ const Matrices& matrices() {
   return kMatrices;
 }
 
-const Matrices& matrices_of(const WinogradForm& form) {
-  if (form.m == 2) return matrices<F2>();
-  if (form.m == 4) return form.fractions ? matrices<F4Fractions>() : matrices<F4>();
-  if (form.m == 6) return matrices<F6>();
+const Matrices& matrices_of(int m, bool fractions) {
+  if (m == 2) return matrices<F2>();
+  if (m == 4) return fractions ? matrices<F4Fractions>() : matrices<F4>();
+  if (m == 6) return matrices<F6>();
+  if (m == 7) return matrices<F7>();
   throw std::logic_error("there is no such form of Winograd's algorithm");
+}
+const Matrices& matrices_down(const WinogradForm& form) { return matrices_of(form.m, form.fractions); }
+const Matrices& matrices_across(const WinogradForm& form) {
+  return matrices_of(form.m_across > 0 ? form.m_across : form.m, form.fractions);
 }
 
 // ---- Numbers with errors -------------------------------------------------------------------------------------------
@@ -118,16 +123,17 @@ inline void multiply_row(const Matrix& matrix, int row, const Rounding& rounding
   result = sum;
 }
 
-/// L x L^T. @param x (columns, columns)  @param result (rows, rows)
+/// D x A^T. @param x (columns of D, columns of A)  @param result (rows of D, rows of A)
 CONVLADDER_FOR_EVERY_VECTOR_LENGTH
-void transform(const Matrix& matrix, const Rounding& rounding, const Uncertain* x, Uncertain* result) {
-  Uncertain half_way[kMostPositions];  // (rows, columns)
-  for (int i = 0; i < matrix.rows; ++i)
-    for (int j = 0; j < matrix.columns; ++j)
-      multiply_row(matrix, i, rounding, x + j, matrix.columns, half_way[i * matrix.columns + j]);
-  for (int i = 0; i < matrix.rows; ++i)
-    for (int j = 0; j < matrix.rows; ++j)
-      multiply_row(matrix, j, rounding, half_way + i * matrix.columns, 1, result[i * matrix.rows + j]);
+void transform(const Matrix& down, const Matrix& across, const Rounding& rounding, const Uncertain* x,
+               Uncertain* result) {
+  Uncertain half_way[kMostPositions];  // (rows of D, columns of A)
+  for (int i = 0; i < down.rows; ++i)
+    for (int j = 0; j < across.columns; ++j)
+      multiply_row(down, i, rounding, x + j, across.columns, half_way[i * across.columns + j]);
+  for (int i = 0; i < down.rows; ++i)
+    for (int j = 0; j < across.rows; ++j)
+      multiply_row(across, j, rounding, half_way + i * across.columns, 1, result[i * across.rows + j]);
 }
 
 // ---- The filter ----------------------------------------------------------------------------------------------------
@@ -142,14 +148,14 @@ class TransformedFilter {
  public:
   TransformedFilter(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& filter)
       : channels_(problem.c), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
-    const Matrix& matrix = matrices_of(form).filter;
-    positions_ = matrix.rows * matrix.rows;
+    const Matrix &down = matrices_down(form).filter, &across = matrices_across(form).filter;
+    positions_ = down.rows * across.rows;
     elements_.resize(static_cast<std::size_t>(positions_ * groups_ * channels_ * kFiltersAtOnce));
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
 #endif
     for (std::int64_t k = 0; k < problem.k; ++k) {
-      for (std::int64_t c = 0; c < channels_; c += kLanes) add(matrix, form, filter.data(), k, c);
+      for (std::int64_t c = 0; c < channels_; c += kLanes) add(down, across, form, filter.data(), k, c);
       if (form.stored == Precision::int8) quantise(k);
     }
   }
@@ -167,7 +173,8 @@ class TransformedFilter {
   }
 
   /// The channels from c on, as many as there are lanes.
-  void add(const Matrix& matrix, const WinogradForm& form, const float* filter, std::int64_t k, std::int64_t c) {
+  void add(const Matrix& down, const Matrix& across, const WinogradForm& form, const float* filter, std::int64_t k,
+           std::int64_t c) {
     const std::int64_t count = std::min<std::int64_t>(kLanes, channels_ - c);
     Uncertain taps[kWinogradTaps * kWinogradTaps] = {}, result[kMostPositions];
     for (int tap = 0; tap < kWinogradTaps * kWinogradTaps; ++tap) {
@@ -177,7 +184,7 @@ class TransformedFilter {
         taps[tap].magnitude[lane] = std::abs(value);
       }
     }
-    transform(matrix, kToFloat, taps, result);
+    transform(down, across, kToFloat, taps, result);
     const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
     for (int position = 0; position < positions_; ++position) {
       add_overflow(result[position], kept.overflow);
@@ -213,46 +220,48 @@ class Tiles {
  public:
   Tiles(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& input)
       : problem_(problem),
-        matrix_(matrices_of(form).input),
+        matrix_down_(matrices_down(form).input),
+        matrix_across_(matrices_across(form).input),
         rounding_(form.stored == Precision::fp32 ? kToFloat : kToHalf),
         input_(input.data()),
         m_(form.m),
+        m_across_(form.m_across > 0 ? form.m_across : form.m),
         down_((problem.p() - 1) / m_ + 1),
-        across_((problem.q() - 1) / m_ + 1) {}
+        across_((problem.q() - 1) / m_across_ + 1) {}
 
   std::int64_t count() const { return problem_.n * down_ * across_; }
-  int size() const { return matrix_.rows; }
+  int positions() const { return matrix_down_.rows * matrix_across_.rows; }
 
   struct Place {
     std::int64_t n, row, column;  ///< row and column of the first output
   };
   Place place(std::int64_t tile) const {
-    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_};
+    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_across_};
   }
 
   /// V of one channel of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
-  /// @param result (size, size)
+  /// @param result (positions)
   void transformed(std::span<const std::int64_t> tiles, std::int64_t c, Uncertain* result) const {
     Uncertain elements[kMostPositions] = {};
     for (std::size_t lane = 0; lane < tiles.size(); ++lane) {
       const Place at = place(tiles[lane]);
       const float* plane = input_ + (at.n * problem_.c + c) * problem_.h * problem_.w;
-      for (int i = 0; i < size(); ++i) {
+      for (int i = 0; i < matrix_down_.rows; ++i) {
         const std::int64_t y = source(at.row - problem_.pad_h + i, problem_.h);
         if (y < 0) continue;
-        for (int j = 0; j < size(); ++j) {
+        for (int j = 0; j < matrix_across_.rows; ++j) {
           const std::int64_t x = source(at.column - problem_.pad_w + j, problem_.w);
           if (x < 0) continue;
           const double value = plane[y * problem_.w + x];
-          Uncertain& element = elements[i * size() + j];
+          Uncertain& element = elements[i * matrix_across_.rows + j];
           element.value[lane] = value;
           element.magnitude[lane] = std::abs(value);
           if (rounding_.overflow == kHalfOverflow) element.variance[lane] = kToHalf.variance(value * value);
         }
       }
     }
-    transform(matrix_, rounding_, elements, result);
-    for (int position = 0; position < size() * size(); ++position) add_overflow(result[position], rounding_.overflow);
+    transform(matrix_down_, matrix_across_, rounding_, elements, result);
+    for (int position = 0; position < positions(); ++position) add_overflow(result[position], rounding_.overflow);
   }
 
  private:
@@ -265,10 +274,10 @@ class Tiles {
   }
 
   const ConvProblem& problem_;
-  const Matrix& matrix_;
+  const Matrix &matrix_down_, &matrix_across_;
   const Rounding& rounding_;
   const float* input_;
-  const std::int64_t m_, down_, across_;
+  const std::int64_t m_, m_across_, down_, across_;
 };
 
 /// How an int8 stage may quantise the elements of V at a position: where clipping values are nearly as good as the
@@ -307,7 +316,7 @@ Quantisation calibrate(const std::vector<float>& sample, double largest) {
 /// For each position, on the sample.
 std::array<Quantisation, kMostPositions> calibrate(const Tiles& tiles, std::int64_t channels) {
   const std::int64_t count = std::min(tiles.count(), kSampleTiles);
-  const int positions = tiles.size() * tiles.size();
+  const int positions = tiles.positions();
   std::vector<std::vector<float>> samples(static_cast<std::size_t>(positions));
   std::array<double, kMostPositions> largest{};
   for (std::int64_t first = 0; first < count; first += kLanes) {
@@ -378,7 +387,7 @@ class Bounds {
         filter_(filter),
         quantisations_(quantisations),
         bounds_(bounds),
-        positions_(tiles.size() * tiles.size()),
+        positions_(tiles.positions()),
         kept_(form.stored == Precision::fp16 ? kToHalf : kToFloat),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
                   : form.stored == Precision::fp16 ? 0x1p-22
@@ -444,17 +453,17 @@ class Bounds {
   }
 
   void store(std::int64_t first, std::int64_t k, const Uncertain* products) {
-    const Matrix& matrix = matrices_of(form_).output;
+    const Matrix &down = matrices_down(form_).output, &across = matrices_across(form_).output;
     Uncertain outputs[kMostPositions];
-    transform(matrix, kToFloat, products, outputs);
-    for (int i = 0; i < matrix.rows * matrix.rows; ++i) add_overflow(outputs[i], kToFloat.overflow);
+    transform(down, across, kToFloat, products, outputs);
+    for (int i = 0; i < down.rows * across.rows; ++i) add_overflow(outputs[i], kToFloat.overflow);
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (int lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
       const Tiles::Place at = tiles_.place(first + lane);
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(matrix.rows, p - at.row); ++i) {
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(down.rows, p - at.row); ++i) {
         float* row = bounds_.data() + ((at.n * problem_.k + k) * p + at.row + i) * q + at.column;
-        for (std::int64_t j = 0; j < std::min<std::int64_t>(matrix.rows, q - at.column); ++j) {
-          const double variance = outputs[i * matrix.rows + j].variance[lane];
+        for (std::int64_t j = 0; j < std::min<std::int64_t>(across.rows, q - at.column); ++j) {
+          const double variance = outputs[i * across.rows + j].variance[lane];
           row[j] = static_cast<float>(std::isfinite(variance) ? kDeviations * std::sqrt(variance) : kInfinity);
         }
       }

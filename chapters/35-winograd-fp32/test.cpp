@@ -1,0 +1,145 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "common/problem_io.hpp"
+#include "common/tunable.hpp"
+#include "common/tuning_log.hpp"
+#include "common/winograd.hpp"
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+namespace {
+
+RunResult run(const std::string& sizes, std::string_view settings = {}) {
+  return run_case(find_stage("35"), {parse_shape(winograd_shape(sizes)), InputKind::normal}, settings);
+}
+
+constexpr const char* kTiles[] = {"2x2", "4x4", "6x6", "7x4", "7x7"};
+
+/// A tile, whatever its error.
+std::string with_tile(const std::string& tile) { return "bound=1e-4,tile=" + tile; }
+
+/// The tile that the stage decides on, "auto" where it refuses.
+std::string tile_for(const std::string& sizes, int bound) {
+  const std::unique_ptr<Stage> stage(find_stage("35").make());
+  const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
+  REQUIRE(tunable);
+  const ConvProblem problem = parse_shape(winograd_shape(sizes));
+  Configuration configuration = tunable->default_configuration(problem, device_limits());
+  configuration.values[0] = bound;
+  const Knobs knobs = tunable->knobs();
+  return std::string(value_text(knobs.knobs[1], tunable->decided(problem, device_limits(), configuration).values[1]));
+}
+
+}  // namespace
+
+TEST_CASE("35 winograd-fp32: every image is right, and within the bound") { check_suite("35", winograd_suite()); }
+
+TEST_CASE("35 winograd-fp32: every image is right with each tile") {
+  for (const char* tile : kTiles) check_suite("35", short_winograd_suite(), with_tile(tile));
+}
+
+TEST_CASE("35 winograd-fp32: every image is within the smallest bound") {
+  check_suite("35", short_winograd_suite(), "bound=1e-6");
+}
+
+TEST_CASE("35 winograd-fp32: counters are what the lesson predicts (simulator)") {
+  for (const char* tile : kTiles) check_winograd_prediction("35", with_tile(tile));
+}
+
+TEST_CASE("35 winograd-fp32: refuses by rule") {
+  check_refusals_of_winograd("35");
+  const auto reason = [](const char* sizes, std::string_view settings) {
+    const RunResult result = run(sizes, settings);
+    CHECK(result.status == Status::refused);
+    return result.reason;
+  };
+  CHECK(reason("c=64,h=3,w=3", "tile=7x7") ==
+        "tiles of 7x7 have relative RMS errors of up to 1.2e-05 with c=64; the bound is 1e-05");
+  CHECK(run("c=36,h=3,w=3", "tile=7x7").status == Status::ok);
+  CHECK(reason("c=36,h=3,w=3", "tile=7x7,bound=5e-6").find("of up to 1.0e-05 with c=36") != std::string::npos);
+  CHECK(reason("c=800,h=1,w=1", "bound=1e-6") ==
+        "tiles of 2x2 have relative RMS errors of up to 1.0e-06 with c=800; the bound is 1e-06");
+  CHECK(run("c=800,h=1,w=1").status == Status::ok);
+}
+
+TEST_CASE("35 winograd-fp32: of the tiles within the bound, the one with the least work") {
+  const auto square = [](int n, int channels, int size) {
+    const std::string c = std::to_string(channels), s = std::to_string(size);
+    return "n=" + std::to_string(n) + ",c=" + c + ",k=" + c + ",h=" + s + ",w=" + s;
+  };
+  constexpr int kDefault = 10;
+  // 7 divides the sides of these layers.
+  CHECK(tile_for(square(128, 64, 56), kDefault) == "7x4");
+  CHECK(tile_for(square(128, 128, 28), kDefault) == "7x4");
+  CHECK(tile_for(square(128, 256, 14), kDefault) == "7x4");
+  CHECK(tile_for(square(128, 512, 7), kDefault) == "7x4");
+  CHECK(tile_for(square(128, 512, 7), 50) == "7x7");
+  CHECK(tile_for(square(128, 32, 56), kDefault) == "7x7");
+  CHECK(tile_for(square(128, 64, 56), 20) == "7x7");
+  CHECK(tile_for(square(128, 64, 56), 2) == "4x4");
+  CHECK(tile_for(square(128, 64, 56), 1) == "4x4");
+  CHECK(tile_for(square(128, 128, 28), 1) == "2x2");
+  // 32 images of one tile of 7 x 7 fill a quarter of a block of 128 tiles; 128 of 4 x 4 fill it.
+  CHECK(tile_for(square(32, 512, 7), kDefault) == "4x4");
+  // More channels than any tile's error allows.
+  CHECK(tile_for("c=1000,h=1,w=1", 1) == "auto");
+}
+
+TEST_CASE("35 winograd-fp32: the chosen tile is in the result") {
+  const RunResult result = run("n=2,c=5,k=3,h=9,w=9", "bound=2e-5");
+  REQUIRE(result.configuration);
+  const auto& [knobs, configuration, origin] = *result.configuration;
+  CHECK(origin == "given");
+  CHECK(value_text(knobs.knobs[0], configuration.values[0]) == "2e-5");
+  CHECK(value_text(knobs.knobs[1], configuration.values[1]) != "auto");
+  const RunResult usual = run("n=2,c=5,k=3,h=9,w=9");
+  REQUIRE(usual.configuration);
+  CHECK(usual.configuration->origin == "default");
+  CHECK(value_text(knobs.knobs[1], usual.configuration->configuration.values[1]) != "auto");
+}
+
+TEST_CASE("35 winograd-fp32: errors are below what is predicted, and not far below") {
+  const double two = winograd_amplification<F2>(), four = winograd_amplification<F4Fractions>(),
+               six = winograd_amplification<F6>(), seven = winograd_amplification<F7>();
+  const double amplifications[] = {two * two, four * four, six * six, seven * four, seven * seven};
+  for (int i = 0; i < 5; ++i) {
+    for (const int channels : {1, 5, 32, 100, 300}) {
+      CAPTURE(std::string(kTiles[i]));
+      CAPTURE(channels);
+      // 28 x 28 outputs: whole tiles of 2, 4 and 7.
+      const RunResult result =
+          run("c=" + std::to_string(channels) + ",k=4,h=30,w=30,pad_h=0,pad_w=0", with_tile(kTiles[i]));
+      REQUIRE(result.check);
+      const double predicted = winograd_error(amplifications[i], channels);
+      CHECK(result.check->rel_l2_err < predicted);
+      CHECK(result.check->rel_l2_err > predicted / 2);
+    }
+  }
+}
+
+TEST_CASE("35 winograd-fp32: workspace is what the lesson says") {
+  // V, M and U at 6 x 6 and 9 x 6 positions: tiles padded to 128, channels to 16, filters to 64.
+  CHECK(run("n=2,c=3,k=5,h=9,w=7", with_tile("4x4")).workspace_bytes == 4 * 36 * (128 * 16 + 128 * 64 + 16 * 64));
+  CHECK(run("n=33,c=17,k=65,h=8,w=5", with_tile("7x4")).workspace_bytes == 4 * 54 * (256 * 32 + 256 * 128 + 32 * 128));
+}
+
+TEST_CASE("35 winograd-fp32: no bank conflict (simulator)") {
+  const RunResult result = run("n=2,c=40,k=70,h=9,w=11");
+  REQUIRE(result.counters);
+  CHECK(result.counters->shared_load_requests > 0);
+  CHECK(result.counters->shared_load_conflicts == 0);
+  CHECK(result.counters->shared_store_conflicts == 0);
+}
+
+TEST_CASE("35 winograd-fp32: everything moves in whole sectors (simulator)") {
+  // Tiles without a border: 16 x 16 of 4 x 4 outputs, 64 channels and filters.
+  const RunResult result = run("c=64,k=64,h=66,w=66,pad_h=0,pad_w=0", with_tile("4x4"));
+  REQUIRE(result.counters);
+  const Counters& counters = *result.counters;
+  CHECK(counters.global_load_sectors * 32 == counters.global_load_bytes);
+  CHECK(counters.global_store_sectors * 32 == counters.global_store_bytes);
+}
