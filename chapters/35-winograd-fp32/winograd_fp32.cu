@@ -2,19 +2,18 @@
 //
 //   output tile (m x m') = A^T [ sum over c of (G g G'^T) . (B^T d B') ] A'      F(m, 3) down, F(m', 3) across
 //
-// Since 25: tiles of up to 7 x 7 outputs, 81 products in place of 441. They do not fit a fused kernel, so there are
-// three again, as in 24, but the matrix product in the middle runs at nearly the rate of the multiply-add units. A
-// larger tile has less work and larger rounding errors. The user names a bound of the error; of the tiles within it the
-// stage takes the one with the least work.
+// Since 25: tiles of up to 7 x 7 outputs, which take 81 products in place of 441. They do not fit a fused kernel, so
+// there are three kernels again, as in 24; the one in the middle multiplies at nearly the rate of the multiply-add
+// units. A larger tile has less work and larger rounding errors. The user names a bound of the error; of the tiles that
+// stay within it, the stage takes the one with the least work.
 //
-//   1. In prepare(): the filters are transformed in double, rounded once, and laid out as the product copies them. Of
-//   two
-//      neighbouring filters each has the other's place (stage 20).
-//   2. V: a thread transforms one tile of one channel. Four tiles stand side by side, then channels: a warp reads whole
-//      sectors of NHWC, and writes 128 bytes in one piece.
-//   3. A block multiplies 128 tiles x 64 filters at one position, each thread 16 x 4 of ... see below.
-//   4. Two steps of 16 channels are on their way while a third is multiplied.
-//   5. The sums are transformed back, a thread a tile and filter.
+//   1. In prepare(): the filters are transformed in double, rounded once, and laid out as blocks copy them. Filters
+//      change places with their neighbours, and registers of a product lie in different banks (stage 20).
+//   2. V: a thread transforms one tile of one channel. Four tiles stand side by side: so a warp, with four tiles of
+//      eight channels, reads whole sectors of NHWC, and writes 128 bytes in one piece.
+//   3. A block multiplies 128 tiles x 64 filters at one position, each of its threads 8 x 8.
+//   4. 16 channels are a step. Two steps are on their way while a third is multiplied. One barrier a step.
+//   5. A thread transforms the sums of one tile and filter back.
 //   6. The tile: its error follows from its matrices and the channels, its work from the sizes.
 
 #include "common/divisor.hpp"
