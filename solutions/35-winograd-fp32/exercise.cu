@@ -1,14 +1,14 @@
 // 35, exercise: chunks that stay in L2.
 //
 // Stage 35 writes V for the whole batch, then reads it; then M. For large layers both are larger than L2, and each is
-// gone from there when the next kernel wants it. Here a batch is computed in chunks of 64 tiles: transform, multiply,
-// transform back, and then the next 64, in the same memory. F(4 x 4), NHWC.
+// gone from there when the next kernel wants it. Here a batch is computed in chunks of 32 tiles: transform, multiply,
+// transform back, and then the next 32, in the same memory. F(4 x 4), NHWC.
 //
 //   1. V and M have room for one chunk.
 //   2. The transforms take the tiles of a chunk, wherever in the batch it begins, and however many it has.
 //   3. launch(): three kernels for each chunk. The last chunk takes no more blocks than it has tiles for.
 //
-// Rules: chunks of 64 tiles, from the first tile on; one V and one M for all of them; `multiply` as it is.
+// Rules: chunks of 32 tiles, from the first tile on; one V and one M for all of them; `multiply` as it is.
 // Graded: the outputs, whether chunks and images end together or not; no fault; what is loaded, and what is stored.
 
 #include "common/winograd.hpp"
@@ -19,10 +19,10 @@ namespace {
 
 using Form = F4Fractions;
 constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>, kPositions = kSize * kSize;
-constexpr int kThreads = 128;
-constexpr int kTiles = 32, kFilters = 32;  // of a block of the product
+constexpr int kThreads = 128;              // of the transforms
+constexpr int kTiles = 16, kFilters = 16;  // of a block of the product
 constexpr int kDepth = 16;                 // channels of a step
-constexpr int kChunk = 64;                 // tiles
+constexpr int kChunk = 32;                 // tiles
 
 struct Sizes {
   Winograd w;
@@ -51,7 +51,7 @@ Sizes sizes_of(const ConvProblem& problem) {
 
 // Given: a thread a filter and channel.
 __global__ void transform_filters(const float* filter,  // [filters][channels][3][3]
-                                  float* u,             // [position][filter block][channel][32]
+                                  float* u,             // [position][filter block][channel][16]
                                   Sizes s) {
   const int i = blockIdx.x * kThreads + threadIdx.x;  // its place at a position
   if (i >= s.channels * s.filters) return;
@@ -98,12 +98,14 @@ __global__ void transform_inputs(const float* input,  // [batch][height][width][
   for (int j = 0; j < kPositions; ++j) v[j * s.tiles * s.channels + i] = tile[j / kSize][j % kSize];
 }
 
-// Given: a block 32 tiles x 32 filters at one position, a thread 4 x 2. Tiles past the chunk's last are products of
-// whatever stands in V.
-__global__ void __launch_bounds__(kThreads) multiply(const float* u,  // [position][filter block][channel][32]
-                                                     const float* v,  // [position][tile of the chunk / 4][channel][4]
-                                                     float* m,        // [position][tile of the chunk][filter]
-                                                     Sizes s) {
+// Given: a block of 64 threads 16 tiles x 16 filters at one position, a thread 4 x 1. Tiles past the chunk's last are
+// products of whatever stands in V.
+constexpr int kProductThreads = kTiles / 4 * kFilters;
+
+__global__ void __launch_bounds__(kProductThreads) multiply(const float* u,  // [position][filter block][channel][16]
+                                                            const float* v,  // [position][tile / 4][channel][4]
+                                                            float* m,        // [position][tile of the chunk][filter]
+                                                            Sizes s) {
   __shared__ __align__(16) float tile_stage[kTiles / 4][kDepth][4];
   __shared__ __align__(16) float filter_stage[kDepth][kFilters];
   const int thread = threadIdx.x, filter_blocks = s.filters / kFilters;
@@ -112,8 +114,8 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* u,  // [positi
   const int position = static_cast<int>(blockIdx.y);
   const float* tiles = v + (position * s.tiles + first_tile + 4 * (thread / kDepth)) * s.channels;
   const float* filters = u + (position * filter_blocks + filter_block) * s.channels * kFilters;
-  const int quad = thread / 16, x = thread % 16 * 2;
-  float sums[4][2] = {};
+  const int quad = thread / kFilters, x = thread % kFilters;
+  float sums[4] = {};
   for (int c = 0; c < s.channels; c += kDepth) {
     __syncthreads();
     *reinterpret_cast<float4*>(tile_stage[thread / kDepth][thread % kDepth]) =
@@ -124,15 +126,14 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* u,  // [positi
     UNROLL
     for (int d = 0; d < kDepth; ++d) {
       const float4 four = *reinterpret_cast<const float4*>(tile_stage[quad][d]);
-      const float2 two = *reinterpret_cast<const float2*>(&filter_stage[d][x]);
-      const float a[4] = {four.x, four.y, four.z, four.w}, b[2] = {two.x, two.y};
+      const float a[4] = {four.x, four.y, four.z, four.w}, b = filter_stage[d][x];
       UNROLL
-      for (int j = 0; j < 8; ++j) sums[j / 2][j % 2] += a[j / 2] * b[j % 2];
+      for (int j = 0; j < 4; ++j) sums[j] += a[j] * b;
     }
   }
   float* to = m + (position * s.tiles + first_tile + 4 * quad) * s.filters + filter_block * kFilters + x;
   UNROLL
-  for (int j = 0; j < 4; ++j) *reinterpret_cast<float2*>(to + j * s.filters) = make_float2(sums[j][0], sums[j][1]);
+  for (int j = 0; j < 4; ++j) to[j * s.filters] = sums[j];
 }
 
 // 2. A thread a tile and filter.
@@ -188,8 +189,8 @@ class InChunks final : public Stage {
       const int blocks = blocks_for(chunk.tiles, kTiles);
       convladder::launch(transform_inputs, dim3(blocks * kTiles * s.channels / kThreads), dim3(kThreads), 0, stream)(
           tensors.input, v_.floats(), s, chunk);
-      convladder::launch(multiply, dim3(blocks * (s.filters / kFilters), kPositions), dim3(kThreads), 0, stream)(
-          u_.floats(), v_.floats(), m_.floats(), s);
+      const dim3 grid(blocks * (s.filters / kFilters), kPositions);
+      convladder::launch(multiply, grid, dim3(kProductThreads), 0, stream)(u_.floats(), v_.floats(), m_.floats(), s);
       convladder::launch(transform_outputs, dim3(blocks_for(chunk.tiles * s.w.filters, kThreads)), dim3(kThreads), 0,
                          stream)(m_.floats(), tensors.output, s, chunk);
     }
@@ -199,8 +200,8 @@ class InChunks final : public Stage {
     // | const int blocks = blocks_for(s.w.tiles < kChunk ? s.w.tiles : kChunk, kTiles);
     // | convladder::launch(transform_inputs, dim3(blocks * kTiles * s.channels / kThreads), dim3(kThreads), 0, stream)(
     // |     tensors.input, v_.floats(), s, chunk);
-    // | convladder::launch(multiply, dim3(blocks * (s.filters / kFilters), kPositions), dim3(kThreads), 0, stream)(
-    // |     u_.floats(), v_.floats(), m_.floats(), s);
+    // | const dim3 grid(blocks * (s.filters / kFilters), kPositions);
+    // | convladder::launch(multiply, grid, dim3(kProductThreads), 0, stream)(u_.floats(), v_.floats(), m_.floats(), s);
     // | const int outputs = blocks_for(kChunk * s.w.filters, kThreads);
     // | convladder::launch(transform_outputs, dim3(outputs), dim3(kThreads), 0, stream)(m_.floats(), tensors.output, s,
     // |                                                                                 chunk);
