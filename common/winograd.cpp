@@ -48,9 +48,10 @@ Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
   return Verdict::accept();
 }
 
-double winograd_error(double amplification, std::int64_t channels) {
+double winograd_error(double amplification, std::int64_t channels, double sums) {
   constexpr double kUnit = 0x1p-24;
-  return kUnit * std::sqrt(amplification * (static_cast<double>(channels) / 2 + 8) / 4);
+  const double roundings = static_cast<double>(channels) / 2 + 8;
+  return kUnit * std::sqrt(amplification * roundings / 4 * (1 + 2 / std::sqrt(sums)));
 }
 
 std::int64_t tile_reads(const Winograd& w) {

@@ -411,9 +411,11 @@ Verdict check_winograd(const ConvProblem& problem, int m, int m_across, int padd
 /// The relative RMS error that fp32 stays below on normal inputs and filters, filters transformed in double. Of C
 /// partial sums the squares grow from one part in C to the whole, so their roundings are as many as C / 2 of the whole
 /// sum; those of the transforms are worth 8 more. A rounding of x has a variance between 1/12 and 1/3 of (2^-24 x)^2,
-/// 0.18 on average; 1/4 leaves room.
+/// 0.18 on average; 1/4 leaves room. The squares of errors of a tile and filter spread about as widely as their mean:
+/// with few of them twice their standard deviation is added.
 /// @param amplification of both dimensions: the product of their winograd_amplification()
-double winograd_error(double amplification, std::int64_t channels);
+/// @param sums tiles times filters
+double winograd_error(double amplification, std::int64_t channels, double sums);
 /// Elements of the input that the tiles of all channels read: what their outputs need and is inside.
 std::int64_t tile_reads(const Winograd& w);
 /// The problem as these kernels take it. @param m outputs of a tile along a side

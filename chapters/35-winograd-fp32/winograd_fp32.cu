@@ -313,7 +313,10 @@ std::int64_t input_elements(const Plan& p) { return std::int64_t{positions_of(p)
 std::int64_t sum_elements(const Plan& p) { return std::int64_t{positions_of(p)} * p.tiles * p.filters; }
 std::int64_t blocks_of(const Plan& p) { return sum_elements(p) / (kTiles * kFilters); }
 
-double error_of(const ConvProblem& problem, int tile) { return winograd_error(size_of(tile).amplification, problem.c); }
+double error_of(const ConvProblem& problem, int tile) {
+  const Winograd w = plan_of(problem, tile).w;
+  return winograd_error(size_of(tile).amplification, problem.c, 1.0 * w.tiles * w.filters);
+}
 
 // The product's multiply-adds, padding and masked outputs included; and the transforms: each number of V and M is
 // written once and read once, and a byte takes as long as about six multiply-adds.
@@ -339,7 +342,7 @@ class WinogradFp32 final : public TunableStage {
     if (configuration.values[1] != kAuto) return configuration;
     Configuration best = configuration;
     for (int tile = k2x2; tile <= k7x7; ++tile) {
-      if (error_of(problem, tile) > value_of_bound(configuration.values[0]) || !check_tile(problem, tile).accepted())
+      if (!check_tile(problem, tile).accepted() || error_of(problem, tile) > value_of_bound(configuration.values[0]))
         continue;
       if (best.values[1] == kAuto || work_of(problem, tile) < work_of(problem, best.values[1])) best.values[1] = tile;
     }
@@ -348,11 +351,12 @@ class WinogradFp32 final : public TunableStage {
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
     const int tile = configuration.values[1] == kAuto ? k2x2 : configuration.values[1];
+    if (const Verdict verdict = check_tile(problem, tile); !verdict.accepted()) return verdict;
     if (error_of(problem, tile) > value_of_bound(configuration.values[0]))
       return Verdict::refuse("tiles of %dx%d have relative RMS errors of up to %.1e with c=%lld; the bound is %.0e",
                              size_of(tile).down, size_of(tile).across, error_of(problem, tile),
                              static_cast<long long>(problem.c), value_of_bound(configuration.values[0]));
-    return check_tile(problem, tile);
+    return Verdict::accept();
   }
   bool searched() const override { return false; }
   void use(const Configuration& configuration) override { tile_ = configuration.values[1]; }
