@@ -43,10 +43,10 @@ class Simulation {
       for (std::int64_t k = 0; k < problem_.k; ++k) {
         double m[kRows][kColumns];
         for (int i = 0; i < kPositions; ++i) m[i / kColumns][i % kColumns] = product(tile, k, i);
-        double y[kOutputRows][kOutputColumns];
+        double y[kOutputsDown][kOutputsAcross];
         transform(output_down_, output_across_, m, y, to_float);
-        for (int i = 0; i < kOutputRows; ++i) {
-          for (int j = 0; j < kOutputColumns; ++j) {
+        for (int i = 0; i < kOutputsDown; ++i) {
+          for (int j = 0; j < kOutputsAcross; ++j) {
             const std::int64_t row = row_of(tile) + i, column = column_of(tile) + j;
             if (row >= p || column >= q) continue;
             const double value = form_.stored == Precision::fp32 ? y[i][j] : to_half(y[i][j]);
@@ -61,7 +61,7 @@ class Simulation {
 
  private:
   static constexpr int kRows = kTileSize<Down>, kColumns = kTileSize<Across>, kPositions = kRows * kColumns;
-  static constexpr int kOutputRows = kTileOutputs<Down>, kOutputColumns = kTileOutputs<Across>;
+  static constexpr int kOutputsDown = kTileOutputs<Down>, kOutputsAcross = kTileOutputs<Across>;
 
   template <class Matrices, int kSize, int kOutputs>
   static void copy(const Matrices& exact, double (&input)[kSize][kSize], double (&filter)[kSize][3],
@@ -91,11 +91,11 @@ class Simulation {
       for (int j = 0; j < kA; ++j) result[i][j] = row_times(a[j], half_way[i], 1, round);
   }
 
-  std::int64_t down() const { return (problem_.p() - 1) / kOutputRows + 1; }
-  std::int64_t across() const { return (problem_.q() - 1) / kOutputColumns + 1; }
+  std::int64_t down() const { return (problem_.p() - 1) / kOutputsDown + 1; }
+  std::int64_t across() const { return (problem_.q() - 1) / kOutputsAcross + 1; }
   std::int64_t tiles() const { return problem_.n * down() * across(); }
-  std::int64_t row_of(std::int64_t tile) const { return tile / across() % down() * kOutputRows; }
-  std::int64_t column_of(std::int64_t tile) const { return tile % across() * kOutputColumns; }
+  std::int64_t row_of(std::int64_t tile) const { return tile / across() % down() * kOutputsDown; }
+  std::int64_t column_of(std::int64_t tile) const { return tile % across() * kOutputsAcross; }
 
   double element(std::int64_t tile, std::int64_t c, int i, int j) const {
     const std::int64_t shift = flaw_ == Flaw::shifted_tiles && tile % 3 == 1 ? 1 : 0;
@@ -192,8 +192,8 @@ class Simulation {
   WinogradForm form_;
   HostTensors tensors_;
   Flaw flaw_;
-  double input_down_[kRows][kRows], filter_down_[kRows][3], output_down_[kOutputRows][kRows];
-  double input_across_[kColumns][kColumns], filter_across_[kColumns][3], output_across_[kOutputColumns][kColumns];
+  double input_down_[kRows][kRows], filter_down_[kRows][3], output_down_[kOutputsDown][kRows];
+  double input_across_[kColumns][kColumns], filter_across_[kColumns][3], output_across_[kOutputsAcross][kColumns];
   std::vector<double> v_, u_;
 };
 
