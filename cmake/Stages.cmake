@@ -1,8 +1,8 @@
 # The stages, from chapters/NN-name/stage.json.
 #
 # convladder_read_stages() sets CONVLADDER_STAGES to the folders' names, and for each of them
-# CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _FACTORY and _ENTRY (its line of the
-# registry).
+# CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _ARCHITECTURE ("90a" where the stage runs on
+# that one alone, else empty), _FACTORY and _ENTRY (its line of the registry).
 
 function(convladder_stage_key output folder json key)
   string(JSON type ERROR_VARIABLE error TYPE "${json}" ${key})
@@ -83,7 +83,11 @@ function(convladder_read_stages)
     convladder_one_of(${folder} layout "${layout}" NCHW NHWC)
     if(NOT requires MATCHES "^sm_[0-9]+a?$")
       message(FATAL_ERROR "chapters/${folder}/stage.json: key \"requires\" must name the oldest GPU that runs the stage, "
-                          "as in \"sm_70\"; got \"${requires}\"")
+                          "as in \"sm_70\", or the only one, as in \"sm_90a\"; got \"${requires}\"")
+    endif()
+    set(architecture "")
+    if(requires MATCHES "^sm_(.+a)$")
+      set(architecture ${CMAKE_MATCH_1})
     endif()
 
     # A stage of the track cpu runs on the host: its kernel file is plain C++.
@@ -114,6 +118,7 @@ function(convladder_read_stages)
     string(APPEND entry "&${factory}}")
     set(CONVLADDER_${folder}_KERNEL ${kernels} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ON_HOST ${on_host} PARENT_SCOPE)
+    set(CONVLADDER_${folder}_ARCHITECTURE "${architecture}" PARENT_SCOPE)
     set(CONVLADDER_${folder}_FACTORY ${factory} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ENTRY "${entry}" PARENT_SCOPE)
     list(APPEND folders ${folder})

@@ -90,31 +90,23 @@ std::vector<std::byte> encoded(const std::vector<float>& values, Precision preci
   return bytes;
 }
 
-/// The values of such bytes, times a factor.
-std::vector<float> decoded(const std::vector<std::byte>& bytes, Precision precision, double factor) {
-  std::vector<float> values(bytes.size() / size_of(precision));
-  const auto fill = [&]<class Element>(Element, const auto& decode) {
-#ifdef _OPENMP
-#pragma omp parallel for
-#endif
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      Element element;
-      std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);
-      values[i] = static_cast<float>(factor * decode(element));
-    }
+/// Calls `work` with a function that gives the value of element i of such bytes.
+template <class Work>
+auto with_elements(const std::vector<std::byte>& bytes, Precision precision, const Work& work) {
+  const auto element = [&bytes]<class Element>(Element, std::size_t i) {
+    Element value;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    return value;
   };
   switch (precision) {
     case Precision::fp32:
-      fill(float{}, [](float element) { return element; });
-      break;
+      return work([&](std::size_t i) { return static_cast<double>(element(float{}, i)); });
     case Precision::fp16:
-      fill(std::uint16_t{}, [](std::uint16_t element) { return half_value(element); });
-      break;
+      return work([&](std::size_t i) { return static_cast<double>(half_value(element(std::uint16_t{}, i))); });
     case Precision::int8:
-      fill(std::int8_t{}, [](std::int8_t element) { return element; });
-      break;
+      return work([&](std::size_t i) { return static_cast<double>(element(std::int8_t{}, i)); });
   }
-  return values;
+  throw std::logic_error("not a precision");
 }
 
 double error_limit(Precision precision, std::string_view family) {
@@ -149,16 +141,23 @@ std::vector<float> transposed(const std::vector<float>& source, std::int64_t cou
 }
 
 /// ||output - reference|| / ||reference|| over the outputs whose reference is finite; NaN if one of them is NaN.
-double relative_l2_error(const std::vector<float>& output, const std::vector<double>& reference) {
+/// @param output gives the element at an index  @param nhwc its order; the reference's is NCHW
+template <class Output>
+double relative_l2_error(const ConvProblem& problem, const Output& output, bool nhwc, const Reference& reference) {
+  const std::int64_t filters = problem.k, pixels = problem.p() * problem.q();
   double error = 0, norm = 0;
 #ifdef _OPENMP
 #pragma omp parallel for reduction(+ : error, norm)
 #endif
-  for (std::size_t i = 0; i < reference.size(); ++i) {
-    if (!std::isfinite(reference[i])) continue;
-    const double difference = output[i] - reference[i];
-    error += difference * difference;
-    norm += reference[i] * reference[i];
+  for (std::int64_t pixel = 0; pixel < problem.n * pixels; ++pixel) {
+    for (std::int64_t filter = 0; filter < filters; ++filter) {
+      const auto nchw = static_cast<std::size_t>((pixel / pixels * filters + filter) * pixels + pixel % pixels);
+      const double exact = reference.output[nchw];
+      if (!std::isfinite(exact)) continue;
+      const double difference = output(nhwc ? static_cast<std::size_t>(pixel * filters + filter) : nchw) - exact;
+      error += difference * difference;
+      norm += exact * exact;
+    }
   }
   return error == 0 ? 0 : std::sqrt(error / norm);
 }
@@ -224,16 +223,16 @@ class Bench {
   }
 
   /// @param stored what the output's elements are
-  double error_of(const DeviceBuffer& output, Precision stored) const {
-    std::vector<std::byte> bytes(output.bytes());
-    output.download(bytes.data());
+  double error_of(const DeviceBuffer& output, Precision stored) {
+    bytes_.resize(output.bytes());
+    output.download(bytes_.data());
     const double factor = stored == Precision::int8       ? steps_.output
                           : precision_ == Precision::int8 ? steps_.input * steps_.filter
                                                           : 1;
-    const std::vector<float> values = decoded(bytes, stored, factor);
-    const bool shuffled = nhwc_ && problem_.k > 1;
-    return relative_l2_error(
-        shuffled ? transposed(values, problem_.n, problem_.p() * problem_.q(), problem_.k) : values, reference_.output);
+    return with_elements(bytes_, stored, [&](const auto& element) {
+      return relative_l2_error(
+          problem_, [&](std::size_t i) { return factor * element(i); }, nhwc_, reference_);
+    });
   }
 
   static void time(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial) {
@@ -264,6 +263,7 @@ class Bench {
   Steps steps_;
   bool nhwc_;
   DeviceBuffer input_, filter_;
+  std::vector<std::byte> bytes_;  // of the last output
 };
 
 /// A signal along h in place of w.

@@ -128,7 +128,8 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, int 
 
 /// Starts a copy of the map's box to shared memory, at a multiple of 128 bytes; zeros where the box lies outside the
 /// tensor. Its end counts at the barrier, with all bytes of the box.
-/// @param coordinates of the box's first element, the innermost first; negative ones are outside
+/// @param coordinates of the box's first element, the innermost first and a multiple of 16 bytes; negative ones are
+/// outside
 template <class... Coordinates>
 __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* barrier,
                                             Coordinates... coordinates) {
@@ -425,7 +426,9 @@ __device__ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], s
 }
 
 /// Lets each thread of the warpgroup have more registers: waits until others have given so many back. At the start of
-/// a warpgroup's part of the kernel, by all of its warps.
+/// a warpgroup's part of the kernel, by all of its warps. A thread starts with its share of 65,536, the block rounded up
+/// to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a warp gives back, so a whole warpgroup
+/// should.
 /// @tparam Registers of a thread: 24 to 256, a multiple of 8
 template <int Registers>
 __device__ __forceinline__ void set_max_registers_increase() {

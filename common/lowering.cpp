@@ -83,6 +83,21 @@ Verdict check_implicit_gemm(const ConvProblem& p, int channels, int filters) {
   return Verdict::accept();
 }
 
+Verdict check_implicit_gemm_hopper(const ConvProblem& p, int channels, int filters) {
+  if (p.r != 3 || p.s != 3)
+    return Verdict::refuse("the filter must be 3 x 3; got r=%lld, s=%lld", number(p.r), number(p.s));
+  if (p.stride_h != 1 || p.stride_w != 1)
+    return Verdict::refuse("the stride must be 1; got stride_h=%lld, stride_w=%lld", number(p.stride_h),
+                           number(p.stride_w));
+  if (p.dilation_h != 1 || p.dilation_w != 1)
+    return Verdict::refuse("the dilation must be 1; got dilation_h=%lld, dilation_w=%lld", number(p.dilation_h),
+                           number(p.dilation_w));
+  if (p.padding != Padding::zero)
+    return Verdict::refuse("the padding must be zeros, which the copy engine fills in; got %s",
+                           p.padding == Padding::replicate ? "replicate" : "reflect");
+  return check_implicit_gemm(p, channels, filters);
+}
+
 Lowering lowering_of(const ConvProblem& p) {
   const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
   return {integer(p.n),        integer(p.c),          integer(p.h),          integer(p.w),

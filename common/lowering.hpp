@@ -30,6 +30,8 @@ Verdict check_lowering(const ConvProblem& problem);
 /// input itself: as long as positions, tensors and the filters fit, whose elements the kernels index with 32 bits.
 /// @param channels, filters what they are rounded up to multiples of when the filters are packed
 Verdict check_implicit_gemm(const ConvProblem& problem, int channels, int filters);
+/// Accepts of these problems those with a 3 x 3 filter, stride and dilation 1, and zero padding.
+Verdict check_implicit_gemm_hopper(const ConvProblem& problem, int channels, int filters);
 /// The problem as these kernels take it.
 Lowering lowering_of(const ConvProblem& problem);
 

@@ -66,11 +66,11 @@ std::string_view to_string(Precision precision) {
   throw std::logic_error("not a precision");
 }
 
-int required_capability(const StageInfo& stage) {
+bool runs_on(const StageInfo& stage, int capability) {
   const std::string_view text = stage.requires_capability;
-  int capability = 0;
-  if (text.starts_with("sm_")) std::from_chars(text.data() + 3, text.data() + text.size(), capability);
-  return capability;
+  int required = 0;
+  if (text.starts_with("sm_")) std::from_chars(text.data() + 3, text.data() + text.size(), required);
+  return text.ends_with('a') ? capability == required : capability >= required;
 }
 
 }  // namespace convladder

@@ -19,7 +19,7 @@ struct StageInfo {
   std::string_view dtype;                ///< "fp32", "fp16", "int8"
   std::string_view layout;               ///< "NCHW", "NHWC"
   std::string_view source;               ///< which seed document and section the idea follows
-  std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it; JSON key "requires"
+  std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it, "sm_90a": the only; JSON "requires"
   Stage* (*make)();
   std::string_view settings = {};  ///< of a row that is a stage with some knobs set ("m=4"): which
 };
@@ -47,7 +47,8 @@ std::span<const StageInfo> stages();
 /// A stage by number ("1", "01"), name or folder. @throws UsageError, with the nearest names, if there is none
 const StageInfo& find_stage(std::string_view designation);
 
-/// The oldest compute capability that runs the stage, 10 * major + minor: 70 for "sm_70", 90 for "sm_90a".
-int required_capability(const StageInfo& stage);
+/// Whether GPUs of a compute capability, 10 * major + minor, run the stage: from 70 on for "sm_70", 90 alone for
+/// "sm_90a".
+bool runs_on(const StageInfo& stage, int capability);
 
 }  // namespace convladder

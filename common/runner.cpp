@@ -211,9 +211,9 @@ DeviceLimits limits_of(const StageInfo& stage) { return runs_on_host(stage) ? De
 std::string device_refusal(const StageInfo& stage) {
   if (runs_on_host(stage)) return "";
   const int have = device_limits().compute_capability;
-  if (required_capability(stage) <= have) return "";
-  return fmt::format("{} needs a GPU of {} or later and {} is sm_{}; use --backend sim", stage.name,
-                     stage.requires_capability, device_info().name, have);
+  if (runs_on(stage, have)) return "";
+  return fmt::format("{} needs a GPU of {}{} and {} is sm_{}; use --backend sim", stage.name, stage.requires_capability,
+                     stage.requires_capability.ends_with('a') ? "" : " or later", device_info().name, have);
 }
 
 }  // namespace convladder

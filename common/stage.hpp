@@ -65,7 +65,8 @@ struct WinogradForm {
   bool fractions = false;              ///< F(4 x 4) with the points 3/4 and 3/2 in place of 1 and 2
   Precision stored = Precision::fp32;  ///< the transformed input and filter
   bool half_products = false;          ///< sums over the channels are rounded to fp16 before the output transform
-  int m_across = 0;                    ///< columns of a tile's outputs where they are not m, which then are its rows
+  bool along_height = false;  ///< F(m, 3) down the columns alone; products are added up over the filter's columns, too
+  int m_across = 0;           ///< columns of a tile's outputs where they are not m, which then are its rows
 };
 
 /// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.

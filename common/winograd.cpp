@@ -9,6 +9,8 @@
 namespace convladder {
 namespace {
 
+constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
+
 /// a * b, or the largest number where that is more.
 std::int64_t product(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
@@ -19,9 +21,7 @@ std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + u
 
 }  // namespace
 
-Verdict check_winograd(const ConvProblem& x, int m, int padded) { return check_winograd(x, m, m, padded); }
-
-Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
+Verdict check_winograd_form(const ConvProblem& x) {
   if (x.groups != 1) return Verdict::refuse("groups must be 1; got groups=%lld", static_cast<long long>(x.groups));
   if (x.r != kWinogradTaps || x.s != kWinogradTaps)
     return Verdict::refuse("the filter must be 3 x 3; got r=%lld, s=%lld", static_cast<long long>(x.r),
@@ -32,10 +32,17 @@ Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
   if (x.dilation_h != 1 || x.dilation_w != 1)
     return Verdict::refuse("the dilation must be 1; got dilation_h=%lld, dilation_w=%lld",
                            static_cast<long long>(x.dilation_h), static_cast<long long>(x.dilation_w));
-  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
   if (std::max({x.h + 2 * x.pad_h, x.w + 2 * x.pad_w}) > kLimit - 8)
     return Verdict::refuse("a padded side must be below 2^31 - 8; got %lld x %lld",
                            static_cast<long long>(x.h + 2 * x.pad_h), static_cast<long long>(x.w + 2 * x.pad_w));
+  return Verdict::accept();
+}
+
+Verdict check_winograd(const ConvProblem& x, int m, int padded) { return check_winograd(x, m, m, padded); }
+
+Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
+  const Verdict form = check_winograd_form(x);
+  if (!form.accepted()) return form;
   const std::int64_t positions = std::int64_t{m + 2} * (m_across + 2);
   const std::int64_t tiles = round_up(product(product((x.p() - 1) / m + 1, (x.q() - 1) / m_across + 1), x.n), padded);
   const std::int64_t channels = round_up(x.c, padded), filters = round_up(x.k, padded);

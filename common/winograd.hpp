@@ -401,8 +401,10 @@ struct TilePlace {
   int image, row, column;  ///< row and column of its first output
 };
 
-/// Accepts 3 x 3 filters at stride 1 and dilation 1 with groups = 1 and any padding, as long as the tensors and their
-/// transforms, whose elements the kernels index with 32 bits, are small enough.
+/// Accepts 3 x 3 filters at stride 1 and dilation 1 with groups = 1 and any padding, with sides that 32 bits index.
+Verdict check_winograd_form(const ConvProblem& problem);
+/// What check_winograd_form() accepts, as long as the tensors and their transforms, whose elements the kernels index
+/// with 32 bits, are small enough.
 /// @param m outputs of a tile along a side
 /// @param padded the transforms' channels, filters and tiles are rounded up to multiples of it
 Verdict check_winograd(const ConvProblem& problem, int m, int padded = 1);

@@ -54,31 +54,38 @@ struct Matrix {
   }
 };
 
+/// In place of WinogradMatrices, along a dimension that is not transformed.
+struct Untransformed {
+  Ratio input[1][1] = {{1}}, filter[1][1] = {{1}}, output[1][1] = {{1}};
+};
+
 struct Matrices {
   Matrix input, filter, output;  // B^T, G, A^T
 
-  template <class Form>
-  constexpr explicit Matrices(const WinogradMatrices<Form>& exact)
-      : input(exact.input), filter(exact.filter), output(exact.output) {}
+  template <class Exact>
+  constexpr explicit Matrices(const Exact& exact) : input(exact.input), filter(exact.filter), output(exact.output) {}
 };
 
-template <class Form>
+template <class Exact>
 const Matrices& matrices() {
-  static constexpr Matrices kMatrices{WinogradMatrices<Form>()};
+  static constexpr Matrices kMatrices{Exact()};
   return kMatrices;
 }
 
 const Matrices& matrices_of(int m, bool fractions) {
-  if (m == 2) return matrices<F2>();
-  if (m == 4) return fractions ? matrices<F4Fractions>() : matrices<F4>();
-  if (m == 6) return matrices<F6>();
-  if (m == 7) return matrices<F7>();
+  if (m == 2) return matrices<WinogradMatrices<F2>>();
+  if (m == 4) return fractions ? matrices<WinogradMatrices<F4Fractions>>() : matrices<WinogradMatrices<F4>>();
+  if (m == 6) return matrices<WinogradMatrices<F6>>();
+  if (m == 7) return matrices<WinogradMatrices<F7>>();
   throw std::logic_error("there is no such form of Winograd's algorithm");
 }
 const Matrices& matrices_down(const WinogradForm& form) { return matrices_of(form.m, form.fractions); }
 const Matrices& matrices_across(const WinogradForm& form) {
+  if (form.along_height) return matrices<Untransformed>();
   return matrices_of(form.m_across > 0 ? form.m_across : form.m, form.fractions);
 }
+/// Columns of a filter that M is a sum over.
+int columns_of_sum(const WinogradForm& form) { return form.along_height ? kWinogradTaps : 1; }
 
 // ---- Numbers with errors -------------------------------------------------------------------------------------------
 
@@ -143,14 +150,15 @@ struct FilterElement {
   float value = 0, deviation = 0;
 };
 
-/// U: (position, k / kFiltersAtOnce, c, k % kFiltersAtOnce), zeros for the filters that are missing from the last few.
+/// U: (position, k / kFiltersAtOnce, term, k % kFiltersAtOnce), zeros for the filters that are missing from the last
+/// few. The terms of a sum are the channels, of each column of the filter that it goes over.
 class TransformedFilter {
  public:
   TransformedFilter(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& filter)
-      : channels_(problem.c), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
+      : channels_(problem.c), terms_(problem.c * columns_of_sum(form)), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
     const Matrix &down = matrices_down(form).filter, &across = matrices_across(form).filter;
     positions_ = down.rows * across.rows;
-    elements_.resize(static_cast<std::size_t>(positions_ * groups_ * channels_ * kFiltersAtOnce));
+    elements_.resize(static_cast<std::size_t>(positions_ * groups_ * terms_ * kFiltersAtOnce));
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
 #endif
@@ -160,15 +168,15 @@ class TransformedFilter {
     }
   }
 
-  /// The elements of a few filters at a position: (c, kFiltersAtOnce)
+  /// The elements of a few filters at a position: (term, kFiltersAtOnce)
   const FilterElement* at(int position, std::int64_t group) const {
-    return elements_.data() + (position * groups_ + group) * channels_ * kFiltersAtOnce;
+    return elements_.data() + (position * groups_ + group) * terms_ * kFiltersAtOnce;
   }
   std::int64_t groups() const { return groups_; }
 
  private:
-  FilterElement& element(int position, std::int64_t k, std::int64_t c) {
-    const std::int64_t row = (position * groups_ + k / kFiltersAtOnce) * channels_ + c;
+  FilterElement& element(int position, std::int64_t k, std::int64_t term) {
+    const std::int64_t row = (position * groups_ + k / kFiltersAtOnce) * terms_ + term;
     return elements_[static_cast<std::size_t>(row * kFiltersAtOnce + k % kFiltersAtOnce)];
   }
 
@@ -176,22 +184,26 @@ class TransformedFilter {
   void add(const Matrix& down, const Matrix& across, const WinogradForm& form, const float* filter, std::int64_t k,
            std::int64_t c) {
     const std::int64_t count = std::min<std::int64_t>(kLanes, channels_ - c);
-    Uncertain taps[kWinogradTaps * kWinogradTaps] = {}, result[kMostPositions];
-    for (int tap = 0; tap < kWinogradTaps * kWinogradTaps; ++tap) {
-      for (std::int64_t lane = 0; lane < count; ++lane) {
-        const double value = filter[(k * channels_ + c + lane) * kWinogradTaps * kWinogradTaps + tap];
-        taps[tap].value[lane] = value;
-        taps[tap].magnitude[lane] = std::abs(value);
+    for (int column = 0; column < columns_of_sum(form); ++column) {
+      Uncertain taps[kWinogradTaps * kWinogradTaps] = {}, result[kMostPositions];
+      for (int i = 0; i < down.columns * across.columns; ++i) {
+        const int tap = i / across.columns * kWinogradTaps + i % across.columns + column;
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+          const double value = filter[(k * channels_ + c + lane) * kWinogradTaps * kWinogradTaps + tap];
+          taps[i].value[lane] = value;
+          taps[i].magnitude[lane] = std::abs(value);
+        }
       }
-    }
-    transform(down, across, kToFloat, taps, result);
-    const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
-    for (int position = 0; position < positions_; ++position) {
-      add_overflow(result[position], kept.overflow);
-      for (std::int64_t lane = 0; lane < count; ++lane) {
-        const double value = result[position].value[lane];
-        const double variance = result[position].variance[lane] + kept.variance(value * value);
-        element(position, k, c + lane) = {static_cast<float>(value), static_cast<float>(std::sqrt(variance))};
+      transform(down, across, kToFloat, taps, result);
+      const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
+      for (int position = 0; position < positions_; ++position) {
+        add_overflow(result[position], kept.overflow);
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+          const double value = result[position].value[lane];
+          const double variance = result[position].variance[lane] + kept.variance(value * value);
+          element(position, k, column * channels_ + c + lane) = {static_cast<float>(value),
+                                                                 static_cast<float>(std::sqrt(variance))};
+        }
       }
     }
   }
@@ -208,7 +220,7 @@ class TransformedFilter {
     }
   }
 
-  std::int64_t channels_, groups_;
+  std::int64_t channels_, terms_, groups_;
   int positions_ = 0;
   std::vector<FilterElement> elements_;
 };
@@ -225,7 +237,7 @@ class Tiles {
         rounding_(form.stored == Precision::fp32 ? kToFloat : kToHalf),
         input_(input.data()),
         m_(form.m),
-        m_across_(form.m_across > 0 ? form.m_across : form.m),
+        m_across_(matrices_across(form).output.rows),
         down_((problem.p() - 1) / m_ + 1),
         across_((problem.q() - 1) / m_across_ + 1) {}
 
@@ -239,10 +251,12 @@ class Tiles {
     return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_across_};
   }
 
-  /// V of one channel of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
+  /// V of one term of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
   /// @param result (positions)
-  void transformed(std::span<const std::int64_t> tiles, std::int64_t c, Uncertain* result) const {
+  void transformed(std::span<const std::int64_t> tiles, std::int64_t term, Uncertain* result) const {
     Uncertain elements[kMostPositions] = {};
+    const std::int64_t c = term % problem_.c;
+    const std::int64_t first_column = term / problem_.c;
     for (std::size_t lane = 0; lane < tiles.size(); ++lane) {
       const Place at = place(tiles[lane]);
       const float* plane = input_ + (at.n * problem_.c + c) * problem_.h * problem_.w;
@@ -250,7 +264,7 @@ class Tiles {
         const std::int64_t y = source(at.row - problem_.pad_h + i, problem_.h);
         if (y < 0) continue;
         for (int j = 0; j < matrix_across_.rows; ++j) {
-          const std::int64_t x = source(at.column - problem_.pad_w + j, problem_.w);
+          const std::int64_t x = source(at.column - problem_.pad_w + first_column + j, problem_.w);
           if (x < 0) continue;
           const double value = plane[y * problem_.w + x];
           Uncertain& element = elements[i * matrix_across_.rows + j];
@@ -353,20 +367,20 @@ struct InputElement {
   Lanes value, variance;
 };
 
-/// Sums over the channels, for kLanes tiles.
+/// Sums over the terms, for kLanes tiles.
 struct Sums {
   Lanes value, variance;
   Lanes squares;  ///< of the products
 };
 
-/// Sums over the channels, for a few filters. @param v (c)  @param u (c, kFiltersAtOnce)
+/// Sums over the terms, for a few filters. @param v (term)  @param u (term, kFiltersAtOnce)
 CONVLADDER_FOR_EVERY_VECTOR_LENGTH
-void multiply(const InputElement* v, const FilterElement* u, std::int64_t channels, Sums* sums) {
+void multiply(const InputElement* v, const FilterElement* u, std::int64_t terms, Sums* sums) {
   Sums sum[kFiltersAtOnce] = {};
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const Lanes value = v[c].value, variance = v[c].variance, square = value * value;
+  for (std::int64_t term = 0; term < terms; ++term) {
+    const Lanes value = v[term].value, variance = v[term].variance, square = value * value;
     for (int k = 0; k < kFiltersAtOnce; ++k) {
-      const double factor = u[c * kFiltersAtOnce + k].value, deviation = u[c * kFiltersAtOnce + k].deviation;
+      const double factor = u[term * kFiltersAtOnce + k].value, deviation = u[term * kFiltersAtOnce + k].deviation;
       sum[k].value += factor * value;
       const double factor_square = factor * factor;
       sum[k].variance += factor_square * variance + deviation * deviation * square;
@@ -388,20 +402,21 @@ class Bounds {
         quantisations_(quantisations),
         bounds_(bounds),
         positions_(tiles.positions()),
+        terms_(problem.c * columns_of_sum(form)),
         kept_(form.stored == Precision::fp16 ? kToHalf : kToFloat),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
                   : form.stored == Precision::fp16 ? 0x1p-22
                                                    : 0),
-        v_(static_cast<std::size_t>(positions_ * problem.c)) {}
+        v_(static_cast<std::size_t>(positions_ * terms_)) {}
 
   /// Of the outputs of kLanes tiles from `first` on.
   void compute(std::int64_t first) {
-    for (std::int64_t c = 0; c < problem_.c; ++c) load(first, c);
+    for (std::int64_t term = 0; term < terms_; ++term) load(first, term);
     for (std::int64_t group = 0; group < filter_.groups(); ++group) {
       Uncertain products[kFiltersAtOnce][kMostPositions];
       for (int position = 0; position < positions_; ++position) {
         Sums sums[kFiltersAtOnce];
-        multiply(&v_[static_cast<std::size_t>(position * problem_.c)], filter_.at(position, group), problem_.c, sums);
+        multiply(&v_[static_cast<std::size_t>(position * terms_)], filter_.at(position, group), terms_, sums);
         for (int k = 0; k < kFiltersAtOnce; ++k) products[k][position] = product(sums[k]);
       }
       const std::int64_t k_begin = group * kFiltersAtOnce;
@@ -411,14 +426,14 @@ class Bounds {
   }
 
  private:
-  void load(std::int64_t first, std::int64_t c) {
+  void load(std::int64_t first, std::int64_t term) {
     std::array<std::int64_t, kLanes> tiles;
     std::iota(tiles.begin(), tiles.end(), first);
     const std::int64_t count = std::min<std::int64_t>(kLanes, tiles_.count() - first);
     Uncertain v[kMostPositions];
-    tiles_.transformed({tiles.data(), static_cast<std::size_t>(count)}, c, v);
+    tiles_.transformed({tiles.data(), static_cast<std::size_t>(count)}, term, v);
     for (int position = 0; position < positions_; ++position) {
-      InputElement& element = v_[static_cast<std::size_t>(position * problem_.c + c)];
+      InputElement& element = v_[static_cast<std::size_t>(position * terms_ + term)];
       element.value = v[position].value;
       element.variance = v[position].variance + kept_.least * kept_.least / 3;
       if (form_.stored == Precision::int8) quantise(quantisations_[static_cast<std::size_t>(position)], element);
@@ -435,15 +450,15 @@ class Bounds {
   /// M of a filter at a position.
   Uncertain product(const Sums& sums) const {
     Uncertain m{sums.value, sums.variance, {}};
-    const double channels = static_cast<double>(problem_.c);
+    const double terms = static_cast<double>(terms_);
     for (int lane = 0; lane < kLanes; ++lane) {
       const double magnitude = std::abs(m.value[lane]), square = magnitude * magnitude, squares = sums.squares[lane];
       double variance = m.variance[lane] + kept_.unit * kept_.unit / 3 * squares + kToFloat.variance(square);
       // The mean square of partial sums: half of `squares` where the products are independent, a third of the whole
       // sum's where they are alike.
-      variance += channels * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
+      variance += terms * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
       if (form_.half_products) variance += kToHalf.variance(square);
-      const double partial = std::min(kDeviations, std::sqrt(channels)) * std::sqrt(squares);
+      const double partial = std::min(kDeviations, std::sqrt(terms)) * std::sqrt(squares);
       const double most = magnitude + kDeviations * std::sqrt(variance);
       const bool fits = magnitude + partial < kFloatOverflow && (!form_.half_products || most < kHalfOverflow);
       m.magnitude[lane] = most;
@@ -452,10 +467,25 @@ class Bounds {
     return m;
   }
 
+  /// Along the height alone, the first and the last of M are added onto sums of the others, a term at a time. On the
+  /// way partial sums go from such a sum to y: their mean square is at most half of both squares together.
+  void add_in_place(const Uncertain* products, int count, Uncertain* outputs) const {
+    Lanes squares{};  // of all sums of two that begin a row
+    for (int i = 1; i + 1 < positions_; i += 2) {
+      const Lanes sum = products[i].value + products[i + 1].value, rest = products[i].value - products[i + 1].value;
+      squares += sum * sum + rest * rest;
+    }
+    for (int i = 0; i < count; ++i) {
+      const Lanes square = outputs[i].value * outputs[i].value;
+      outputs[i].variance += static_cast<double>(terms_) * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
+    }
+  }
+
   void store(std::int64_t first, std::int64_t k, const Uncertain* products) {
     const Matrix &down = matrices_down(form_).output, &across = matrices_across(form_).output;
     Uncertain outputs[kMostPositions];
     transform(down, across, kToFloat, products, outputs);
+    if (form_.along_height) add_in_place(products, down.rows, outputs);
     for (int i = 0; i < down.rows * across.rows; ++i) add_overflow(outputs[i], kToFloat.overflow);
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (int lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
@@ -477,9 +507,10 @@ class Bounds {
   const std::array<Quantisation, kMostPositions>& quantisations_;  ///< of int8
   std::vector<float>& bounds_;
   const int positions_;
+  const std::int64_t terms_;     ///< of a sum
   const Rounding& kept_;         ///< of V
   const double sum_unit_;        ///< of the sum over the channels
-  std::vector<InputElement> v_;  ///< (position, c)
+  std::vector<InputElement> v_;  ///< (position, term)
 };
 
 }  // namespace

@@ -63,12 +63,16 @@ TEST_CASE("the nearest name, if it is near") {
   CHECK(in_quotes("a\nb") == "'a?b'");
 }
 
-TEST_CASE("required capability") {
+TEST_CASE("a stage runs on the GPU that it requires and on later ones; if that ends in a, on this one alone") {
   StageInfo stage{};
   stage.requires_capability = "sm_90a";
-  CHECK(required_capability(stage) == 90);
+  CHECK(!runs_on(stage, 89));
+  CHECK(runs_on(stage, 90));
+  CHECK(!runs_on(stage, 100));
   stage.requires_capability = "sm_70";
-  CHECK(required_capability(stage) == 70);
+  CHECK(!runs_on(stage, 61));
+  CHECK(runs_on(stage, 70));
+  CHECK(runs_on(stage, 100));
 }
 
 TEST_CASE("workloads: the headline first, names unique, every problem valid") {

@@ -168,9 +168,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();  // the step's stages are everybody's, and nobody reads the others any more
     const bool more = step + 1 < steps;
     if (Buffers > 1) {
+      load_pixels();  // before the copies, and of no channel at the end: else nvcc moves it to where the tile is needed
       if (step + Buffers - 1 < steps) start_filters(next_filter_buffer);
       commit_copies();
-      if (more) load_pixels();
     }
     // 5.
     filter_rows = filter_stage + filter_buffer * kFilterStage + 2 * warp * kDepth * kFilters + y;

@@ -1,12 +1,12 @@
 // 27 winograd-sync-free: a warp for each column of the Winograd tile, and no barrier.
 //
-// Since 26: a block takes all 36 positions of its tiles and filters. Each of its six warps has a column of positions,
-// and walks down the rows. What a warp multiplies, it has loaded itself, from global memory into fragments: nothing is
-// shared, so nobody waits. A channel block's rows lie in one piece (half_transforms.cuh), and fragments of the same
-// tiles or filters that other warps and blocks load are left to the caches.
+// Since 26: the warps of a block have different positions, each that of its column. What a warp multiplies, it has
+// loaded itself, from global memory into fragments: nothing is shared, so nobody waits. A channel block's rows lie in
+// one piece (half_transforms.cuh), and fragments of the same tiles or filters that other blocks load are left to the
+// caches.
 //
-//   1. A block computes 32 tiles x 64 filters at all positions; warp c those of column c.
-//   2. For each row of positions, for each channel block: load fragments, multiply.
+//   1. A block computes 32 tiles x 64 filters at one row of positions; warp c has column c.
+//   2. For each channel block: load fragments, multiply.
 //   3. The sums go out as halves.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
@@ -33,43 +33,42 @@ __global__ void __launch_bounds__(kThreads) multiply(const half* u,  // [positio
   const int first_k = static_cast<int>(blockIdx.x) % filter_blocks * kFilters;
   const int first_t = static_cast<int>(blockIdx.x) / filter_blocks * kTiles;
 
+  const int position = static_cast<int>(blockIdx.y) * kSize + warp;
+
   // 2.
-  UNROLL_BY(1)
-  for (int row = 0; row < kSize; ++row) {
-    const int position = row * kSize + warp;
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums[kDown][kAcross];
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums[kDown][kAcross];
+  UNROLL
+  for (int i = 0; i < kDown * kAcross; ++i) wmma::fill_fragment(sums[i / kAcross][i % kAcross], 0.0f);
+  const half* tile_rows = v + (position * blocks * tiles + first_t) * kBlock;
+  const half* filter_rows = u + (position * blocks * filters + first_k) * kBlock;
+  for (int block = 0; block < blocks; ++block) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a[kDown];
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
     UNROLL
-    for (int i = 0; i < kDown * kAcross; ++i) wmma::fill_fragment(sums[i / kAcross][i % kAcross], 0.0f);
-    const half* tile_rows = v + (position * blocks * tiles + first_t) * kBlock;
-    const half* filter_rows = u + (position * blocks * filters + first_k) * kBlock;
-    for (int block = 0; block < blocks; ++block) {
-      wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a[kDown];
-      wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
+    for (int i = 0; i < kDown; ++i) wmma::load_matrix_sync(a[i], tile_rows + i * 16 * kBlock, kBlock);
+    UNROLL
+    for (int j = 0; j < kAcross; ++j) {
+      if (first_k + 16 * j >= filters) continue;
+      wmma::load_matrix_sync(b, filter_rows + j * 16 * kBlock, kBlock);
       UNROLL
-      for (int i = 0; i < kDown; ++i) wmma::load_matrix_sync(a[i], tile_rows + i * 16 * kBlock, kBlock);
-      UNROLL
-      for (int j = 0; j < kAcross; ++j) {
-        if (first_k + 16 * j >= filters) continue;
-        wmma::load_matrix_sync(b, filter_rows + j * 16 * kBlock, kBlock);
-        UNROLL
-        for (int i = 0; i < kDown; ++i) wmma::mma_sync(sums[i][j], a[i], b, sums[i][j]);
-      }
-      tile_rows += tiles * kBlock;
-      filter_rows += filters * kBlock;
+      for (int i = 0; i < kDown; ++i) wmma::mma_sync(sums[i][j], a[i], b, sums[i][j]);
     }
-    // 3.
+    tile_rows += tiles * kBlock;
+    filter_rows += filters * kBlock;
+  }
+  // 3.
+  UNROLL
+  for (int i = 0; i < kDown; ++i) {
     UNROLL
-    for (int i = 0; i < kDown; ++i) {
-      UNROLL
-      for (int j = 0; j < kAcross; ++j) {
-        if (first_k + 16 * j >= filters) continue;
-        store_sums(sums[i][j], patches[warp], m + (position * tiles + first_t + 16 * i) * filters + first_k + 16 * j,
-                   filters);
-      }
+    for (int j = 0; j < kAcross; ++j) {
+      if (first_k + 16 * j >= filters) continue;
+      store_sums(sums[i][j], patches[warp], m + (position * tiles + first_t + 16 * i) * filters + first_k + 16 * j,
+                 filters);
     }
   }
 }
 
+// Of a row of positions.
 std::int64_t blocks(const Winograd& w) {
   return std::int64_t{blocks_for(padded_filters(w), kFilters)} * (padded_tiles(w) / kTiles);
 }
@@ -90,7 +89,7 @@ class WinogradSyncFree final : public Stage {
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     launch_transform_inputs<Form>(tensors.half_input, v_.as<half>(), w, stream);
-    convladder::launch(multiply, dim3(static_cast<unsigned>(blocks(w))), dim3(kThreads), 0, stream)(
+    convladder::launch(multiply, dim3(static_cast<unsigned>(blocks(w)), kSize), dim3(kThreads), 0, stream)(
         u_.as<half>(), v_.as<half>(), m_.as<half>(), w);
     launch_transform_outputs<Form>(m_.as<half>(), tensors.half_output, w, stream);
   }

@@ -52,10 +52,11 @@ TEST_CASE("30 winograd-int8: refuses by rule") {
 }
 
 TEST_CASE("30 winograd-int8: workspace is what the lesson says") {
-  // At 16 positions: U in bytes, its scales, M in halves; 16 scales of the input; with llc the blocks' pieces, 64
+  // At 16 positions: U in bytes, its scales, M in halves; 16 scales of the input
+  // and their inverses; with llc the blocks' pieces, 64
   // channels of their tiles.
   const auto expected = [](std::int64_t channels, std::int64_t filters, std::int64_t tiles) {
-    return 16 * (channels * filters + 4 * filters + 2 * filters * tiles) + 4 * 16;
+    return 16 * (channels * filters + 4 * filters + 2 * filters * tiles) + 4 * 2 * 16;
   };
   const std::int64_t small = 16 * 64 * 16, large = 16 * 64 * 32;
   CHECK(run("n=2,c=3,k=5,h=9,w=7").workspace_bytes == expected(16, 16, 64));

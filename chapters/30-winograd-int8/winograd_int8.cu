@@ -98,7 +98,7 @@ __device__ __forceinline__ float reduce(float value, float* shared) {
 
 // A block finds the scale of its position.
 __global__ void __launch_bounds__(kCalibrationThreads) calibrate(const half* input,  // [batch][height][width][channels]
-                                                                 float* scale,       // [position]
+                                                                 float* scale,       // [position], then the inverses
                                                                  Winograd w) {
   __shared__ float shared[kCalibrationThreads];
   const int position = blockIdx.x, pairs = (w.channels + 1) / 2, sample = min(w.tiles, kSampleTiles);
@@ -138,7 +138,10 @@ __global__ void __launch_bounds__(kCalibrationThreads) calibrate(const half* inp
       best_step = largest * (10 - j) / 10 / kLargest;
     }
   }
-  if (threadIdx.x == 0) scale[position] = best_step;
+  if (threadIdx.x == 0) {
+    scale[position] = best_step;
+    scale[kPositions<Form> + position] = best_step > 0.0f ? 1.0f / best_step : 0.0f;
+  }
 }
 
 // 2.
@@ -146,7 +149,7 @@ template <int Tiles, bool Llc>
 __global__ void __launch_bounds__(kThreads, 2)
     multiply(const half* input,     // [batch][height][width][channels]
              const signed char* u,  // [position][channel block][padded filters][16]
-             const float* scale_v,  // [position]
+             const float* scale_v,  // [position], then the inverses
              const float* scale_u,  // [position][padded filters]
              signed char* pieces,   // [block][kStage], with Llc
              half* m,               // [position][padded tiles][padded filters]
@@ -181,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 2)
         signed char* out = stage + block * kPitch + t * kBlock + pair * 2;
         UNROLL
         for (int p = 0; p < kPositions<Form>; ++p) {
-          const float inverse = scale_v[p] > 0.0f ? 1.0f / scale_v[p] : 0.0f;
+          const float inverse = scale_v[kPositions<Form> + p];
           const int low = quantise(__low2float(tile[p / kSize][p % kSize]), inverse);
           const int high = quantise(__high2float(tile[p / kSize][p % kSize]), inverse);
           *reinterpret_cast<short*>(out + p * kStepBlocks * kPitch) = static_cast<short>((low & 255) | high << 8);
@@ -306,7 +309,7 @@ class WinogradInt8 final : public TunableStage {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     u_.allocate<signed char>(filter_elements<Form>(w), "transformed filter");
     scales_u_.allocate(kPositions<Form> * padded_filters(w), "scales of the filters");
-    scales_v_.allocate(kPositions<Form>, "scales of the input");
+    scales_v_.allocate(2 * kPositions<Form>, "scales of the input");
     m_.allocate<half>(product_elements<Form>(w), "products");
     if (llc())
       pieces_.allocate<signed char>(tbm() == 16 ? resident_blocks<16>(w) * std::int64_t{kStage<16, true>}

@@ -401,7 +401,7 @@ class WinogradFp32 final : public TunableStage {
   bool workspace_intact() const override { return u_.intact() && v_.intact() && sums_.intact(); }
   WinogradForm winograd(const ConvProblem&) const override {
     const TileSize size = size_of(tile_);
-    return {size.down, true, Precision::fp32, false, size.across};
+    return {size.down, true, Precision::fp32, false, false, size.across};
   }
 
   Prediction predict(const ConvProblem& problem) const override {

@@ -95,7 +95,8 @@ def exercise_of(folder):
 
 OFFERED = ["common/kernel.hpp", "common/half.hpp", "common/border.hpp", "common/grid.hpp", "common/signal.hpp",
            "common/image.hpp", "common/depthwise.hpp", "common/lowering.hpp", "common/winograd.hpp",
-           "common/winograd_half.hpp", "common/wmma.hpp", "common/mma.hpp", "common/workspace.hpp"]
+           "common/winograd_half.hpp", "common/wmma.hpp", "common/mma.hpp", "common/hopper.hpp", "common/tensor_map.hpp",
+           "common/workspace.hpp"]
 LANGUAGE = ["cfloat", "climits", "cmath", "cstddef", "cstdint", "limits", "math.h", "stddef.h", "stdint.h", "type_traits"]
 LANGUAGE_ON_HOST = [*LANGUAGE, "algorithm", "omp.h"]
 DIRECTIVES = {"include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma", "error"}
@@ -116,14 +117,15 @@ PRINTING = re.compile(r"\b(f?printf|puts)\b")
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!unroll\b|once\b|nv_)(.*)$", re.M)
 PRAGMA_ON_HOST = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!omp\b|once\b)(.*)$", re.M)
 
-# Functions of the simulator's kernel-facing headers (simt.hpp, half.hpp, wmma.hpp, mma.hpp), and what compilers call on
-# their own.
+# Functions of the simulator's kernel-facing headers (simt.hpp, half.hpp, wmma.hpp, mma.hpp, hopper.hpp), and what
+# compilers call on their own.
 CALLS = re.compile(
     r"__tsan_\w+|__sanitizer_cov_trace_pc|atomic(Add|Min|Max|Exch|CAS)\(.*|"
     r"simt::(thread_index|block_index|block_size|grid_size|lane_index|dynamic_shared_memory|block_barrier|collective|"
     r"fence|copy_memory|set_memory|copy_async|commit_copies|wait_copies|run_grid|copy_to_constant|watch|ballot|"
     r"half_\w+|halves_\w+|round_to_int|fill_elements|(load|store)_matri(x|ces)|"
-    r"multiply_(matrices|halves|bytes))\(.*|"
+    r"multiply_(matrices|halves|bytes)|(fence_)?mbarrier_\w+|fence_async_proxy|named_barrier|bulk_\w+|"
+    r"tensor_(load|store)|matrix_descriptor|wgmma(_\w+)?)\(.*|convladder::make_tensor_map\(.*|"
     r"operator (new|delete)\(.*|__gxx_personality_v0|_Unwind_Resume|__stack_chk_fail|__cxa_pure_virtual|"
     r"__start_simt_constant|__stop_simt_constant|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|"
     r"(vtable|typeinfo) for (__cxxabiv1::__\w+|convladder::Stage)|memcpy|memset|memmove|"
@@ -325,6 +327,15 @@ def load_toolchain(build, name):
     return json.loads(path.read_text())
 
 
+def load_gpu_toolchain(lab, build):
+    """That of this machine's GPU, or None where the GPU is not the only one that runs the stage."""
+    requires = json.loads((lab.parent / "stage.json").read_text())["requires"]
+    if not requires.endswith("a"):
+        return load_toolchain(build, "gpu")
+    name = f"gpu-{requires}"
+    return load_toolchain(build, name) if (build / "labs" / f"{name}.json").exists() else None
+
+
 # ---- Running ---------------------------------------------------------------------------------------------------------
 
 
@@ -396,11 +407,13 @@ def judge(toolchain, *arguments):
 def grade(lab, build, source, gpu):
     """The marks, as the judge gives them, with the compiler's warnings; "rejected" and "remedy" where nothing was run."""
     on_host = runs_on_host(lab)
-    where = "host" if on_host else "simulator"
-    toolchain = load_toolchain(build, where)
+    name = "host" if on_host else "simulator"
+    toolchain = load_toolchain(build, name)
+    gpu_toolchain = load_gpu_toolchain(lab, build) if gpu and not on_host else None
+    where = "on this processor" if on_host else "in the simulator" + (" and on the GPU" if gpu_toolchain else "")
     text = read_source(source)
-    with tempfile.TemporaryDirectory(prefix="convladder-") as name:
-        folder = pathlib.Path(name)
+    with tempfile.TemporaryDirectory(prefix="convladder-") as temporary:
+        folder = pathlib.Path(temporary)
         seed = secrets.randbits(48)
         folders = {part: folder / part for part in ("cases", "simulated", "on_gpu")}
         for path in folders.values():
@@ -412,21 +425,20 @@ def grade(lab, build, source, gpu):
             run_tool([*toolchain["compile"], "-DCONVLADDER_STAGE_FACTORY=make_exercise", "-E", str(source), "-o",
                       str(expanded)], "does not compile", source)
             look_over_expansion(expanded.read_text(errors="replace"), on_host)
-            program, warnings = build_exercise(toolchain, source, folder, where)
-            on_gpu = gpu and not on_host
-            gpu_program = build_exercise(load_toolchain(build, "gpu"), source, folder, "gpu")[0] if on_gpu else None
+            program, warnings = build_exercise(toolchain, source, folder, name)
+            gpu_program = build_exercise(gpu_toolchain, source, folder, "gpu")[0] if gpu_toolchain else None
         except Rejected as error:
             marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
             for check in marks["checks"]:
                 check.update(score=0, messages=["nothing was run"], measured="", hint="")
-            return {**marks, "on_host": on_host, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
+            return {**marks, "where": where, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
         run_cases(program, folders["cases"], folders["simulated"])
         results = [folders["simulated"]]
         if gpu_program:
             run_cases(gpu_program, folders["cases"], folders["on_gpu"])
             results.append(folders["on_gpu"])
         marks = json.loads(judge(toolchain, "marks", lab, seed, *results))
-        return {**marks, "on_host": on_host, "warnings": warnings[:3]}
+        return {**marks, "where": where, "warnings": warnings[:3]}
 
 
 # ---- Reports ---------------------------------------------------------------------------------------------------------
@@ -460,9 +472,8 @@ def remarks(check):
     return check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else [])
 
 
-def as_text(marks, folder, source, gpu):
-    where = "on this processor" if marks["on_host"] else "in the simulator" + (" and on the GPU" if gpu else "")
-    lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {where}", ""]
+def as_text(marks, folder, source):
+    lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {marks['where']}", ""]
     if "rejected" in marks:
         lines += [part for text in (*marks["rejected"].splitlines(), f"Hint: {marks['remedy']}")
                   for part in indented(text, 2)] + [""]
@@ -517,7 +528,7 @@ def main():
         if arguments.json:
             print(json.dumps(as_gradescope(marks, folder), indent=2))
         else:
-            print(as_text(marks, folder, source, arguments.gpu))
+            print(as_text(marks, folder, source))
         sys.stdout.flush()
     except BrokenPipeError:  # who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

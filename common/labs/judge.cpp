@@ -188,9 +188,9 @@ void read_precision(Lab& lab, const Json& json) {
   }
   if (json.contains("winograd")) {
     const Json& form = json.at("winograd");
-    require_keys(form, {"m", "fractions", "half_products"});
+    require_keys(form, {"m", "fractions", "half_products", "along_height"});
     lab.winograd = {form.at("m").get<int>(), form.value("fractions", false), lab.precision,
-                    form.value("half_products", false)};
+                    form.value("half_products", false), form.value("along_height", false)};
     if (lab.winograd.m != 2 && lab.winograd.m != 4 && lab.winograd.m != 6) throw UsageError("\"m\" must be 2, 4 or 6");
   } else if (lab.precision == Precision::int8) {
     throw UsageError("a lab of \"int8\" needs \"winograd\"");

@@ -123,6 +123,8 @@ struct AsyncBlock {
   std::vector<Warpgroup> warpgroups;
   std::vector<WarpProducts> products;  ///< of each warp
   std::vector<BulkStores> stores;      ///< of each thread
+  std::vector<unsigned> registers;     ///< of each warp, of a thread; where set_max_registers() was called
+  Pc registers_pc = 0;                 ///< of the last increase
 
   // Of each 16 bytes of dynamic shared memory:
   std::vector<std::int32_t> tickets;  ///< [piece][reader] of the last read

@@ -96,6 +96,11 @@ class Box {
     if (count != form_.rank)
       fail(FaultKind::invalid_operand, pc,
            std::to_string(count) + " coordinates for a tensor map of rank " + std::to_string(form_.rank));
+    const int element = static_cast<int>(convladder::element_bytes(form_.element));
+    if (at[0] * element % 16 != 0)
+      fail(FaultKind::invalid_operand, pc,
+           "a box begins at a multiple of 16 bytes of the innermost dimension, not at element " +
+               std::to_string(at[0]) + " of " + std::to_string(element) + " bytes");
     row_bytes_ = form_.dimensions[0].box * convladder::element_bytes(form_.element);
     for (int i = 1; i < form_.rank; ++i) rows_ *= form_.dimensions[i].box;
   }

@@ -38,6 +38,8 @@ void mbarrier_arrive(void* barrier);
 void mbarrier_expect(void* barrier, unsigned bytes);
 void mbarrier_wait(void* barrier, unsigned parity);
 void named_barrier(unsigned id, unsigned threads, bool wait);
+/// The registers of each thread of the warp, from now on.
+void set_max_registers(unsigned registers, bool increase);
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier);
 /// @param at `count` coordinates, the innermost first
@@ -182,11 +184,17 @@ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], std::uint64_
 template <class T, int Count>
 __forceinline__ void pin(T (&)[Count]) {}
 
-/// Gives threads more registers; nothing here.
+/// Gives threads more registers: here it is only counted whether the block has so many.
 template <int Registers>
-__forceinline__ void set_max_registers_increase() {}
-/// Gives registers back; nothing here.
+__forceinline__ void set_max_registers_increase() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
+  simt::set_max_registers(Registers, true);
+}
+/// Gives registers back.
 template <int Registers>
-__forceinline__ void set_max_registers_decrease() {}
+__forceinline__ void set_max_registers_decrease() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
+  simt::set_max_registers(Registers, false);
+}
 
 }  // namespace convladder

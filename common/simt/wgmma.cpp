@@ -309,7 +309,53 @@ void touch_registers(std::uintptr_t address, unsigned bytes, Pc pc) {
   if (touched.size() < kMost) touched.push_back({address, end, pc});
 }
 
+namespace {
+
+/// What nvcc gives each thread of a kernel with setmaxnreg at the start, if a multiprocessor has one block of it: the
+/// register file, shared out among whole warpgroups, in pieces of eight.
+unsigned registers_at_start() {
+  const unsigned groups = (machine.threads_per_block + 4 * kWarp - 1) / (4 * kWarp);
+  return std::min(65536 / (groups * 4 * kWarp) / 8 * 8, 256U);
+}
+
+/// Whether the warps' increases can all be granted: every fourth warp shares a part of the multiprocessor, and a
+/// quarter of its registers, with this one.
+bool check_registers() {
+  const AsyncBlock& block = async_block();
+  for (unsigned part = 0; part < 4; ++part) {
+    unsigned asked = 0, warps = 0;
+    for (unsigned warp = part; warp < block.registers.size(); warp += 4, ++warps) asked += block.registers[warp];
+    if (asked <= registers_at_start() * warps) continue;
+    report(FaultKind::invalid_operand, block.registers_pc,
+           "every fourth warp from " + std::to_string(part) + " on: " + std::to_string(warps) + " with " +
+               std::to_string(asked) + " registers a thread in all; they were started with " +
+               std::to_string(registers_at_start()) + " each, so on a GPU they wait forever");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_max_registers(unsigned registers, bool increase) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  AsyncBlock& block = async_block();
+  if (block.registers.empty()) block.registers.assign(block.warps, registers_at_start());
+  unsigned& of_warp = block.registers[machine.thread_number / kWarp];
+  if (increase ? registers < of_warp : registers > of_warp)
+    fail(FaultKind::invalid_operand, pc,
+         std::to_string(registers) + " registers are no " + (increase ? "increase" : "decrease") + ": the thread has " +
+             std::to_string(of_warp));
+  of_warp = registers;
+  if (increase) block.registers_pc = pc;
+}
+
 void end_async_block() {
+  if (!check_registers()) {
+    machine.stopped = true;
+    return;
+  }
   const auto& groups = async_block().warpgroups;
   const auto uneven =
       std::find_if(groups.begin(), groups.end(), [](const Warpgroup& group) { return !group.issued.empty(); });

@@ -12,7 +12,7 @@ constexpr int kRow = 128;            ///< bytes of a row of A, B and of a stagin
 constexpr int kRowsOfA = 64 * kRow;  ///< bytes, of one warpgroup
 
 template <int N>
-__global__ void __launch_bounds__(288, 1)
+__global__ void __launch_bounds__(384, 1)
     pipeline(const __grid_constant__ TensorMap input, const __grid_constant__ TensorMap output, const unsigned char* a,
              int tiles, int slots, Broken broken) {
   constexpr int kTile = N * kRow;
@@ -35,9 +35,9 @@ __global__ void __launch_bounds__(288, 1)
   }
   __syncthreads();
 
-  if (warp == 8) {
+  if (warp >= 8) {
     set_max_registers_decrease<40>();
-    if (lane != 0) return;
+    if (warp > 8 || lane != 0) return;
     mbarrier_expect(a_full, 2 * kRowsOfA);
     bulk_load(shared_a, a, 2 * kRowsOfA, a_full);  // <- pipeline, unfenced
     for (int tile = 0; tile < tiles; ++tile) {
@@ -112,7 +112,7 @@ void launch_pipeline(const void* a, const void* b, void* out, int rows, int n, i
       make_tensor_map(out, {TensorElement::fp16, Swizzle::bytes128, 2, {{128, 2, 64}, {size, 256, box}}});
   const auto shared = static_cast<std::size_t>(2 * kRowsOfA + (slots + 2) * n * kRow + (2 * slots + 1) * 8);
   const auto kernel = n == 8 ? pipeline<8> : n == 64 ? pipeline<64> : pipeline<112>;
-  launch(kernel, 1, 288, shared, stream)(input, output, static_cast<const unsigned char*>(a), (rows + n - 1) / n, slots,
+  launch(kernel, 1, 384, shared, stream)(input, output, static_cast<const unsigned char*>(a), (rows + n - 1) / n, slots,
                                          broken);
 }
 

@@ -61,15 +61,15 @@ std::size_t tensor_bytes(const TensorForm& form) {
 
 const BoxCase kBoxes[] = {
     {{TensorElement::fp32, Swizzle::none, 1, {{100, 4, 32}}}, {0}},
-    {{TensorElement::fp32, Swizzle::none, 1, {{100, 4, 32}}}, {-5}},
-    {{TensorElement::int32, Swizzle::none, 1, {{100, 4, 256}}}, {90}},
+    {{TensorElement::fp32, Swizzle::none, 1, {{100, 4, 32}}}, {-4}},
+    {{TensorElement::int32, Swizzle::none, 1, {{100, 4, 256}}}, {92}},
     {{TensorElement::fp16, Swizzle::none, 1, {{100, 2, 8}}}, {200}},
-    {{TensorElement::int8, Swizzle::none, 2, {{33, 1, 16}, {7, 48, 9}}}, {20, -1}},
+    {{TensorElement::int8, Swizzle::none, 2, {{33, 1, 16}, {7, 48, 9}}}, {32, -1}},
     {{TensorElement::fp16, Swizzle::bytes128, 2, {{64, 2, 64}, {40, 128, 26}}}, {0, -1}},
     {{TensorElement::fp16, Swizzle::bytes128, 2, {{64, 2, 64}, {40, 128, 26}}}, {0, 30}},
-    {{TensorElement::fp16, Swizzle::bytes128, 2, {{130, 2, 64}, {40, 272, 9}}}, {-3, 5}},
+    {{TensorElement::fp16, Swizzle::bytes128, 2, {{130, 2, 64}, {40, 272, 9}}}, {-8, 5}},
     {{TensorElement::int8, Swizzle::bytes64, 2, {{64, 1, 64}, {40, 64, 26}}}, {0, 20}},
-    {{TensorElement::fp32, Swizzle::bytes64, 2, {{21, 4, 16}, {40, 96, 13}}}, {7, 3}},
+    {{TensorElement::fp32, Swizzle::bytes64, 2, {{21, 4, 16}, {40, 96, 13}}}, {8, 3}},
     {{TensorElement::fp16, Swizzle::bytes128, 3, {{64, 2, 64}, {14, 128, 16}, {6, 1792, 1}}}, {0, -1, 5}},
     {{TensorElement::fp16, Swizzle::bytes128, 3, {{64, 2, 64}, {14, 128, 5}, {6, 1792, 3}}}, {0, 12, -1}},
     {{TensorElement::int8, Swizzle::none, 3, {{16, 1, 16}, {2, 64, 2}, {2, 16, 2}}}, {0, 0, 0}},
@@ -77,7 +77,7 @@ const BoxCase kBoxes[] = {
     {{TensorElement::int8, Swizzle::none, 5, {{16, 1, 16}, {3, 16, 2}, {4, 48, 3}, {2, 192, 2}, {3, 384, 3}}},
      {0, 1, 2, -1, -1}},
     {{TensorElement::fp32, Swizzle::none, 5, {{9, 4, 4}, {3, 48, 2}, {2, 16, 3}, {2, 160, 1}, {2, 320, 2}}},
-     {7, -1, 0, 1, 1}},
+     {8, -1, 0, 1, 1}},
 };
 
 }  // namespace

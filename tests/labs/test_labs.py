@@ -127,7 +127,7 @@ class Chapter(unittest.TestCase):
         """The lab's page prints what the unsolved exercise does; its digits are random."""
         page = (ROOT / "chapters" / WHAT / "LAB.md").read_text()
         shown = re.search(r"```\n(Lab \d\d: .*?)\n```", page, re.S)[1]
-        printed = grade.as_text(marks, pathlib.Path(WHAT), self.exercise, False)
+        printed = grade.as_text(marks, pathlib.Path(WHAT), self.exercise)
         without_digits = [re.sub(r"-?[\d.]+(e-\d+)?", "#", text).split() for text in (shown.split("\n...")[0], printed)]
         self.assertGreater(len(without_digits[0]), 30)
         self.assertEqual(without_digits[0], without_digits[1][:len(without_digits[0])])
@@ -183,7 +183,7 @@ class Grader(unittest.TestCase):
         marks = self.marks()
         self.assertEqual(marks["score"], 100, marks)
         self.assertEqual(lost(marks), [])
-        self.assertIn("global_load_bytes per output is 8", grade.as_text(marks, pathlib.Path("01"), pathlib.Path("x"), False))
+        self.assertIn("global_load_bytes per output is 8", grade.as_text(marks, pathlib.Path("01"), pathlib.Path("x")))
 
     def test_constant_memory_is_limited(self):
         marks = self.marks((LAUNCH, LAUNCH + "\n  upload_constant(c_a, tensors.filter, 1, stream);"
@@ -491,7 +491,7 @@ class OnHost(unittest.TestCase):
         marks = self.marks()
         self.assertEqual(marks["score"], 100, marks)
         self.assertIn("4 of 4 threads", marks["checks"][2]["measured"])
-        self.assertIn("on this processor", grade.as_text(marks, pathlib.Path("22"), self.SOLUTION, False))
+        self.assertIn("on this processor", grade.as_text(marks, pathlib.Path("22"), self.SOLUTION))
 
     def test_threads_are_seen_however_tiles_are_dealt_out(self):
         self.assertEqual(self.marks((self.LOOPS, self.LOOPS.replace("\n", " schedule(dynamic)\n")))["score"], 100)

@@ -9,6 +9,7 @@
 #include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/hopper_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
+#include "tests/mutants/line_mutants.hpp"
 #include "tests/mutants/lowering_mutants.hpp"
 #include "tests/mutants/signal_mutants.hpp"
 #include "tests/mutants/winograd_mutants.hpp"
@@ -41,6 +42,9 @@ template <FragmentMutation M>
 constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8"};
 template <GatherMutation M>
 constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16"};
+/// On the shapes of the track winograd, which are all 3 x 3.
+template <LineMutation M>
+constexpr Mutant line{"winograd", &make_line_mutant<M>, "fp16"};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
@@ -66,7 +70,10 @@ std::vector<SuiteCase> suite_of(const Mutant& mutant) {
   const bool large = mutant.track == "images" || mutant.track == "signals", small = mutant.track == "hopper";
   const std::int64_t most_flops = large ? 1'000'000 : small ? 60'000 : 300'000;
   std::vector<SuiteCase> suite = whole_suite_of(mutant);
-  std::erase_if(suite, [&](const SuiteCase& suite_case) { return suite_case.problem.flops() > most_flops; });
+  std::erase_if(suite, [&](const SuiteCase& suite_case) {
+    return suite_case.problem.flops() > most_flops || !refusal(stage_of(mutant), suite_case.problem, nullptr).empty();
+  });
+  REQUIRE(!suite.empty());
   return suite;
 }
 
@@ -590,6 +597,27 @@ TEST_CASE("mutants: copies of taps that nobody waits for in time are caught (sim
 TEST_CASE("mutants: matrices loaded without a barrier, or copied over too early, are caught, as a race (simulator)") {
   check_fault(hopper<GatherMutation::missing_barrier>, "race");
   check_fault(hopper<GatherMutation::copies_before_barrier>, "race");
+}
+
+TEST_CASE("mutants: the convolution of images in a line that they are made from passes") {
+  check_passes(line<LineMutation::none>);
+}
+TEST_CASE("mutants: one column between two rows is caught, where there is no padding across") {
+  check_wrong(line<LineMutation::columns_always_shared>,
+              [](const SuiteCase& suite_case) { return suite_case.problem.pad_w == 0; });
+}
+TEST_CASE("mutants: one row between two images is caught, where there is no padding down") {
+  check_wrong(line<LineMutation::rows_always_shared>,
+              [](const SuiteCase& suite_case) { return suite_case.problem.pad_h == 0; });
+}
+TEST_CASE("mutants: a line that nothing has written behind its last row is caught (simulator)") {
+  check_fault(line<LineMutation::nothing_behind>, "uninitialized");
+}
+TEST_CASE("mutants: a position between two rows that is stored is caught") {
+  check_rejected(line<LineMutation::between_stored>, "race", "just outside");
+}
+TEST_CASE("mutants: an image past the batch that is stored is caught") {
+  check_rejected(line<LineMutation::images_past_batch>, "out_of_bounds", "just outside");
 }
 
 // The stages themselves, with each of their barriers taken away.

@@ -120,6 +120,8 @@ __global__ void misuse(const __grid_constant__ TensorMap map, const float* input
     mbarrier_expect(barrier, 128);
     if (form == Misuse::rank)
       tensor_load(tile, map, barrier, 0, 0);
+    else if (form == Misuse::between_pieces)
+      tensor_load(tile, map, barrier, 3);
     else if (form == Misuse::copy_misaligned)
       bulk_load(tile + 1, input, 128, barrier);
     else if (form == Misuse::copy_out_of_bounds)
@@ -147,6 +149,15 @@ __global__ void misuse(const __grid_constant__ TensorMap map, const float* input
   }
   if (form == Misuse::copy_then_threads && first) mbarrier_wait(barrier, 1);  // nobody comes to phase 1
   output[threadIdx.x] = tile[threadIdx.x % 32];
+}
+
+template <int Registers>
+__global__ void __launch_bounds__(384, 1) registers_of_warps() {
+  __syncthreads();
+  if (warp_index() >= 8)
+    set_max_registers_decrease<40>();
+  else
+    set_max_registers_increase<Registers>();  // <- registers, increase
 }
 
 __global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
@@ -212,6 +223,12 @@ void launch_store_groups(float* output, bool overwrites_first) {
 void launch_product_misuse(float* output, ProductMisuse misuse) {
   const unsigned threads = misuse == ProductMisuse::short_block ? 96 : 128;
   launch(product_misuse, 1, threads, 72 * 128, nullptr)(output, misuse, 72 * 32);
+}
+void launch_registers(int warps, int registers) {
+  const auto kernel = registers == 232   ? registers_of_warps<232>
+                      : registers == 240 ? registers_of_warps<240>
+                                         : registers_of_warps<160>;
+  launch(kernel, 1, static_cast<unsigned>(32 * warps), 0, nullptr)();
 }
 void launch_misuse(const float* input, float* output, Misuse form) {
   const TensorMap map = make_tensor_map(input, {TensorElement::fp32, Swizzle::none, 1, {{32, 4, 32}}});

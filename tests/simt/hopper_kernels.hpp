@@ -30,6 +30,7 @@ enum class Misuse {
   init_unfenced,
   too_many_arrivals,
   rank,
+  between_pieces,
   copy_misaligned,
   copy_out_of_bounds,
   copy_of_15_bytes,
@@ -44,6 +45,10 @@ enum class Misuse {
   copy_then_threads,
 };
 void launch_misuse(const float* input, float* output, Misuse misuse);
+
+/// Eight warps take so many registers a thread, the others leave but 40.
+/// @param warps of all, 9 to 12  @param registers 232, 240 or 160
+void launch_registers(int warps, int registers);
 
 enum class ProductMisuse {
   none,

@@ -113,6 +113,8 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
       {Misuse::init_unfenced, FaultKind::missing_proxy_fence, "no fence_mbarrier_init()"},
       {Misuse::too_many_arrivals, FaultKind::invalid_barrier, "one more arrival in a phase than the 1"},
       {Misuse::rank, FaultKind::invalid_operand, "2 coordinates for a tensor map of rank 1"},
+      {Misuse::between_pieces, FaultKind::invalid_operand,
+       "at a multiple of 16 bytes of the innermost dimension, not at element 3 of 4 bytes"},
       {Misuse::copy_misaligned, FaultKind::misaligned, "byte 4 of the dynamic shared memory is no multiple of 16"},
       {Misuse::copy_out_of_bounds, FaultKind::out_of_bounds, "dynamic shared memory (1024 bytes)"},
       {Misuse::copy_of_15_bytes, FaultKind::invalid_operand, "a multiple of 16 bytes, not 15"},
@@ -133,6 +135,23 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
     CAPTURE(fault.detail);
     CHECK(fault.detail.find(e.detail) != std::string::npos);
   }
+}
+
+TEST_CASE("simt hopper: registers that the block does not have") {
+  // Nine to twelve warps are three warpgroups to nvcc: 168 registers a thread. 2 x 232 + 40 are 3 x 168.
+  expect_silence([] { launch_registers(12, 232); });
+  const auto detail = [](int warps, int registers) {
+    return expect_first(FaultKind::invalid_operand, "registers, increase", [=] { launch_registers(warps, registers); })
+        .detail;
+  };
+  CHECK(detail(12, 240) ==
+        "every fourth warp from 0 on: 3 with 520 registers a thread in all; they were started with 168 each, so on a "
+        "GPU they wait forever");
+  // What warp 8 leaves helps warps 0 and 4 alone.
+  CHECK(detail(9, 232) ==
+        "every fourth warp from 1 on: 2 with 464 registers a thread in all; they were started with 168 each, so on a "
+        "GPU they wait forever");
+  CHECK(detail(12, 160) == "160 registers are no increase: the thread has 168");
 }
 
 TEST_CASE("simt hopper: misuse of wgmma") {

@@ -1,0 +1,138 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <vector>
+
+#include "common/problem_io.hpp"
+#include "common/tunable.hpp"
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+namespace {
+
+constexpr const char* kStrips[] = {"strip=112", "strip=120"};
+
+std::vector<SuiteCase> with_up_to_64_channels(std::vector<SuiteCase> suite) {
+  std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.c > 64; });
+  return suite;
+}
+
+std::vector<SuiteCase> cases(const std::vector<std::string>& shapes, Padding padding = Padding::zero) {
+  std::vector<SuiteCase> suite;
+  for (const std::string& sizes : shapes) {
+    ConvProblem problem = parse_shape(winograd_shape(sizes));
+    problem.padding = padding;
+    suite.push_back({problem, InputKind::normal});
+  }
+  return suite;
+}
+
+}  // namespace
+
+TEST_CASE("33 winograd-hopper: every image is right") {
+  check_suite("33", with_up_to_64_channels(winograd_suite()), kStrips[0]);
+}
+
+TEST_CASE("33 winograd-hopper: every image is right with wider strips") {
+  check_suite("33", with_up_to_64_channels(short_winograd_suite()), kStrips[1]);
+}
+
+TEST_CASE("33 winograd-hopper: strips, chunks and blocks of filters that are full, and that are not") {
+  for (const char* strip : kStrips) {
+    check_suite("33",
+                cases({
+                    "c=64,k=64,h=2,w=112",                     // one strip
+                    "c=8,k=8,h=3,w=113",                       // and a position
+                    "c=8,k=8,h=1,w=119",                       // 120, 121
+                    "c=8,k=16,h=2,w=120",                      //
+                    "c=8,k=8,h=2,w=121",                       //
+                    "n=2,c=8,k=8,h=2,w=111",                   // what lies between two images ends a strip
+                    "n=2,c=8,k=8,h=2,w=112",                   // begins one
+                    "n=2,c=8,k=8,h=2,w=119",                   //
+                    "n=2,c=8,k=8,h=2,w=120",                   //
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=0",            // two columns between images
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=2",            // none
+                    "n=4,c=8,k=8,h=3,w=39,pad_w=3",            //
+                    "n=3,c=8,k=8,h=5,w=56",                    // several images in a strip, and strips in an image
+                    "n=9,c=24,k=8,h=4,w=7",                    //
+                    "n=230,c=8,k=8,h=1,w=1",                   // more images than a strip has positions
+                    "c=56,k=128,h=6,w=5",                      // two blocks of filters
+                    "c=64,k=200,h=4,w=3",                      // four, the last with one chunk
+                    "c=63,k=65,h=4,w=3",                       // filters and channels one by one
+                    "c=64,k=9,h=4,w=130",                      // of several strips
+                    "c=8,k=8,h=257,w=3",                       // a block goes down many pairs, an odd height
+                    "c=12,k=4,h=61,w=6",                       //
+                    "n=2,c=16,k=24,h=13,w=37,pad_h=0,pad_w=2"  //
+                }),
+                strip);
+    for (const Padding padding : {Padding::replicate, Padding::reflect})
+      check_suite("33", cases({"n=2,c=8,k=8,h=9,w=63,pad_h=3,pad_w=5", "n=3,c=8,k=8,h=3,w=55"}, padding), strip);
+  }
+}
+
+TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {
+  std::vector<std::string> shapes;
+  for (const char* sizes : {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39",
+                            "n=2,c=16,k=8,h=31,w=57,pad_h=3,pad_w=0", "n=2,c=8,k=8,h=5,w=111",
+                            "n=2,c=8,k=8,h=5,w=112,pad_w=2", "n=2,c=8,k=16,h=4,w=118,pad_w=3", "c=7,k=8,h=3,w=230"})
+    shapes.push_back(winograd_shape(sizes));
+  for (const char* strip : kStrips) check_prediction("33", shapes, FilterForm::dense, strip);
+}
+
+TEST_CASE("33 winograd-hopper: refuses by rule") {
+  check_refusal("33", "c=65,h=8,w=8,r=3,s=3", "at most 64 channels, whose filters fill shared memory; got c=65");
+  struct Refusal {
+    const char* shape;
+    const char* rule;
+  };
+  for (const auto& [text, rule] : {
+           Refusal{"c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "groups must be 1; got groups=2"},
+           Refusal{"h=8,w=8,r=3", "must be 3 x 3; got r=3, s=1"},
+           Refusal{"h=8,w=8,r=5,s=5", "must be 3 x 3; got r=5, s=5"},
+           Refusal{"h=8,w=8,r=3,s=3,stride_h=2", "the stride must be 1; got stride_h=2, stride_w=1"},
+           Refusal{"h=8,w=8,r=3,s=3,dilation_w=2,pad_w=2", "the dilation must be 1; got dilation_h=1, dilation_w=2"},
+           Refusal{"h=2147483647,r=3,s=3", "a padded side must be below 2^31 - 8; got 2147483649 x 3"},
+           Refusal{"n=1024,c=64,h=224,w=224,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 3288334336"},
+           Refusal{"n=65536,k=32,h=32,w=32,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 2147483648"},
+           Refusal{"n=715827883,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 2147483649"},
+           Refusal{"k=2796203,r=3,s=3", "at most 2796160 filters; got k=2796203"},
+       }) {
+    CAPTURE(text);
+    const std::string reason = refusal(find_stage("33"), parse_shape(text), nullptr);
+    CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
+  }
+}
+
+TEST_CASE("33 winograd-hopper: workspace is what the lesson says") {
+  // Halves: four rows of three columns, 64 x 64 of each.
+  for (const auto& [shape, blocks] : {std::pair{"c=3,k=5,h=4,w=4,r=3,s=3", 1}, {"c=64,k=129,h=4,w=4,r=3,s=3", 3}})
+    CHECK(run_case(find_stage("33"), {parse_shape(shape), InputKind::normal}).workspace_bytes ==
+          2 * 4 * 3 * 64 * 64 * blocks);
+}
+
+TEST_CASE("33 winograd-hopper: the strip that takes the least time in rounds") {
+  DeviceLimits limits = device_limits();
+  limits.multiprocessors = 132;
+  const std::unique_ptr<Stage> stage(find_stage("33").make());
+  const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
+  REQUIRE(tunable);
+  const auto strip = [&](const char* shape) {
+    return tunable->default_configuration(parse_shape(shape), limits).values[0];
+  };
+  CHECK(strip("c=64,k=64,h=224,w=224,r=3,s=3") == 112);
+  CHECK(strip("c=64,k=64,h=448,w=448,r=3,s=3") == 112);
+  CHECK(strip("c=64,k=64,h=960,w=960,r=3,s=3") == 120);
+  CHECK(strip("n=128,c=64,k=64,h=56,w=56,r=3,s=3") == 112);  // 66 strips, two blocks each
+}
+
+TEST_CASE("33 winograd-hopper: no bank conflict on the way to and from the ring (simulator)") {
+  for (const char* strip : kStrips) {
+    const RunResult result =
+        run_case(find_stage("33"), {parse_shape("n=2,c=64,k=64,h=8,w=60,r=3,s=3"), InputKind::normal}, strip);
+    REQUIRE(result.counters);
+    CHECK(result.counters->shared_store_requests > 0);
+    CHECK(result.counters->shared_store_conflicts == 0);
+    CHECK(result.counters->shared_load_requests == 0);  // wgmma and the copy engine do the rest
+  }
+}
