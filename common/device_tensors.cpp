@@ -45,15 +45,21 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
     input_.upload(input);
     return;
   }
-  std::vector<std::uint16_t> halves(static_cast<std::size_t>(problem.input_size()));
-  for_each_element(problem.n, problem.c, problem.h * problem.w, [&](std::int64_t from, std::int64_t to) {
-    halves[static_cast<std::size_t>(to)] = to_half_bits(input[from]);
-  });
-  input_.upload(halves.data());
+  const auto upload = [&](auto elements_of_nhwc, const auto& convert) {
+    elements_of_nhwc.resize(static_cast<std::size_t>(problem.input_size()));
+    for_each_element(problem.n, problem.c, problem.h * problem.w, [&](std::int64_t from, std::int64_t to) {
+      elements_of_nhwc[static_cast<std::size_t>(to)] = convert(input[from]);
+    });
+    input_.upload(elements_of_nhwc.data());
+  };
+  if (elements_ == Elements::floats_nhwc)
+    upload(std::vector<float>(), [](float value) { return value; });
+  else
+    upload(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
 }
 
 Tensors DeviceTensors::view() const {
-  if (elements_ == Elements::floats) return {input_.floats(), filter_.floats(), output_.floats()};
+  if (elements_ != Elements::halves) return {input_.floats(), filter_.floats(), output_.floats()};
   return {nullptr, filter_.floats(), nullptr, static_cast<const __half*>(input_.data()),
           static_cast<__half*>(output_.data())};
 }
@@ -75,6 +81,10 @@ void DeviceTensors::unpack_output(const std::byte* bytes, float* output) const {
     return;
   }
   for_each_element(problem_.n, problem_.k, problem_.p() * problem_.q(), [&](std::int64_t to, std::int64_t from) {
+    if (elements_ == Elements::floats_nhwc) {
+      std::memcpy(output + to, bytes + from * static_cast<std::int64_t>(sizeof(float)), sizeof(float));
+      return;
+    }
     std::uint16_t half;
     std::memcpy(&half, bytes + from * static_cast<std::int64_t>(sizeof half), sizeof half);
     output[to] = half == kHalfPoison ? std::bit_cast<float>(kPoison) : from_half_bits(half);

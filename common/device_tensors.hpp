@@ -13,8 +13,9 @@ namespace convladder {
 
 /// What the input's and the output's elements are.
 enum class Elements {
-  floats,  ///< fp32, NCHW
-  halves,  ///< fp16, NHWC
+  floats,       ///< fp32, NCHW
+  floats_nhwc,  ///< fp32, NHWC
+  halves,       ///< fp16, NHWC
 };
 
 /// Input, filter and output, the first two filled in.

@@ -38,7 +38,7 @@ inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; 
 /// Whether all of them do.
 bool all_on_host(const std::vector<const StageInfo*>& stages);
 
-/// Whether its input and output are halves in NHWC; otherwise they are floats in NCHW.
+/// Whether its input and output are halves in NHWC; otherwise they are floats in its layout.
 inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32"; }
 
 /// In the order of their numbers.

@@ -41,7 +41,10 @@ class DeviceRun final : public StageRun {
 
   DeviceTensors make_tensors() const {
     const HostTensors& host = workload_.tensors;
-    const Elements elements = takes_halves(*result_.stage) ? Elements::halves : Elements::floats;
+    const StageInfo& stage = *result_.stage;
+    const Elements elements = takes_halves(stage)      ? Elements::halves
+                              : stage.layout == "NHWC" ? Elements::floats_nhwc
+                                                       : Elements::floats;
     return DeviceTensors(workload_.problem, elements, host.input.data(), host.filter.data());
   }
 

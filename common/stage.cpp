@@ -22,6 +22,10 @@ Stage::~Stage() = default;
 
 bool TunableStage::searched() const { return true; }
 
+Configuration TunableStage::decided(const ConvProblem&, const DeviceLimits&, const Configuration& configuration) const {
+  return configuration;
+}
+
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}

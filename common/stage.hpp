@@ -42,12 +42,12 @@ class Verdict {
   char reason_[240] = {};
 };
 
-/// Tensors in device memory. A stage of fp32 reads and writes floats in NCHW; one of fp16 or int8 halves in NHWC. The
-/// pointers of the other kind are null.
+/// Tensors in device memory. A stage of fp32 reads and writes floats in the layout that it declares, NCHW but for stage
+/// 35; one of fp16 or int8 halves in NHWC. The pointers of the other kind are null.
 struct Tensors {
-  const float* input;   ///< (n, c, h, w)
+  const float* input;   ///< (n, c, h, w); in NHWC (n, h, w, c)
   const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
-  float* output;        ///< (n, k, p, q)
+  float* output;        ///< (n, k, p, q); in NHWC (n, p, q, k)
   const __half* half_input = nullptr;  ///< (n, h, w, c)
   __half* half_output = nullptr;       ///< (n, p, q, k)
 };
@@ -66,6 +66,7 @@ struct WinogradForm {
   Precision stored = Precision::fp32;  ///< the transformed input and filter
   bool half_products = false;          ///< sums over the channels are rounded to fp16 before the output transform
   bool along_height = false;  ///< F(m, 3) down the columns alone; products are added up over the filter's columns, too
+  int m_across = 0;           ///< columns of a tile's outputs where they are not m, which then are its rows
 };
 
 /// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.

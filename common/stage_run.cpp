@@ -89,23 +89,22 @@ bool StageRun::choose_configuration(const TunableStage& stage) {
   if (options_.configuration) {
     used.configuration = *options_.configuration;
     used.origin = "given";
-  } else if (!settings.empty() && apply_settings(settings, used.knobs, by_name)) {
-    used.configuration = by_name;
-    used.origin = "given";
-    const Verdict verdict = stage.check_configuration(workload_.problem, limits, by_name);
-    if (verdict.accepted()) return true;
-    result_.configuration.reset();
-    result_.status = Status::refused;
-    result_.reason = verdict.reason();
-    return false;
-  } else if (const auto found = tuned()) {
+    return true;
+  }
+  const bool given = !settings.empty() && apply_settings(settings, used.knobs, by_name);
+  if (const auto found = given ? std::nullopt : tuned()) {
     used.configuration = *found;
     used.origin = "tuned";
-  } else {
-    used.configuration = by_name;
-    used.origin = "default";
+    return true;
   }
-  return true;
+  used.configuration = stage.decided(workload_.problem, limits, by_name);
+  used.origin = given ? "given" : "default";
+  const Verdict verdict = stage.check_configuration(workload_.problem, limits, used.configuration);
+  if (verdict.accepted()) return true;
+  result_.configuration.reset();
+  result_.status = Status::refused;
+  result_.reason = verdict.reason();
+  return false;
 }
 
 std::unique_ptr<Stage> StageRun::make_stage() const {

@@ -37,8 +37,12 @@ class TunableStage : public Stage {
   /// the rule that rules it out ("a block has 2048 threads; at most 1024").
   virtual Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                                       const Configuration& configuration) const = 0;
-  /// What runs where nothing was tuned. Valid.
+  /// What runs where nothing was tuned. Valid, once it is decided().
   virtual Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
+  /// The default or a given configuration as it really runs: with a value for each knob that leaves the choice to the
+  /// stage ("auto"). Unless overridden, the same.
+  virtual Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
+                                const Configuration& configuration) const;
   /// Whether `lab tune` may search the space and keep what is fastest. False where the knobs are the reader's choices:
   /// a tile with other errors, an idea switched off.
   virtual bool searched() const;

@@ -1,6 +1,7 @@
 #include "common/winograd.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "common/axis.hpp"
@@ -37,11 +38,13 @@ Verdict check_winograd_form(const ConvProblem& x) {
   return Verdict::accept();
 }
 
-Verdict check_winograd(const ConvProblem& x, int m, int padded) {
+Verdict check_winograd(const ConvProblem& x, int m, int padded) { return check_winograd(x, m, m, padded); }
+
+Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
   const Verdict form = check_winograd_form(x);
   if (!form.accepted()) return form;
-  const std::int64_t positions = std::int64_t{m + 2} * (m + 2);
-  const std::int64_t tiles = round_up(product(product((x.p() - 1) / m + 1, (x.q() - 1) / m + 1), x.n), padded);
+  const std::int64_t positions = std::int64_t{m + 2} * (m_across + 2);
+  const std::int64_t tiles = round_up(product(product((x.p() - 1) / m + 1, (x.q() - 1) / m_across + 1), x.n), padded);
   const std::int64_t channels = round_up(x.c, padded), filters = round_up(x.k, padded);
   const std::int64_t transformed =
       product(positions, std::max({product(tiles, channels), product(tiles, filters), product(channels, filters)}));
@@ -52,13 +55,21 @@ Verdict check_winograd(const ConvProblem& x, int m, int padded) {
   return Verdict::accept();
 }
 
+double winograd_error(double amplification, std::int64_t channels, double sums) {
+  constexpr double kUnit = 0x1p-24;
+  const double roundings = static_cast<double>(channels) / 2 + 8;
+  return kUnit * std::sqrt(amplification * roundings / 4 * (1 + 2 / std::sqrt(sums)));
+}
+
 std::int64_t tile_reads(const Winograd& w) {
   const Axis down{w.height, w.out_height, kWinogradTaps, w.pad_y, w.padding};
   const Axis across{w.width, w.out_width, kWinogradTaps, w.pad_x, w.padding};
-  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m);
+  return std::int64_t{w.batch} * w.channels * reads_by_tile(down, w.m) * reads_by_tile(across, w.m_across);
 }
 
-Winograd winograd_of(const ConvProblem& problem, int m) {
+Winograd winograd_of(const ConvProblem& problem, int m) { return winograd_of(problem, m, m); }
+
+Winograd winograd_of(const ConvProblem& problem, int m, int m_across) {
   Winograd w{};
   w.batch = static_cast<int>(problem.n);
   w.channels = static_cast<int>(problem.c);
@@ -71,8 +82,9 @@ Winograd winograd_of(const ConvProblem& problem, int m) {
   w.pad_x = static_cast<int>(problem.pad_w);
   w.padding = problem.padding;
   w.m = m;
+  w.m_across = m_across;
   w.tiles_down = blocks_for(w.out_height, m);
-  w.tiles_across = blocks_for(w.out_width, m);
+  w.tiles_across = blocks_for(w.out_width, m_across);
   w.tiles = w.batch * w.tiles_down * w.tiles_across;
   w.by_down = divisor_of(w.tiles_down);
   w.by_across = divisor_of(w.tiles_across);

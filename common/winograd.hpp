@@ -1,7 +1,7 @@
 /// @file
-/// Winograd's minimal filtering F(m x m, 3 x 3): its matrices, made at compile time from the points, the transforms as
-/// kernels use them, and how an output is cut into tiles. Follows Winograd's construction as in Lavin and Gray (CVPR
-/// 2016): Y = A^T [(G g) . (B^T d)] along each dimension.
+/// Winograd's minimal filtering F(m, 3), nested to F(m x m', 3 x 3): its matrices, made at compile time from the
+/// points, the transforms as kernels use them, and how an output is cut into tiles. Follows Winograd's construction as
+/// in Lavin and Gray (CVPR 2016): Y = A^T [(G g) . (B^T d)] along each dimension.
 #pragma once
 #include "common/border.hpp"
 #include "common/divisor.hpp"
@@ -48,23 +48,33 @@ constexpr bool operator==(Ratio a, Ratio b) { return a.over == b.over && a.under
 /// F(2 x 2, 3 x 3): points 0, 1, -1 and infinity.
 struct F2 {
   static constexpr int kPairs = 1;           ///< points that come with their negative
-  static constexpr Ratio kPoints[] = {{1}};  ///< the positive ones; 0 and infinity are always there
+  static constexpr bool kInfinity = true;    ///< whether infinity is a point
+  static constexpr Ratio kPoints[] = {{1}};  ///< the positive ones; 0 is always there
 };
 /// F(4 x 4, 3 x 3): points 0, 1, -1, 2, -2 and infinity, as Lavin and Gray have them.
 struct F4 {
   static constexpr int kPairs = 2;
+  static constexpr bool kInfinity = true;
   static constexpr Ratio kPoints[] = {{1}, {2}};
 };
 /// F(4 x 4, 3 x 3) with the points 3/4 and 3/2: every coefficient of B and A is exact in fp16, and rounding errors are
 /// about half those of F4.
 struct F4Fractions {
   static constexpr int kPairs = 2;
+  static constexpr bool kInfinity = true;
   static constexpr Ratio kPoints[] = {{3, 4}, {3, 2}};
 };
 /// F(6 x 6, 3 x 3): points 0, 1, -1, 2, -2, 1/2, -1/2 and infinity.
 struct F6 {
   static constexpr int kPairs = 3;
+  static constexpr bool kInfinity = true;
   static constexpr Ratio kPoints[] = {{1}, {2}, {1, 2}};
+};
+/// F(7 x 7, 3 x 3): points 0, 1/2, 1, 3/2, 3 and their negatives. An odd tile does without infinity.
+struct F7 {
+  static constexpr int kPairs = 4;
+  static constexpr bool kInfinity = false;
+  static constexpr Ratio kPoints[] = {{1, 2}, {1}, {3, 2}, {3}};
 };
 
 /// Taps of a filter along a side.
@@ -72,16 +82,16 @@ inline constexpr int kWinogradTaps = 3;
 /// Elements of a tile of the input along a side: m + 2. Positions 0 (point 0), then p and -p for each pair, infinity
 /// last.
 template <class Form>
-inline constexpr int kTileSize = 2 * Form::kPairs + 2;
+inline constexpr int kTileSize = 2 * Form::kPairs + (Form::kInfinity ? 2 : 1);
 /// Outputs of a tile along a side.
 template <class Form>
-inline constexpr int kTileOutputs = 2 * Form::kPairs;
+inline constexpr int kTileOutputs = kTileSize<Form> - kWinogradTaps + 1;
 
 /// Coefficients from which all three matrices follow. With Q(x) = product of (x^2 - p^2) over all pairs, and R_i the
 /// same without pair i:
-///   B^T: row 0 is sign * Q(x), rows p and -p are (x^2 +- p x) R(x), the last row is x Q(x);
-///   G: row 0 is 1 / |Q(0)|, rows p and -p are scale * (1, +-p, p^2), the last row is (0, 0, 1);
-///   A^T: row j has 0^j, p^j, (-p)^j, and infinity's 1 in the last.
+///   B^T: row 0 is sign * Q(x), rows p and -p are (x^2 +- p x) R(x), infinity's is x Q(x);
+///   G: row 0 is 1 / |Q(0)|, rows p and -p are scale * (1, +-p, p^2), infinity's is (0, 0, 1);
+///   A^T: row j has 0^j, p^j, (-p)^j, and the last infinity's 1.
 template <class Form>
 struct WinogradCoefficients {
   static constexpr int kPairs = Form::kPairs;
@@ -130,14 +140,14 @@ struct WinogradMatrices {
     const WinogradCoefficients<Form> c;
     for (int i = 0; i <= Form::kPairs; ++i) {
       input[0][2 * i] = c.sign * c.q[i];
-      input[kSize - 1][2 * i + 1] = c.q[i];
+      if (Form::kInfinity) input[kSize - 1][2 * i + 1] = c.q[i];
     }
     filter[0][0] = c.sign / c.q[0];
-    filter[kSize - 1][kWinogradTaps - 1] = 1;
+    if (Form::kInfinity) filter[kSize - 1][kWinogradTaps - 1] = 1;
     for (Ratio(&row)[kSize] : output)
       for (Ratio& element : row) element = 0;  // g++ 12 loses some of the elements that nothing is assigned to
     output[0][0] = 1;
-    output[kOutputs - 1][kSize - 1] = 1;
+    if (Form::kInfinity) output[kOutputs - 1][kSize - 1] = 1;
     for (int i = 0; i < Form::kPairs; ++i) {
       for (int negative = 0; negative < 2; ++negative) {
         const Ratio point = Ratio(negative ? -1 : 1) * Form::kPoints[i];
@@ -157,6 +167,23 @@ struct WinogradMatrices {
   }
 };
 
+/// By how much F(m, 3) amplifies rounding errors: the mean variance of an output with an independent error on each of
+/// its products, of the product's own size, over that of a direct sum of 3 products. Of nested forms the amplifications
+/// multiply.
+template <class Form>
+constexpr double winograd_amplification() {
+  const WinogradMatrices<Form> matrices;
+  double sum = 0;
+  for (int i = 0; i < kTileSize<Form>; ++i) {
+    double input = 0, filter = 0, output = 0;
+    for (const Ratio element : matrices.input[i]) input += element.value() * element.value();
+    for (const Ratio element : matrices.filter[i]) filter += element.value() * element.value();
+    for (const auto& row : matrices.output) output += row[i].value() * row[i].value();
+    sum += input * filter * output;
+  }
+  return sum / (kTileOutputs<Form> * kWinogradTaps);
+}
+
 /// @cond
 template <class Form>
 inline constexpr WinogradCoefficients<Form> kWinograd{};
@@ -171,12 +198,12 @@ template <class Form, int I, int J>
 inline constexpr float kEven = static_cast<float>(kWinograd<Form>.r[I][J].value());
 template <class Form, int I, int J>
 inline constexpr float kOdd = static_cast<float>((Form::kPoints[I] * kWinograd<Form>.r[I][J]).value());
-template <class Form>
-inline constexpr float kFirstScale = static_cast<float>((kWinograd<Form>.sign / kWinograd<Form>.q[0]).value());
-template <class Form, int I, int Power>
-inline constexpr float kScale = static_cast<float>(
-    (kWinograd<Form>.scale[I] * (Power > 0 ? Form::kPoints[I] : Ratio(1)) * (Power > 1 ? Form::kPoints[I] : Ratio(1)))
-        .value());
+template <class Form, class T>
+inline constexpr T kFirstScale = static_cast<T>((kWinograd<Form>.sign / kWinograd<Form>.q[0]).value());
+template <class Form, int I, int Power, class T>
+inline constexpr T kScale = static_cast<T>((kWinograd<Form>.scale[I] * (Power > 0 ? Form::kPoints[I] : Ratio(1)) *
+                                            (Power > 1 ? Form::kPoints[I] : Ratio(1)))
+                                               .value());
 template <class Form, int I, int Power>
 inline constexpr float kPower = kPower<Form, I, Power - 1>* kPoint<Form, I>;
 template <class Form, int I>
@@ -245,9 +272,9 @@ __device__ __forceinline__ void paired_rows(const T* x, T* v) {
   v[2 * I + 2] = WinogradArithmetic<T>::subtract(even, odd);
   if constexpr (I + 1 < Form::kPairs) paired_rows<Form, I + 1>(x, v);
 }
-template <class Form, int I = 0>
-__device__ __forceinline__ void paired_taps(const float* g, float* u) {
-  const float even = kScale<Form, I, 0> * g[0] + kScale<Form, I, 2> * g[2], odd = kScale<Form, I, 1> * g[1];
+template <class Form, int I = 0, class T>
+__device__ __forceinline__ void paired_taps(const T* g, T* u) {
+  const T even = kScale<Form, I, 0, T> * g[0] + kScale<Form, I, 2, T> * g[2], odd = kScale<Form, I, 1, T> * g[1];
   u[2 * I + 1] = even + odd;
   u[2 * I + 2] = even - odd;
   if constexpr (I + 1 < Form::kPairs) paired_taps<Form, I + 1>(g, u);
@@ -265,7 +292,7 @@ __device__ __forceinline__ void output_line(const float* m, float* y) {
   constexpr int kLast = kTileOutputs<Form> - 1;
   y[J] = paired_outputs<Form, J>(m);
   if constexpr (J == 0) y[J] += m[0];
-  if constexpr (J == kLast) y[J] += m[kTileSize<Form> - 1];
+  if constexpr (J == kLast && Form::kInfinity) y[J] += m[kTileSize<Form> - 1];
   if constexpr (J < kLast) output_line<Form, J + 1>(m, y);
 }
 /// @endcond
@@ -275,15 +302,15 @@ template <class Form, class T>
 __device__ __forceinline__ void transform_input_line(const T* x, T* v) {
   v[0] = first_row<Form>(x);
   paired_rows<Form>(x, v);
-  v[kTileSize<Form> - 1] = last_row<Form>(x);
+  if constexpr (Form::kInfinity) v[kTileSize<Form> - 1] = last_row<Form>(x);
 }
 
-/// u = G g, one line of a filter. @param g 3 taps  @param u kTileSize values
-template <class Form>
-__device__ __forceinline__ void transform_filter_line(const float* g, float* u) {
-  u[0] = kFirstScale<Form> * g[0];
+/// u = G g, one line of a filter, in float or double. @param g 3 taps  @param u kTileSize values
+template <class Form, class T>
+__device__ __forceinline__ void transform_filter_line(const T* g, T* u) {
+  u[0] = kFirstScale<Form, T> * g[0];
   paired_taps<Form>(g, u);
-  u[kTileSize<Form> - 1] = g[2];
+  if constexpr (Form::kInfinity) u[kTileSize<Form> - 1] = g[2];
 }
 
 /// y = A^T m, one line of a tile. @param m kTileSize values  @param y kTileOutputs values
@@ -353,17 +380,17 @@ __device__ __forceinline__ void transform_output(const float (&tile)[kTileSize<F
 
 // ---- Tiles ----------------------------------------------------------------------------------------------------------
 
-/// A batch of images convolved with 3 x 3 filters over all channels at stride 1, its outputs cut into tiles of m x m.
-/// Passed to kernels by value. Tile t of the batch is row t / tiles_across % tiles_down of image t / (tiles_down *
-/// tiles_across), from the top left; its input begins at (m row - pad_y, m column - pad_x). The last tiles of a row or
-/// column may reach past the outputs.
+/// A batch of images convolved with 3 x 3 filters over all channels at stride 1, its outputs cut into tiles of
+/// m x m_across. Passed to kernels by value. Tile t of the batch is row t / tiles_across % tiles_down of image
+/// t / (tiles_down * tiles_across), from the top left; its input begins at (m row - pad_y, m_across column - pad_x).
+/// The last tiles of a row or column may reach past the outputs.
 struct Winograd {
   int batch, channels, filters;
   int height, width;          ///< of an input plane
   int out_height, out_width;  ///< of an output plane
   int pad_y, pad_x;
   Padding padding;
-  int m;                         ///< outputs of a tile along a side
+  int m, m_across;               ///< rows and columns of a tile's outputs; the same but in stage 35
   int tiles_down, tiles_across;  ///< of an image
   int tiles;                     ///< of the batch
   Divisor by_down, by_across;    ///< for division by tiles_down and tiles_across
@@ -381,16 +408,28 @@ Verdict check_winograd_form(const ConvProblem& problem);
 /// @param m outputs of a tile along a side
 /// @param padded the transforms' channels, filters and tiles are rounded up to multiples of it
 Verdict check_winograd(const ConvProblem& problem, int m, int padded = 1);
+/// The same for tiles of m x m_across outputs.
+Verdict check_winograd(const ConvProblem& problem, int m, int m_across, int padded);
+/// The relative RMS error that fp32 stays below on normal inputs and filters, filters transformed in double. Of C
+/// partial sums the squares grow from one part in C to the whole, so their roundings are as many as C / 2 of the whole
+/// sum; those of the transforms are worth 8 more. A rounding of x has a variance between 1/12 and 1/3 of (2^-24 x)^2,
+/// 0.18 on average; 1/4 leaves room. The squares of errors of a tile and filter spread about as widely as their mean:
+/// with few of them twice their standard deviation is added.
+/// @param amplification of both dimensions: the product of their winograd_amplification()
+/// @param sums tiles times filters
+double winograd_error(double amplification, std::int64_t channels, double sums);
 /// Elements of the input that the tiles of all channels read: what their outputs need and is inside.
 std::int64_t tile_reads(const Winograd& w);
 /// The problem as these kernels take it. @param m outputs of a tile along a side
 Winograd winograd_of(const ConvProblem& problem, int m);
+/// The same for tiles of m x m_across outputs.
+Winograd winograd_of(const ConvProblem& problem, int m, int m_across);
 
 /// The place of tile `tile`, from 0 to w.tiles - 1.
 __device__ __forceinline__ TilePlace place_of(const Winograd& w, int tile) {
   const unsigned t = static_cast<unsigned>(tile), row = t / w.by_across;
   return {static_cast<int>(row / w.by_down), static_cast<int>(row % w.by_down) * w.m,
-          static_cast<int>(t % w.by_across) * w.m};
+          static_cast<int>(t % w.by_across) * w.m_across};
 }
 
 /// The input index that position `i` of the padded input reads along one dimension, or -1 where it reads zero: beyond

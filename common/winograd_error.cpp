@@ -18,7 +18,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDeviations = 8;  // as lambda in relative_bound(): the chance to exceed it is below 1e-14
 constexpr double kFloatOverflow = 0x1p128 - 0x1p103;
-constexpr int kMostSize = 8;  // of a tile along a side: F(6 x 6)
+constexpr int kMostSize = 9;  // of a tile along a side: F(7 x 7)
 constexpr int kMostPositions = kMostSize * kMostSize;
 constexpr int kLanes = 8;          // tiles that are computed together
 constexpr int kFiltersAtOnce = 2;  // filters that share what is loaded of a tile
@@ -54,26 +54,38 @@ struct Matrix {
   }
 };
 
+/// In place of WinogradMatrices, along a dimension that is not transformed.
+struct Untransformed {
+  Ratio input[1][1] = {{1}}, filter[1][1] = {{1}}, output[1][1] = {{1}};
+};
+
 struct Matrices {
   Matrix input, filter, output;  // B^T, G, A^T
 
-  template <class Form>
-  constexpr explicit Matrices(const WinogradMatrices<Form>& exact)
-      : input(exact.input), filter(exact.filter), output(exact.output) {}
+  template <class Exact>
+  constexpr explicit Matrices(const Exact& exact) : input(exact.input), filter(exact.filter), output(exact.output) {}
 };
 
-template <class Form>
+template <class Exact>
 const Matrices& matrices() {
-  static constexpr Matrices kMatrices{WinogradMatrices<Form>()};
+  static constexpr Matrices kMatrices{Exact()};
   return kMatrices;
 }
 
-const Matrices& matrices_of(const WinogradForm& form) {
-  if (form.m == 2) return matrices<F2>();
-  if (form.m == 4) return form.fractions ? matrices<F4Fractions>() : matrices<F4>();
-  if (form.m == 6) return matrices<F6>();
+const Matrices& matrices_of(int m, bool fractions) {
+  if (m == 2) return matrices<WinogradMatrices<F2>>();
+  if (m == 4) return fractions ? matrices<WinogradMatrices<F4Fractions>>() : matrices<WinogradMatrices<F4>>();
+  if (m == 6) return matrices<WinogradMatrices<F6>>();
+  if (m == 7) return matrices<WinogradMatrices<F7>>();
   throw std::logic_error("there is no such form of Winograd's algorithm");
 }
+const Matrices& matrices_down(const WinogradForm& form) { return matrices_of(form.m, form.fractions); }
+const Matrices& matrices_across(const WinogradForm& form) {
+  if (form.along_height) return matrices<Untransformed>();
+  return matrices_of(form.m_across > 0 ? form.m_across : form.m, form.fractions);
+}
+/// Columns of a filter that M is a sum over.
+int columns_of_sum(const WinogradForm& form) { return form.along_height ? kWinogradTaps : 1; }
 
 // ---- Numbers with errors -------------------------------------------------------------------------------------------
 
@@ -118,27 +130,18 @@ inline void multiply_row(const Matrix& matrix, int row, const Rounding& rounding
   result = sum;
 }
 
-/// L x L^T. @param x (columns, columns)  @param result (rows, rows)
+/// D x A^T. @param x (columns of D, columns of A)  @param result (rows of D, rows of A)
 CONVLADDER_FOR_EVERY_VECTOR_LENGTH
-void transform(const Matrix& matrix, const Rounding& rounding, const Uncertain* x, Uncertain* result) {
-  Uncertain half_way[kMostPositions];  // (rows, columns)
-  for (int i = 0; i < matrix.rows; ++i)
-    for (int j = 0; j < matrix.columns; ++j)
-      multiply_row(matrix, i, rounding, x + j, matrix.columns, half_way[i * matrix.columns + j]);
-  for (int i = 0; i < matrix.rows; ++i)
-    for (int j = 0; j < matrix.rows; ++j)
-      multiply_row(matrix, j, rounding, half_way + i * matrix.columns, 1, result[i * matrix.rows + j]);
+void transform(const Matrix& down, const Matrix& across, const Rounding& rounding, const Uncertain* x,
+               Uncertain* result) {
+  Uncertain half_way[kMostPositions];  // (rows of D, columns of A)
+  for (int i = 0; i < down.rows; ++i)
+    for (int j = 0; j < across.columns; ++j)
+      multiply_row(down, i, rounding, x + j, across.columns, half_way[i * across.columns + j]);
+  for (int i = 0; i < down.rows; ++i)
+    for (int j = 0; j < across.rows; ++j)
+      multiply_row(across, j, rounding, half_way + i * across.columns, 1, result[i * across.rows + j]);
 }
-
-/// L x, one column. @param x (columns), `step` apart  @param result (rows)
-void transform_column(const Matrix& matrix, const Rounding& rounding, const Uncertain* x, int step, Uncertain* result) {
-  for (int i = 0; i < matrix.rows; ++i) multiply_row(matrix, i, rounding, x, step, result[i]);
-}
-
-/// Columns of a filter that M is a sum over.
-int columns_of_sum(const WinogradForm& form) { return form.along_height ? kWinogradTaps : 1; }
-/// Of V, U and M. @param size of a tile along a side
-int positions_of(const WinogradForm& form, int size) { return form.along_height ? size : size * size; }
 
 // ---- The filter ----------------------------------------------------------------------------------------------------
 
@@ -153,14 +156,14 @@ class TransformedFilter {
  public:
   TransformedFilter(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& filter)
       : channels_(problem.c), terms_(problem.c * columns_of_sum(form)), groups_((problem.k - 1) / kFiltersAtOnce + 1) {
-    const Matrix& matrix = matrices_of(form).filter;
-    positions_ = positions_of(form, matrix.rows);
+    const Matrix &down = matrices_down(form).filter, &across = matrices_across(form).filter;
+    positions_ = down.rows * across.rows;
     elements_.resize(static_cast<std::size_t>(positions_ * groups_ * terms_ * kFiltersAtOnce));
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
 #endif
     for (std::int64_t k = 0; k < problem.k; ++k) {
-      for (std::int64_t c = 0; c < channels_; c += kLanes) add(matrix, form, filter.data(), k, c);
+      for (std::int64_t c = 0; c < channels_; c += kLanes) add(down, across, form, filter.data(), k, c);
       if (form.stored == Precision::int8) quantise(k);
     }
   }
@@ -178,21 +181,20 @@ class TransformedFilter {
   }
 
   /// The channels from c on, as many as there are lanes.
-  void add(const Matrix& matrix, const WinogradForm& form, const float* filter, std::int64_t k, std::int64_t c) {
+  void add(const Matrix& down, const Matrix& across, const WinogradForm& form, const float* filter, std::int64_t k,
+           std::int64_t c) {
     const std::int64_t count = std::min<std::int64_t>(kLanes, channels_ - c);
-    Uncertain taps[kWinogradTaps * kWinogradTaps] = {}, result[kMostPositions];
-    for (int tap = 0; tap < kWinogradTaps * kWinogradTaps; ++tap) {
-      for (std::int64_t lane = 0; lane < count; ++lane) {
-        const double value = filter[(k * channels_ + c + lane) * kWinogradTaps * kWinogradTaps + tap];
-        taps[tap].value[lane] = value;
-        taps[tap].magnitude[lane] = std::abs(value);
-      }
-    }
     for (int column = 0; column < columns_of_sum(form); ++column) {
-      if (form.along_height)
-        transform_column(matrix, kToFloat, taps + column, kWinogradTaps, result);
-      else
-        transform(matrix, kToFloat, taps, result);
+      Uncertain taps[kWinogradTaps * kWinogradTaps] = {}, result[kMostPositions];
+      for (int i = 0; i < down.columns * across.columns; ++i) {
+        const int tap = i / across.columns * kWinogradTaps + i % across.columns + column;
+        for (std::int64_t lane = 0; lane < count; ++lane) {
+          const double value = filter[(k * channels_ + c + lane) * kWinogradTaps * kWinogradTaps + tap];
+          taps[i].value[lane] = value;
+          taps[i].magnitude[lane] = std::abs(value);
+        }
+      }
+      transform(down, across, kToFloat, taps, result);
       const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
       for (int position = 0; position < positions_; ++position) {
         add_overflow(result[position], kept.overflow);
@@ -230,53 +232,50 @@ class Tiles {
  public:
   Tiles(const ConvProblem& problem, const WinogradForm& form, const std::vector<float>& input)
       : problem_(problem),
-        matrix_(matrices_of(form).input),
+        matrix_down_(matrices_down(form).input),
+        matrix_across_(matrices_across(form).input),
         rounding_(form.stored == Precision::fp32 ? kToFloat : kToHalf),
         input_(input.data()),
         m_(form.m),
-        columns_(form.along_height ? 1 : form.m),
+        m_across_(matrices_across(form).output.rows),
         down_((problem.p() - 1) / m_ + 1),
-        across_((problem.q() - 1) / columns_ + 1),
-        along_height_(form.along_height) {}
+        across_((problem.q() - 1) / m_across_ + 1) {}
 
   std::int64_t count() const { return problem_.n * down_ * across_; }
-  int size() const { return matrix_.rows; }
+  int positions() const { return matrix_down_.rows * matrix_across_.rows; }
 
   struct Place {
     std::int64_t n, row, column;  ///< row and column of the first output
   };
   Place place(std::int64_t tile) const {
-    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * columns_};
+    return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_across_};
   }
 
   /// V of one term of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
-  /// @param result (size, size), or (size) along the height alone
+  /// @param result (positions)
   void transformed(std::span<const std::int64_t> tiles, std::int64_t term, Uncertain* result) const {
     Uncertain elements[kMostPositions] = {};
     const std::int64_t c = term % problem_.c;
-    const int first_column = static_cast<int>(term / problem_.c), columns = along_height_ ? 1 : size();
+    const std::int64_t first_column = term / problem_.c;
     for (std::size_t lane = 0; lane < tiles.size(); ++lane) {
       const Place at = place(tiles[lane]);
       const float* plane = input_ + (at.n * problem_.c + c) * problem_.h * problem_.w;
-      for (int i = 0; i < size(); ++i) {
+      for (int i = 0; i < matrix_down_.rows; ++i) {
         const std::int64_t y = source(at.row - problem_.pad_h + i, problem_.h);
         if (y < 0) continue;
-        for (int j = 0; j < columns; ++j) {
+        for (int j = 0; j < matrix_across_.rows; ++j) {
           const std::int64_t x = source(at.column - problem_.pad_w + first_column + j, problem_.w);
           if (x < 0) continue;
           const double value = plane[y * problem_.w + x];
-          Uncertain& element = elements[i * columns + j];
+          Uncertain& element = elements[i * matrix_across_.rows + j];
           element.value[lane] = value;
           element.magnitude[lane] = std::abs(value);
           if (rounding_.overflow == kHalfOverflow) element.variance[lane] = kToHalf.variance(value * value);
         }
       }
     }
-    if (along_height_)
-      transform_column(matrix_, rounding_, elements, 1, result);
-    else
-      transform(matrix_, rounding_, elements, result);
-    for (int position = 0; position < size() * columns; ++position) add_overflow(result[position], rounding_.overflow);
+    transform(matrix_down_, matrix_across_, rounding_, elements, result);
+    for (int position = 0; position < positions(); ++position) add_overflow(result[position], rounding_.overflow);
   }
 
  private:
@@ -289,11 +288,10 @@ class Tiles {
   }
 
   const ConvProblem& problem_;
-  const Matrix& matrix_;
+  const Matrix &matrix_down_, &matrix_across_;
   const Rounding& rounding_;
   const float* input_;
-  const std::int64_t m_, columns_, down_, across_;  ///< rows and columns of a tile's outputs; tiles
-  const bool along_height_;
+  const std::int64_t m_, m_across_, down_, across_;
 };
 
 /// How an int8 stage may quantise the elements of V at a position: where clipping values are nearly as good as the
@@ -332,7 +330,7 @@ Quantisation calibrate(const std::vector<float>& sample, double largest) {
 /// For each position, on the sample.
 std::array<Quantisation, kMostPositions> calibrate(const Tiles& tiles, std::int64_t channels) {
   const std::int64_t count = std::min(tiles.count(), kSampleTiles);
-  const int positions = tiles.size() * tiles.size();
+  const int positions = tiles.positions();
   std::vector<std::vector<float>> samples(static_cast<std::size_t>(positions));
   std::array<double, kMostPositions> largest{};
   for (std::int64_t first = 0; first < count; first += kLanes) {
@@ -403,7 +401,7 @@ class Bounds {
         filter_(filter),
         quantisations_(quantisations),
         bounds_(bounds),
-        positions_(positions_of(form, tiles.size())),
+        positions_(tiles.positions()),
         terms_(problem.c * columns_of_sum(form)),
         kept_(form.stored == Precision::fp16 ? kToHalf : kToFloat),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
@@ -469,37 +467,33 @@ class Bounds {
     return m;
   }
 
-  /// y = A^T M, where the first and the last of M are added onto sums of the others, a term at a time. On the way
-  /// partial sums go from such a sum to y: their mean square is at most half of both squares together.
-  void transform_in_place(const Matrix& matrix, const Uncertain* products, Uncertain* outputs) const {
-    transform_column(matrix, kToFloat, products, 1, outputs);
+  /// Along the height alone, the first and the last of M are added onto sums of the others, a term at a time. On the
+  /// way partial sums go from such a sum to y: their mean square is at most half of both squares together.
+  void add_in_place(const Uncertain* products, int count, Uncertain* outputs) const {
     Lanes squares{};  // of all sums of two that begin a row
-    for (int i = 1; i + 1 < matrix.columns; i += 2) {
+    for (int i = 1; i + 1 < positions_; i += 2) {
       const Lanes sum = products[i].value + products[i + 1].value, rest = products[i].value - products[i + 1].value;
       squares += sum * sum + rest * rest;
     }
-    for (int i = 0; i < matrix.rows; ++i) {
+    for (int i = 0; i < count; ++i) {
       const Lanes square = outputs[i].value * outputs[i].value;
       outputs[i].variance += static_cast<double>(terms_) * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
     }
   }
 
   void store(std::int64_t first, std::int64_t k, const Uncertain* products) {
-    const Matrix& matrix = matrices_of(form_).output;
+    const Matrix &down = matrices_down(form_).output, &across = matrices_across(form_).output;
     Uncertain outputs[kMostPositions];
-    const int columns = form_.along_height ? 1 : matrix.rows;
-    if (form_.along_height)
-      transform_in_place(matrix, products, outputs);
-    else
-      transform(matrix, kToFloat, products, outputs);
-    for (int i = 0; i < matrix.rows * columns; ++i) add_overflow(outputs[i], kToFloat.overflow);
+    transform(down, across, kToFloat, products, outputs);
+    if (form_.along_height) add_in_place(products, down.rows, outputs);
+    for (int i = 0; i < down.rows * across.rows; ++i) add_overflow(outputs[i], kToFloat.overflow);
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (int lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
       const Tiles::Place at = tiles_.place(first + lane);
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(matrix.rows, p - at.row); ++i) {
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(down.rows, p - at.row); ++i) {
         float* row = bounds_.data() + ((at.n * problem_.k + k) * p + at.row + i) * q + at.column;
-        for (std::int64_t j = 0; j < std::min<std::int64_t>(columns, q - at.column); ++j) {
-          const double variance = outputs[i * columns + j].variance[lane];
+        for (std::int64_t j = 0; j < std::min<std::int64_t>(across.rows, q - at.column); ++j) {
+          const double variance = outputs[i * across.rows + j].variance[lane];
           row[j] = static_cast<float>(std::isfinite(variance) ? kDeviations * std::sqrt(variance) : kInfinity);
         }
       }

@@ -24,9 +24,8 @@ inline constexpr int kClippingValues = 8;
 ///   tenths of it, the one with the smallest squared error on the sample. What lies beyond is off by its distance.
 /// - Products are added in fp32: on Tensor Cores, whose sums may be truncated, with u = 2^-22; in int32 exactly.
 /// - M may be rounded to fp16. The output transform is in fp32.
-/// - Along the height alone, V = B^T d and U = G g are columns, M is a sum over the filter's columns, too, and y = A^T
-/// M.
-///   Then the first and the last of M are added onto sums of the others: partial sums are larger on the way.
+/// - Along the height alone, V = B^T d and U = G g are columns, and M is a sum over the filter's columns, too. In
+///   y = A^T M its first and last are added onto sums of the others: partial sums are larger on the way.
 ///
 /// An output has an infinite bound where a NaN or an infinity is in its tile, and where a number of its tile or filter
 /// may overflow.

@@ -22,7 +22,9 @@ FORMS = {
     "F(4 x 4), points 1, 2": [Fraction(1), Fraction(2)],
     "F(4 x 4), points 3/4, 3/2": [Fraction(3, 4), Fraction(3, 2)],
     "F(6 x 6), points 1, 2, 1/2": [Fraction(1), Fraction(2), Fraction(1, 2)],
+    "F(7 x 7), points 1/2, 1, 3/2, 3": [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(3)],
 }
+WITHOUT_INFINITY = [FORMS["F(7 x 7), points 1/2, 1, 3/2, 3"]]
 TILES, FILTERS = 256, 32  # the more, the steadier the largest error
 
 
@@ -36,9 +38,10 @@ def multiplied(polynomial, factor):
 
 
 def matrices(points):
-    """B^T, G and A^T from the positive points; 0, the negative points and infinity are there always."""
+    """B^T, G and A^T from the positive points; 0 and the negative points are there always, and infinity mostly."""
     finite = [Fraction(0)] + [sign * p for p in points for sign in (1, -1)]
-    size, outputs = len(finite) + 1, len(finite) - 1
+    infinity = points not in WITHOUT_INFINITY
+    size, outputs = len(finite) + infinity, len(finite) + infinity - 2
     transform, taps, back = [], [], [[Fraction(0)] * size for _ in range(outputs)]
     for column, p in enumerate(finite):
         polynomial, scale = [Fraction(1)], Fraction(1)
@@ -48,16 +51,17 @@ def matrices(points):
                 scale *= p - q
         if p == 0 and scale < 0:
             polynomial, scale = [-a for a in polynomial], -scale
-        transform.append(polynomial + [Fraction(0)])
+        transform.append(polynomial + [Fraction(0)] * infinity)
         taps.append([p**j / scale for j in range(3)])
         for j in range(outputs):
             back[j][column] = p**j
-    everything = [Fraction(1)]
-    for q in finite:
-        everything = multiplied(everything, [-q, Fraction(1)])
-    transform.append(everything)
-    taps.append([Fraction(0), Fraction(0), Fraction(1)])
-    back[outputs - 1][size - 1] = Fraction(1)
+    if infinity:
+        everything = [Fraction(1)]
+        for q in finite:
+            everything = multiplied(everything, [-q, Fraction(1)])
+        transform.append(everything)
+        taps.append([Fraction(0), Fraction(0), Fraction(1)])
+        back[outputs - 1][size - 1] = Fraction(1)
     return [np.array(m, dtype=np.float64) for m in (transform, taps, back)]
 
 
@@ -77,7 +81,8 @@ def lines(matrix, tile, kind):
     rows, size = [None] * len(matrix), len(matrix)
     even, odd = slice(0, None, 2), slice(1, None, 2)
     rows[0] = sum_of(zip(matrix[0][even], tile[even]), kind)
-    rows[size - 1] = sum_of(zip(matrix[size - 1][odd], tile[odd]), kind)
+    if size % 2 == 0:  # infinity
+        rows[size - 1] = sum_of(zip(matrix[size - 1][odd], tile[odd]), kind)
     for i in range(1, size - 1, 2):
         e, o = sum_of(zip(matrix[i][even], tile[even]), kind), sum_of(zip(matrix[i][odd], tile[odd]), kind)
         rows[i], rows[i + 1] = (e + o).astype(kind), (e - o).astype(kind)

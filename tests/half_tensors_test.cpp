@@ -100,6 +100,27 @@ TEST_CASE("tensors of floats stay as they are") {
   CHECK(output[349] == 2);
 }
 
+TEST_CASE("floats in NHWC are NHWC on the device and NCHW on the host, poison too") {
+  const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=7,k=5");
+  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  DeviceTensors tensors(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
+  const Tensors view = tensors.view();
+  CHECK(view.half_input == nullptr);
+  CHECK(tensors.bytes() == 4 * (210 + 15 + 350));
+  for (std::int64_t n = 0; n < 2; ++n)
+    for (std::int64_t c = 0; c < 3; ++c)
+      for (std::int64_t pixel = 0; pixel < 35; ++pixel)
+        CHECK(view.input[(n * 35 + pixel) * 3 + c] == host.input[static_cast<std::size_t>((n * 3 + c) * 35 + pixel)]);
+  tensors.poison_output();
+  for (int i = 0; i < 349; ++i) view.output[i] = static_cast<float>(i);
+  std::vector<float> output(350);
+  tensors.download_output(output.data());
+  CHECK(output[1] == 5);               // (0,0,0,1)
+  CHECK(output[35] == 1);              // (0,1,0,0)
+  CHECK(output[175 + 4 * 35] == 179);  // (1,4,0,0)
+  CHECK(std::bit_cast<std::uint32_t>(output[349]) == kPoison);
+}
+
 TEST_CASE("poisoned halves come as poisoned floats, in any number") {
   for (const char* text : {"w=1", "w=2", "w=3", "k=7,w=9", "n=3,k=5,h=7,w=11"}) {
     CAPTURE(std::string(text));

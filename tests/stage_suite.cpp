@@ -33,6 +33,7 @@ int knob_of(const RunResult& result, std::string_view name) {
 
 /// What the project promises of the relative root mean square error for normal inputs.
 double promised_error(const StageInfo& stage, const RunResult& result) {
+  if (const int bound = knob_of(result, "bound"); bound > 0) return bound * 1e-6;
   if (stage.dtype == "int8") return 2.5e-2;
   if (stage.dtype == "fp16") return 4e-3;
   if (stage.track == "winograd") return knob_of(result, "m") > 2 ? 2e-5 : 5e-6;

@@ -23,19 +23,15 @@ double to_half(double value) { return half_value(half_bits(value)); }
 using Round = double (*)(double);
 
 /// Winograd's algorithm, operation by operation, in the types of a form.
-template <class Form>
+template <class Down, class Across = Down>
 class Simulation {
  public:
   Simulation(const ConvProblem& problem, const WinogradForm& form, HostTensors tensors, Flaw flaw)
       : problem_(problem), form_(form), tensors_(std::move(tensors)), flaw_(flaw) {
     if (flaw == Flaw::swapped_taps)
       for (std::size_t i = 0; i < tensors_.filter.size(); i += 9) std::swap(tensors_.filter[i], tensors_.filter[i + 1]);
-    const WinogradMatrices<Form> exact;
-    for (int i = 0; i < kSize; ++i) {
-      for (int j = 0; j < kSize; ++j) input_[i][j] = exact.input[i][j].value();
-      for (int j = 0; j < 3; ++j) filter_[i][j] = exact.filter[i][j].value();
-      for (int j = 0; j < kOutputs; ++j) output_[j][i] = exact.output[j][i].value();
-    }
+    copy(WinogradMatrices<Down>(), input_down_, filter_down_, output_down_);
+    copy(WinogradMatrices<Across>(), input_across_, filter_across_, output_across_);
   }
 
   std::vector<float> run() {
@@ -45,12 +41,12 @@ class Simulation {
     const std::int64_t p = problem_.p(), q = problem_.q();
     for (std::int64_t tile = 0; tile < tiles(); ++tile) {
       for (std::int64_t k = 0; k < problem_.k; ++k) {
-        double y[kOutputs][kOutputs];
+        double y[kOutputsDown][kOutputsAcross];
         if (form_.along_height)
           add_up_in_place(tile, k, y);
         else
           add_up(tile, k, y);
-        for (int i = 0; i < kOutputs; ++i) {
+        for (int i = 0; i < kOutputsDown; ++i) {
           for (int j = 0; j < columns(); ++j) {
             const std::int64_t row = row_of(tile) + i, column = column_of(tile) + j;
             if (row >= p || column >= q) continue;
@@ -65,43 +61,54 @@ class Simulation {
   }
 
  private:
-  static constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>, kPositions = kSize * kSize;
+  static constexpr int kRows = kTileSize<Down>, kColumns = kTileSize<Across>, kPositions = kRows * kColumns;
+  static constexpr int kOutputsDown = kTileOutputs<Down>, kOutputsAcross = kTileOutputs<Across>;
 
-  template <int kRows, int kColumns>
-  static double row_times(const double (&row)[kColumns], const double* x, int step, Round round) {
+  template <class Matrices, int kSize, int kOutputs>
+  static void copy(const Matrices& exact, double (&input)[kSize][kSize], double (&filter)[kSize][3],
+                   double (&output)[kOutputs][kSize]) {
+    for (int i = 0; i < kSize; ++i) {
+      for (int j = 0; j < kSize; ++j) input[i][j] = exact.input[i][j].value();
+      for (int j = 0; j < 3; ++j) filter[i][j] = exact.filter[i][j].value();
+      for (int j = 0; j < kOutputs; ++j) output[j][i] = exact.output[j][i].value();
+    }
+  }
+
+  template <int kTerms>
+  static double row_times(const double (&row)[kTerms], const double* x, int step, Round round) {
     double sum = 0;
-    for (int j = 0; j < kColumns; ++j)
+    for (int j = 0; j < kTerms; ++j)
       if (row[j] != 0) sum = round(sum + round(row[j] * x[j * step]));
     return sum;
   }
-  /// L x L^T
-  template <int kRows, int kColumns>
-  static void transform(const double (&l)[kRows][kColumns], const double (&x)[kColumns][kColumns],
-                        double (&result)[kRows][kRows], Round round) {
-    double half_way[kRows][kColumns];
-    for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kColumns; ++j) half_way[i][j] = row_times<kRows>(l[i], &x[0][j], kColumns, round);
-    for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kRows; ++j) result[i][j] = row_times<kRows>(l[j], half_way[i], 1, round);
+  /// D x A^T
+  template <int kD, int kOfD, int kA, int kOfA>
+  static void transform(const double (&d)[kD][kOfD], const double (&a)[kA][kOfA], const double (&x)[kOfD][kOfA],
+                        double (&result)[kD][kA], Round round) {
+    double half_way[kD][kOfA];
+    for (int i = 0; i < kD; ++i)
+      for (int j = 0; j < kOfA; ++j) half_way[i][j] = row_times(d[i], &x[0][j], kOfA, round);
+    for (int i = 0; i < kD; ++i)
+      for (int j = 0; j < kA; ++j) result[i][j] = row_times(a[j], half_way[i], 1, round);
   }
 
   /// L x, of the first three columns. They stand in the first three of the result.
-  template <int kColumns>
-  static void transform_columns(const double (&l)[kSize][kColumns], const double (&x)[kColumns][kColumns],
-                                double (&result)[kSize][kSize], Round round) {
-    for (int i = 0; i < kSize; ++i)
-      for (int j = 0; j < kSize; ++j) result[i][j] = j < 3 ? row_times<kSize>(l[i], &x[0][j], kColumns, round) : 0;
+  template <int kTerms, int kOfX>
+  static void transform_columns(const double (&l)[kRows][kTerms], const double (&x)[kTerms][kOfX],
+                                double (&result)[kRows][kColumns], Round round) {
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kColumns; ++j) result[i][j] = j < 3 ? row_times(l[i], &x[0][j], kOfX, round) : 0;
   }
 
-  void add_up(std::int64_t tile, std::int64_t k, double (&y)[kOutputs][kOutputs]) const {
-    double m[kSize][kSize];
-    for (int i = 0; i < kPositions; ++i) m[i / kSize][i % kSize] = product(tile, k, i, 0);
-    transform(output_, m, y, to_float);
+  void add_up(std::int64_t tile, std::int64_t k, double (&y)[kOutputsDown][kOutputsAcross]) const {
+    double m[kRows][kColumns];
+    for (int i = 0; i < kPositions; ++i) m[i / kColumns][i % kColumns] = product(tile, k, i, 0);
+    transform(output_down_, output_across_, m, y, to_float);
   }
   /// A sum goes on over all three columns; the first and the last add to what the others have become.
-  void add_up_in_place(std::int64_t tile, std::int64_t k, double (&y)[kOutputs][kOutputs]) const {
+  void add_up_in_place(std::int64_t tile, std::int64_t k, double (&y)[kOutputsDown][kOutputsAcross]) const {
     const auto product_of_row = [&](int i, double sum) {
-      for (int s = 0; s < 3; ++s) sum = product(tile, k, i * kSize + s, sum);
+      for (int s = 0; s < 3; ++s) sum = product(tile, k, i * kColumns + s, sum);
       return sum;
     };
     const double m1 = product_of_row(1, 0), m2 = product_of_row(2, 0), sum = to_float(m1 + m2);
@@ -109,11 +116,11 @@ class Simulation {
     y[1][0] = product_of_row(3, to_float(sum - 2 * m2));
   }
 
-  int columns() const { return form_.along_height ? 1 : kOutputs; }
-  std::int64_t down() const { return (problem_.p() - 1) / kOutputs + 1; }
+  int columns() const { return form_.along_height ? 1 : kOutputsAcross; }
+  std::int64_t down() const { return (problem_.p() - 1) / kOutputsDown + 1; }
   std::int64_t across() const { return (problem_.q() - 1) / columns() + 1; }
   std::int64_t tiles() const { return problem_.n * down() * across(); }
-  std::int64_t row_of(std::int64_t tile) const { return tile / across() % down() * kOutputs; }
+  std::int64_t row_of(std::int64_t tile) const { return tile / across() % down() * kOutputsDown; }
   std::int64_t column_of(std::int64_t tile) const { return tile % across() * columns(); }
 
   double element(std::int64_t tile, std::int64_t c, int i, int j) const {
@@ -135,17 +142,17 @@ class Simulation {
     v_.resize(static_cast<std::size_t>(tiles() * problem_.c * kPositions));
     for (std::int64_t tile = 0; tile < tiles(); ++tile) {
       for (std::int64_t c = 0; c < problem_.c; ++c) {
-        double d[kSize][kSize], v[kSize][kSize];
+        double d[kRows][kColumns], v[kRows][kColumns];
         for (int i = 0; i < kPositions; ++i) {
-          const double value = element(tile, c, i / kSize, i % kSize);
-          d[i / kSize][i % kSize] = form_.stored == Precision::fp32 ? value : to_half(value);
+          const double value = element(tile, c, i / kColumns, i % kColumns);
+          d[i / kColumns][i % kColumns] = form_.stored == Precision::fp32 ? value : to_half(value);
         }
         const Round round = form_.stored == Precision::fp32 ? to_float : to_half;
         if (form_.along_height)
-          transform_columns(input_, d, v, round);
+          transform_columns(input_down_, d, v, round);
         else
-          transform(input_, d, v, round);
-        for (int i = 0; i < kPositions; ++i) v_[v_index(tile, c, i)] = v[i / kSize][i % kSize];
+          transform(input_down_, input_across_, d, v, round);
+        for (int i = 0; i < kPositions; ++i) v_[v_index(tile, c, i)] = v[i / kColumns][i % kColumns];
       }
     }
     if (form_.stored != Precision::int8) return;
@@ -177,15 +184,15 @@ class Simulation {
     u_.resize(static_cast<std::size_t>(problem_.k * problem_.c * kPositions));
     for (std::int64_t k = 0; k < problem_.k; ++k) {
       for (std::int64_t c = 0; c < problem_.c; ++c) {
-        double g[3][3], u[kSize][kSize];
+        double g[3][3], u[kRows][kColumns];
         for (int i = 0; i < 9; ++i)
           g[i / 3][i % 3] = tensors_.filter[static_cast<std::size_t>((k * problem_.c + c) * 9 + i)];
         if (form_.along_height)
-          transform_columns(filter_, g, u, to_float);
+          transform_columns(filter_down_, g, u, to_float);
         else
-          transform(filter_, g, u, to_float);
+          transform(filter_down_, filter_across_, g, u, to_float);
         for (int i = 0; i < kPositions; ++i) {
-          const double value = u[i / kSize][i % kSize];
+          const double value = u[i / kColumns][i % kColumns];
           u_[v_index(k, c, i)] = form_.stored == Precision::fp16 ? to_half(value) : value;
         }
       }
@@ -217,7 +224,8 @@ class Simulation {
   WinogradForm form_;
   HostTensors tensors_;
   Flaw flaw_;
-  double input_[kSize][kSize], filter_[kSize][3], output_[kOutputs][kSize];
+  double input_down_[kRows][kRows], filter_down_[kRows][3], output_down_[kOutputsDown][kRows];
+  double input_across_[kColumns][kColumns], filter_across_[kColumns][3], output_across_[kOutputsAcross][kColumns];
   std::vector<double> v_, u_;
 };
 
@@ -225,6 +233,8 @@ std::vector<float> simulate(const ConvProblem& problem, const WinogradForm& form
                             Flaw flaw = Flaw::none) {
   if (form.m == 2) return Simulation<F2>(problem, form, tensors, flaw).run();
   if (form.m == 6) return Simulation<F6>(problem, form, tensors, flaw).run();
+  if (form.m == 7 && form.m_across == 4) return Simulation<F7, F4Fractions>(problem, form, tensors, flaw).run();
+  if (form.m == 7) return Simulation<F7>(problem, form, tensors, flaw).run();
   if (form.fractions) return Simulation<F4Fractions>(problem, form, tensors, flaw).run();
   return Simulation<F4>(problem, form, tensors, flaw).run();
 }
@@ -244,6 +254,8 @@ const Named kForms[] = {
     {"fp32 F2", {2, false, Precision::fp32, false}, 5e-6},
     {"fp32 F4", {4, false, Precision::fp32, false}, 2e-5},
     {"fp32 F6", {6, false, Precision::fp32, false}, 2e-5},
+    {"fp32 F7", {7, false, Precision::fp32, false}, 5e-5},
+    {"fp32 F7 x F4 with fractions", {7, true, Precision::fp32, false, false, 4}, 1e-5},
     {"fp16 F2", {2, false, Precision::fp16, false}, 4e-3},
     {"fp16 F2 along the height", {2, false, Precision::fp16, false, true}, 4e-3},
     {"fp16 F4 with fractions", {4, true, Precision::fp16, false}, 4e-3},
@@ -371,7 +383,8 @@ TEST_CASE("numbers that may overflow on the way are unchecked") {
     CheckResult result = check(problem, named.form, scaled, simulate(problem, named.form, scaled));
     CHECK_MESSAGE(result.ok, result.message);
     CHECK(result.unchecked > 0);
-    CHECK(result.unchecked <= (named.form.stored == Precision::int8 ? 144 : named.form.m * named.form.m));
+    const int columns = named.form.m_across > 0 ? named.form.m_across : named.form.m;
+    CHECK(result.unchecked <= (named.form.stored == Precision::int8 ? 144 : named.form.m * columns));
     scaled = tensors;
     for (float& tap : scaled.filter) tap = single ? tap * 3e38f : 70000;
     result = check(problem, named.form, scaled, simulate(problem, named.form, scaled));

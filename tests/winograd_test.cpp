@@ -114,6 +114,7 @@ static_assert(computes_correlation<F2>());
 static_assert(computes_correlation<F4>());
 static_assert(computes_correlation<F4Fractions>());
 static_assert(computes_correlation<F6>());
+static_assert(computes_correlation<F7>());
 
 /// Whether it is a half: 11 bits and a power of two under them.
 constexpr bool is_half(Ratio x) {
@@ -233,6 +234,7 @@ TEST_CASE("winograd: the transforms of every unit tile are the matrices' element
   check_unit_tiles<F4>();
   check_unit_tiles<F4Fractions>();
   check_unit_tiles<F6>();
+  check_unit_tiles<F7>();
 }
 
 TEST_CASE("winograd: the transforms of random tiles are the matrices' products") {
@@ -240,6 +242,7 @@ TEST_CASE("winograd: the transforms of random tiles are the matrices' products")
   check_random_tiles<F4>();
   check_random_tiles<F4Fractions>();
   check_random_tiles<F6>();
+  check_random_tiles<F7>();
 }
 
 TEST_CASE("winograd: in fp16, two channels at a time, F(2 x 2) of small integers is exact") {

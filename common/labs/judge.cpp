@@ -5,9 +5,9 @@
 ///     lab-judge cases LAB.json SEED CASES
 ///     lab-judge marks LAB.json SEED RESULTS [GPU_RESULTS]
 ///
-/// `cases` writes CASES/cases.json, [{shape, padding, halves, lines, threads}...], and for each case N its tensors as
-/// N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and prints {title,
-/// minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
+/// `cases` writes CASES/cases.json, [{shape, padding, halves, nhwc, lines, threads}...], and for each case N its
+/// tensors as N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and
+/// prints {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
 
 #include <fmt/format.h>
 
@@ -88,6 +88,7 @@ struct Lab {
   bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
   FilterForm filter = FilterForm::dense;
   Precision precision = Precision::fp32;  ///< unless fp32, the exercise has tensors of halves
+  bool nhwc = false;                      ///< whether its floats are in NHWC, as halves always are
   WinogradForm winograd;                  ///< how it computes, unless m is 0
   std::vector<Case> cases;
   std::vector<Check> checks;
@@ -180,6 +181,11 @@ void read_precision(Lab& lab, const Json& json) {
     if (lab.on_host) throw UsageError("a lab that runs on the host has no \"dtype\"");
     lab.precision = dtype == "fp16" ? Precision::fp16 : Precision::int8;
   }
+  if (json.contains("layout")) {
+    if (json.at("layout") != "NHWC" || lab.precision != Precision::fp32 || lab.on_host)
+      throw UsageError("\"layout\" must be \"NHWC\", of a lab in fp32 that does not run on the host, or absent");
+    lab.nhwc = true;
+  }
   if (json.contains("winograd")) {
     const Json& form = json.at("winograd");
     require_keys(form, {"m", "fractions", "half_products", "along_height"});
@@ -197,7 +203,7 @@ Lab read_lab(const fs::path& path) {
   if (!file) throw UsageError("cannot read " + in_quotes(path.string()));
   try {
     const Json json = Json::parse(file);
-    require_keys(json, {"title", "minutes", "runs", "reference", "filter", "dtype", "winograd", "checks"});
+    require_keys(json, {"title", "minutes", "runs", "reference", "filter", "dtype", "layout", "winograd", "checks"});
     Lab lab;
     lab.title = json.at("title").get<std::string>();
     lab.minutes = json.at("minutes").get<int>();
@@ -248,6 +254,7 @@ void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
     list.push_back({{"shape", a_case.shape},
                     {"padding", to_string(a_case.padding)},
                     {"halves", lab.precision != Precision::fp32},
+                    {"nhwc", lab.nhwc},
                     {"lines", a_case.lines},
                     {"threads", a_case.threads}});
   }

@@ -59,7 +59,9 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
   if (const Verdict verdict = check_watched(exercise, problem, limits, end_at_fault); !verdict.accepted())
     return {{"status", "refused"}, {"reason", verdict.reason()}};
 
-  const Elements elements = json.at("halves").get<bool>() ? Elements::halves : Elements::floats;
+  const Elements elements = json.at("halves").get<bool>() ? Elements::halves
+                            : json.at("nhwc").get<bool>() ? Elements::floats_nhwc
+                                                          : Elements::floats;
   DeviceTensors device = device_tensors(problem, elements, cases, name);
   device.poison_output();
   const Tensors tensors = device.view();

@@ -82,6 +82,11 @@ CONVLADDER_STAGE(convladder::Direct)
 """
 
 
+# The same for floats.
+FLOAT_EXERCISE = re.sub("__(half2float|float2half)|half_", "", HALF_EXERCISE).replace("half", "float").replace(
+    "common/float.hpp", "common/half.hpp")
+
+
 def has_gpu():
     if not (BUILD / "labs/gpu.json").exists() or not shutil.which("nvidia-smi"):
         return False
@@ -394,9 +399,11 @@ class Grader(unittest.TestCase):
                 marks[marks_name] = marks_of(HALF_EXERCISE.replace(old, new), dtype="fp16")
             path.write_text(json.dumps({"title": "Test", "minutes": 1, "checks": checks}))
             marks["on floats"] = grade_text(HALF_EXERCISE, path)
-        for name in ("right", "right, in fp16 as Winograd has it"):
+            marks["right, in floats in NHWC"] = marks_of(FLOAT_EXERCISE, layout="NHWC")
+            marks["floats in NCHW"] = marks_of(FLOAT_EXERCISE)
+        for name in ("right", "right, in fp16 as Winograd has it", "right, in floats in NHWC"):
             self.assertEqual(marks[name]["score"], 100, marks[name])
-        for name in ("NCHW", "left out", "summed in fp16"):
+        for name in ("NCHW", "left out", "summed in fp16", "floats in NCHW"):
             self.assertIn("right", lost(marks[name]), name)
         self.assertEqual(lost(marks["unwritten"]), ["right", "faults"], marks["unwritten"])
         self.assertIn("1 of 350 outputs was never written, first at (1,4,4,6)", str(marks["unwritten"]))
@@ -424,6 +431,8 @@ class Grader(unittest.TestCase):
         self.assert_malformed({**LAB, "dtype": "fp32"}, "must be \"fp16\" or \"int8\", or absent")
         self.assert_malformed({**LAB, "dtype": "int8"}, "needs \"winograd\"")
         self.assert_malformed({**LAB, "winograd": {"m": 3}}, "\"m\" must be 2, 4 or 6")
+        self.assert_malformed({**LAB, "layout": "NCHW"}, "\"layout\" must be \"NHWC\"")
+        self.assert_malformed({**LAB, "layout": "NHWC", "dtype": "fp16"}, "\"layout\" must be \"NHWC\"")
 
     def test_a_store_that_no_hook_sees_does_not_count(self):
         # g++ has no hook for a struct that a function returns into memory.

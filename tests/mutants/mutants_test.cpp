@@ -663,6 +663,22 @@ TEST_CASE("mutants: a scale for the whole input in place of one for each positio
   CHECK(error(bytes<FragmentMutation::scale_per_tensor>) > 1.1 * error(bytes<FragmentMutation::none>));
 }
 
+TEST_CASE("mutants: fp32 Winograd has no barrier too many (simulator)") {
+  RunOptions options;
+  options.time = false;
+  options.settings = "tile=4x4";
+  // Five steps: each stage is written again.
+  const PruneReport report = prune(find_stage("35"), {parse_shape("c=70,k=3,h=3,w=4,r=3,s=3")}, options);
+  CHECK(report.findings.size() == 2);
+  for (const BarrierFinding& finding : report.findings) {
+    CAPTURE(finding.barrier.line);
+    const BarrierTrial* trial = nullptr;
+    const Fault* fault = finding.first_fault(&trial);
+    REQUIRE(fault);
+    CHECK(fault->kind == "race");
+  }
+}
+
 TEST_CASE("mutants: implicit GEMM has no barrier too many (simulator)") {
   RunOptions options;
   options.time = false;
