@@ -57,10 +57,10 @@ __global__ void multiply_line(const half* input,    // [batch][height][width][ch
     if (n >= batch || y >= l.out_height || x >= columns) continue;
     float sum = 0.0f;
     for (int c = 0; c < l.channels; ++c) {
-      for (int tap = 0; tap < kTaps * kTaps; ++tap) {
-        const int pixel = position + tap / kTaps * g.row_pitch + tap % kTaps;
+      for (int i = 0; i < kTaps * kTaps; ++i) {
+        const int r = i / kTaps, s = i % kTaps, pixel = position + r * g.row_pitch + s;
         sum += __half2float(line[c * g.positions + pixel]) *
-               __half2float(half(filter[(k * l.channels + c) * kTaps * kTaps + tap]));
+               __half2float(half(filter[(k * l.channels + c) * kTaps * kTaps + i]));
       }
     }
     output[((n * l.out_height + y) * l.out_width + x) * l.filters + k] = half(sum);
