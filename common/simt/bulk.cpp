@@ -96,7 +96,7 @@ class Box {
     if (count != form_.rank)
       fail(FaultKind::invalid_operand, pc,
            std::to_string(count) + " coordinates for a tensor map of rank " + std::to_string(form_.rank));
-    const int element = static_cast<int>(convladder::element_bytes(form_.element));
+    const auto element = static_cast<std::int64_t>(convladder::element_bytes(form_.element));
     if (at[0] * element % 16 != 0)
       fail(FaultKind::invalid_operand, pc,
            "a box begins at a multiple of 16 bytes of the innermost dimension, not at element " +
