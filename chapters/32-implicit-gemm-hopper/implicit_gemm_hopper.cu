@@ -8,16 +8,17 @@
 // engine (TMA) fills what lies outside of the image with zeros. Four warps together multiply 64 filters by up to 256
 // pixels with one instruction, wgmma, which takes both from shared memory.
 //
-//   1. In prepare(): the filters as halves, [64 or 128 filters][64 channels] for each tap, with the engine's swizzle.
+//   1. In prepare(): the filters as halves, [64 filters][64 channels] for each tap, with the engine's swizzle.
 //   2. `rows`, up to 64 channels. All taps of 64 filters stay in shared memory. A block goes down strips of N pixels,
 //      and one thread asks for each row of pixels once, into a ring.
 //   3. Two warpgroups take the rows of outputs in turn: nine taps, of three rows of the ring. While one multiplies, the
 //      other rounds its sums to halves and hands them to the copy engine.
 //   4. `tiles`, more channels. A tile is several rows, or several images, of pixels with so much padding between that
 //      they are one line of N positions: a tap's shift is one number for all of them. For each 64 channels one thread
-//      asks for the tile's pixels, and another for the nine taps of 128 filters, one by one.
-//   5. Each of two warpgroups multiplies 64 of these filters by the tile. Positions between the rows are computed, too,
-//      and not stored.
+//      asks for the tile's pixels, and another for the nine taps of 64 filters, one by one.
+//   5. Two warpgroups take the works, a tile and 64 filters, in turn. The rings hold what comes next, whosever it is:
+//   so
+//      one multiplies while the other stores. Positions between the rows are computed, too, and not stored.
 
 #include "common/divisor.hpp"
 #include "common/lowering.hpp"
@@ -81,13 +82,13 @@ __device__ __forceinline__ void multiply_taps(float (&sums)[N / 2], std::uint64_
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
 __global__ void pack(const float* filter,  // [filters][channels][3][3]
-                     half* packed,         // [filter block][channel block][tap][block_filters][64]
-                     int filters, int channels, int channel_blocks, int block_filters, int size) {
+                     half* packed,         // [filter block][channel block][tap][64][64]
+                     int filters, int channels, int channel_blocks, int size) {
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= size) return;
-  const int row = i / kChannels, of_block = row % block_filters, tap = row / block_filters % (kTaps * kTaps);
-  const int blocks = row / block_filters / (kTaps * kTaps);
-  const int k = blocks / channel_blocks * block_filters + of_block;
+  const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % (kTaps * kTaps);
+  const int blocks = row / kFilters / (kTaps * kTaps);
+  const int k = blocks / channel_blocks * kFilters + of_block;
   const int c = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk);
   const bool inside = k < filters && c < channels;
   packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * kTaps * kTaps + tap] : 0.0f);
@@ -267,7 +268,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 struct Tiles {
   int channels, channel_blocks;  // of 64
   int batch, out_height, out_width;
-  int filters, filter_blocks;  // of 128
+  int filters, filter_blocks;  // of 64
   int pad_y, pad_x;
   int images, tile_rows, tile_columns;
   int row_pitch, image_pitch;  // positions
@@ -278,22 +279,30 @@ struct Tiles {
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
 };
 
-constexpr int kTileFilters = 2 * kFilters;
-constexpr int kFilterSlots = 4, kPixelSlots = 2;
 constexpr int kTileThreads = kConsumers + 128;     // registers change hands between warpgroups
+constexpr int kGroupWarps = kConsumerWarps / 2;    // whose arrivals empty a slot
 constexpr int kStaged = 16;                        // positions that a warp rounds and stores at a time
 constexpr int kStagedBytes = kStaged * kStep * 2;  // for its 16 filters
-constexpr int kTilesFixedBytes = kFilterSlots * 2 * kTap + kConsumerWarps * 2 * kStagedBytes +
-                                 2 * (kFilterSlots + kPixelSlots) * static_cast<int>(sizeof(Mbarrier));
+
+// What shared memory holds for tiles of N positions: rings of taps and pixels, and two buffers a warp for outputs.
+// Products of a small tile are soon done, and more must be on its way.
+template <int N>
+struct TileMemory {
+  static constexpr int kFilterSlots = N > 64 ? 8 : 16, kPixelSlots = N > 128 ? 2 : 3;
+  static constexpr int kFixedBytes = kFilterSlots * kTap + kConsumerWarps * 2 * kStagedBytes +
+                                     2 * (kFilterSlots + kPixelSlots) * static_cast<int>(sizeof(Mbarrier));
+  static constexpr int kMostSlot = (227 * 1024 - kFixedBytes) / kPixelSlots / kPixel / 8 * 8;  // positions
+};
 
 template <int N>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__ TensorMap input,  // [batch][height][width][channels]
-                   const half* packed,                       // [filter block][channel block][tap][128][64]
+                   const half* packed,                       // [filter block][channel block][tap][64][64]
                    half* output,                             // [batch][out_height][out_width][filters]
                    Tiles g) {
-  unsigned char* const filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][128 filters][kPixel]
-  unsigned char* const ring = filter_ring + kFilterSlots * 2 * kTap;        // [kPixelSlots][slot][kPixel]
+  constexpr int kFilterSlots = TileMemory<N>::kFilterSlots, kPixelSlots = TileMemory<N>::kPixelSlots;
+  unsigned char* const filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][64 filters][kPixel]
+  unsigned char* const ring = filter_ring + kFilterSlots * kTap;            // [kPixelSlots][slot][kPixel]
   unsigned char* const staging = ring + kPixelSlots * g.slot * kPixel;      // [warp][2][kStaged][16 filters]
   Mbarrier* const filters_full = reinterpret_cast<Mbarrier*>(staging + kConsumerWarps * 2 * kStagedBytes);
   Mbarrier* const filters_empty = filters_full + kFilterSlots;
@@ -314,11 +323,11 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   if (thread == kConsumers) {
     for (int slot = 0; slot < kFilterSlots; ++slot) {
       mbarrier_init(filters_full + slot, 1);
-      mbarrier_init(filters_empty + slot, kConsumerWarps);
+      mbarrier_init(filters_empty + slot, kGroupWarps);
     }
     for (int slot = 0; slot < kPixelSlots; ++slot) {
       mbarrier_init(full + slot, 1);
-      mbarrier_init(empty + slot, kConsumerWarps);
+      mbarrier_init(empty + slot, kGroupWarps);
     }
     fence_mbarrier_init();
   }
@@ -353,13 +362,12 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     int load = 0;
     for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
       const half* const of_block =
-          packed + static_cast<unsigned>(work) % g.by_filter_blocks * taps * (kTileFilters * kChannels);
+          packed + static_cast<unsigned>(work) % g.by_filter_blocks * taps * (kFilters * kChannels);
       for (int tap = 0; tap < taps; ++tap, ++load) {
         const int slot = load % kFilterSlots;
         if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
-        mbarrier_expect(filters_full + slot, 2 * kTap);
-        bulk_load(filter_ring + slot * 2 * kTap, of_block + tap * (kTileFilters * kChannels), 2 * kTap,
-                  filters_full + slot);
+        mbarrier_expect(filters_full + slot, kTap);
+        bulk_load(filter_ring + slot * kTap, of_block + tap * (kFilters * kChannels), kTap, filters_full + slot);
       }
     }
     return;
@@ -368,17 +376,19 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 
   // 5.
   set_max_registers_increase<232>();
-  const int group = warp / 4;
+  const int group = warp / 4, own_turn = 1 + group, other_turn = 2 - group;  // named barriers
   unsigned char* const staged = staging + warp * 2 * kStagedBytes;
   // Rows of 32 bytes: the two chunks of every other four rows change places.
   const auto place = [&](int row, int chunk) { return row * 32 + (chunk ^ row / 4 % 2) * 16; };
   const int written = place(lane / 16 * 8 + lane % 8, lane / 8 % 2);
   float sums[N / 2];
-  int pixels = 0, taps = 0;  // loads so far
+  int pixels = group * g.channel_blocks, taps = pixels * kTaps * kTaps;  // loads so far, of both warpgroups
   const auto release = [&](Mbarrier* barriers, int slot) {
     if (lane == 0) mbarrier_arrive(barriers + slot);
   };
-  for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
+  for (int work = blockIdx.x + group * gridDim.x; work < g.works; work += 2 * gridDim.x) {
+    // After its turn the other has seen all its loads come: no slot is two loads behind.
+    if (work != static_cast<int>(blockIdx.x)) named_barrier_sync(own_turn, kConsumers);
     bool first = true;
     for (int c = 0; c < g.channels; c += kChannels, ++pixels) {
       const int steps = min(kSteps, blocks_for(g.channels - c, kStep));
@@ -387,8 +397,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       UNROLL_BY(1)
       for (int tap = 0; tap < kTaps * kTaps; ++tap, ++taps) {
         mbarrier_wait(filters_full + taps % kFilterSlots, taps / kFilterSlots & 1);
-        const std::uint64_t a =
-            swizzled_descriptor(filter_ring + (taps % kFilterSlots * 2 + group) * kTap, Swizzle::bytes128);
+        const std::uint64_t a = swizzled_descriptor(filter_ring + taps % kFilterSlots * kTap, Swizzle::bytes128);
         const int shift = (tap / kTaps * g.row_pitch + tap % kTaps) * kPixel;
         multiply_taps<N, 1>(sums, a, behind(b, shift), steps, !first);
         wgmma_wait<1>();  // the tap before
@@ -397,13 +406,16 @@ __global__ void __launch_bounds__(kTileThreads, 1)
         first = false;
       }
     }
+    if (work + static_cast<int>(gridDim.x) < g.works) named_barrier_arrive(other_turn, kConsumers);
     wgmma_wait<0>();
     pin(sums);
     release(filters_empty, (taps - 1) % kFilterSlots);
     release(empty, (pixels - 1) % kPixelSlots);
+    pixels += g.channel_blocks;  // the other's
+    taps += g.channel_blocks * kTaps * kTaps;
 
     const Place first_output = place_of(work);
-    const int k = first_output.filter_block * kTileFilters + group * kFilters + warp % 4 * kStep;  // of the warp's 16
+    const int k = first_output.filter_block * kFilters + warp % 4 * kStep;  // of the warp's 16
     const int images = min(g.images, g.batch - first_output.image),
               rows = min(g.tile_rows, g.out_height - first_output.y),
               columns = min(g.tile_columns, g.out_width - first_output.x);
@@ -448,8 +460,25 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 // The knob: positions of a wgmma, the width of a strip or the size of a tile.
 constexpr int kPositions[] = {56, 64, 112, 128, 208, 224, 240, 256};
 constexpr Knob kKnobs[] = {{"positions", kPositions, nullptr, 8}};
-constexpr int kMostSlot = (227 * 1024 - kTilesFixedBytes) / kPixelSlots / kPixel / 8 * 8;  // positions
-constexpr int kMostBox = 256;                                                              // along one dimension
+constexpr int kMostBox = 256;  // along one dimension
+
+// The kernel for tiles of so many positions, and its TileMemory.
+struct TileKernel {
+  decltype(&multiply_tiles<64>) kernel;
+  int pixel_slots, fixed_bytes, most_slot;
+};
+template <int N>
+TileKernel tile_kernel() {
+  return {multiply_tiles<N>, TileMemory<N>::kPixelSlots, TileMemory<N>::kFixedBytes, TileMemory<N>::kMostSlot};
+}
+TileKernel tile_kernel(int positions) {
+  return positions == 64    ? tile_kernel<64>()
+         : positions == 128 ? tile_kernel<128>()
+         : positions == 208 ? tile_kernel<208>()
+         : positions == 224 ? tile_kernel<224>()
+         : positions == 240 ? tile_kernel<240>()
+                            : tile_kernel<256>();
+}
 
 bool by_rows(const ConvProblem& problem) { return problem.c <= kChannels; }
 
@@ -502,7 +531,8 @@ Tiles tiles_of(const Lowering& l, int positions, int columns) {
   g.box = g.images * g.image_pitch;
   const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
-  if (g.slot > kMostSlot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox) g.images = 0;
+  if (g.slot > tile_kernel(positions).most_slot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox)
+    g.images = 0;
   return g;
 }
 
@@ -524,7 +554,7 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   best.out_height = l.out_height;
   best.out_width = l.out_width;
   best.filters = l.filters;
-  best.filter_blocks = blocks_for(l.filters, kTileFilters);
+  best.filter_blocks = blocks_for(l.filters, kFilters);
   best.pad_y = l.pad_y;
   best.pad_x = l.pad_x;
   best.works = static_cast<int>(count_of(best, l)) * best.filter_blocks;
@@ -551,12 +581,14 @@ std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocess
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} * blocks_for(g.rows, parts) *
            cycles_of_row(positions);
   }
-  // A tap of 128 filters and 64 channels is eight wgmmas, and 16 KB from L2, at 24 bytes a cycle and multiprocessor.
-  constexpr std::int64_t kWgmmas = 8, kFromL2 = 24;
-  const std::int64_t works = tiles_of(problem, positions).works;
-  const std::int64_t products = ((works - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
-  const std::int64_t filters = works * 2 * kTap / (kFromL2 * multiprocessors);
-  return products > filters ? products : filters;
+  // Nine taps of 64 filters and 64 channels are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle
+  // and multiprocessor.
+  constexpr std::int64_t kWgmmas = kTaps * kTaps * kSteps, kFromL2 = 32;
+  const Tiles g = tiles_of(problem, positions);
+  const std::int64_t products = ((std::int64_t{g.works} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
+  const std::int64_t loads =
+      g.works * std::int64_t{kTaps * kTaps * kTap + g.box * kPixel} / (kFromL2 * multiprocessors);
+  return products > loads ? products : loads;
 }
 
 // How many of `count` places, from `first` on, lie in [0, size).
@@ -602,17 +634,16 @@ class ImplicitGemmHopper final : public TunableStage {
   void use(const Configuration& configuration) override { positions_ = configuration.values[0]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_implicit_gemm_hopper(problem, kChannels, kTileFilters);
+    return check_implicit_gemm_hopper(problem, kChannels, kFilters);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
-    const int block_filters = by_rows(problem) ? kFilters : kTileFilters,
-              channel_blocks = blocks_for(channels, kChannels);
-    const int size = blocks_for(filters, block_filters) * block_filters * channel_blocks * kTaps * kTaps * kChannels;
+    const int channel_blocks = blocks_for(channels, kChannels);
+    const int size = blocks_for(filters, kFilters) * kFilters * channel_blocks * kTaps * kTaps * kChannels;
     packed_.allocate<half>(size, "packed filter");
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
-        tensors.filter, packed_.as<half>(), filters, channels, channel_blocks, block_filters, size);
+        tensors.filter, packed_.as<half>(), filters, channels, channel_blocks, size);
     if (widens(problem)) wide_.allocate<half>(wide_size(problem), "widened input");
   }
 
@@ -634,14 +665,9 @@ class ImplicitGemmHopper final : public TunableStage {
       return;
     }
     const Tiles g = tiles_of(problem, positions_);
-    const auto kernel = positions_ == 64    ? multiply_tiles<64>
-                        : positions_ == 128 ? multiply_tiles<128>
-                        : positions_ == 208 ? multiply_tiles<208>
-                        : positions_ == 224 ? multiply_tiles<224>
-                        : positions_ == 240 ? multiply_tiles<240>
-                                            : multiply_tiles<256>;
-    convladder::launch(kernel, dim3(blocks_of(g)), dim3(kTileThreads),
-                       static_cast<std::size_t>(kTilesFixedBytes + kPixelSlots * g.slot * kPixel), stream)(
+    const TileKernel tiles = tile_kernel(positions_);
+    convladder::launch(tiles.kernel, dim3(blocks_of(g)), dim3(kTileThreads),
+                       static_cast<std::size_t>(tiles.fixed_bytes + tiles.pixel_slots * g.slot * kPixel), stream)(
         map_of_input(g.row_pitch, g.image_pitch / g.row_pitch, g.images), packed_.as<half>(), tensors.half_output, g);
   }
 
@@ -693,9 +719,9 @@ class ImplicitGemmHopper final : public TunableStage {
         rows += inside(i * g.tile_rows - l.pad_y, g.image_pitch / g.row_pitch, l.height);
       for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - l.pad_x, g.row_pitch, l.width);
       p.global_load_bytes = 2 * rows * columns * l.batch * channels * g.filter_blocks +
-                            std::int64_t{g.works} * g.channel_blocks * kTaps * kTaps * 2 * kTap;
-      const std::int64_t pieces = std::int64_t{g.works} * kConsumerWarps * (positions_ / kStaged);
-      const int zeros = kPixelSlots * (g.slot - g.box) * (kPixel / 16);
+                            std::int64_t{g.works} * g.channel_blocks * kTaps * kTaps * kTap;
+      const std::int64_t pieces = std::int64_t{g.works} * kGroupWarps * (positions_ / kStaged);
+      const int zeros = tile_kernel(positions_).pixel_slots * (g.slot - g.box) * (kPixel / 16);
       p.shared_store_requests = pieces + std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
       p.barriers = blocks_of(g);
     }
