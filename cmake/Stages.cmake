@@ -2,7 +2,7 @@
 #
 # convladder_read_stages() sets CONVLADDER_STAGES to the folders' names, and for each of them
 # CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _ARCHITECTURE ("90a" where the stage runs on
-# that one alone, else empty), _FACTORY and _ENTRY (its line of the registry).
+# that one alone, else empty), _TRACK, _FACTORY and _ENTRY (its line of the registry).
 
 function(convladder_stage_key output folder json key)
   string(JSON type ERROR_VARIABLE error TYPE "${json}" ${key})
@@ -119,6 +119,7 @@ function(convladder_read_stages)
     set(CONVLADDER_${folder}_KERNEL ${kernels} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ON_HOST ${on_host} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ARCHITECTURE "${architecture}" PARENT_SCOPE)
+    set(CONVLADDER_${folder}_TRACK ${track} PARENT_SCOPE)
     set(CONVLADDER_${folder}_FACTORY ${factory} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ENTRY "${entry}" PARENT_SCOPE)
     list(APPEND folders ${folder})

@@ -3,7 +3,7 @@
 #include "common/cpu_rows.hpp"
 #include "common/cublas_baseline.hpp"
 #include "common/cufft_baseline.hpp"
-#include "common/winograd_rows.hpp"
+#include "common/settings_rows.hpp"
 
 namespace convladder {
 
@@ -11,8 +11,9 @@ std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backen
   std::vector<const StageInfo*> rows;
   for (const StageInfo& row : cpu_rows())
     if (row.track == track) rows.push_back(&row);
-  for (const StageInfo& row : winograd_rows())
-    if (row.track == track) rows.push_back(&row);
+  // Tiles differ in speed and error; what the simulator counts of them the lesson has.
+  for (const StageInfo& row : settings_rows())
+    if (row.track == track && (backend == Backend::gpu || track != "hopper")) rows.push_back(&row);
   if (backend != Backend::gpu) return rows;
   for (const StageInfo* row : {&cufft_row(), &cublas_row()})
     if (row->track == track) rows.push_back(row);

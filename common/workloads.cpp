@@ -240,12 +240,13 @@ std::vector<NamedWorkload> winograd_in_simulator() {
   return result;
 }
 
-/// The images and ResNet layers of the winograd track, VGG's, and layers of the kinds that Winograd leaves out.
+/// The images and ResNet layers of the winograd track, VGG's, 56 x 56 with more channels, and layers of the kinds that
+/// Winograd leaves out.
 std::vector<NamedWorkload> hopper_on_gpu() {
   std::vector<NamedWorkload> result{named_square("image", 1, 64, 224), named_square("image", 1, 64, 960),
                                     named_square("conv3", 32, 128, 28)};
   for (const std::int64_t size : {320, 448, 640, 768}) result.push_back(named_square("image", 1, 64, size));
-  for (const std::int64_t n : {32, 128}) {
+  for (const std::int64_t n : {32, 64, 128}) {
     result.push_back(named_square("conv2", n, 64, 56));
     if (n != 32) result.push_back(named_square("conv3", n, 128, 28));
     result.push_back(named_square("conv4", n, 256, 14));
@@ -255,6 +256,7 @@ std::vector<NamedWorkload> hopper_on_gpu() {
   result.push_back(named_square("VGG", 32, 128, 112));
   result.push_back(named_square("VGG", 32, 256, 56));
   result.push_back(named_square("VGG", 32, 512, 28));
+  for (const std::int64_t channels : {128, 512}) result.push_back(named_square("conv2", 32, channels, 56));
   for (const Layer& layer : {Layer{"conv3", 32, 128, 56, 128, 3, 2, 1},
                              {"conv4", 32, 1024, 14, 256, 1},
                              {"Inception", 32, 48, 35, 64, 5, 1, 2}})

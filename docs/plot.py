@@ -9,6 +9,9 @@ and on those of a ResNet). The simulator's: bytes.svg (bytes that lanes asked fo
 Of the track winograd: winograd-size.svg, winograd-batch.svg and winograd-channels.svg (over cuDNN's best and over its
 Winograd, a line for each stage, by the image's side, the batch and the channels).
 
+Of the track hopper: hopper-size.svg, hopper-batch.svg and hopper-channels.svg (effective TFLOP/s by the same, with those
+of cuDNN's best), and hopper-errors.svg (stage 35's tiles, speed over error).
+
 Of the track cpu: cpu.svg (GFLOP/s of stage 22 as its switches are turned on, and of what it is compared with).
 
 Of a log of `./lab tune`: tuning.svg (the best configuration so far over the trials, a line for each search).
@@ -21,10 +24,12 @@ import pathlib
 import sys
 
 from cells import TableError, median, stage_cell
+from comparisons import cudnn_best, cudnn_winograd, head_of, over_best, problem_of
+from hopper_tables import (DRAWINGS, TYPES, error_of, heading as hopper_heading, hopper_workloads, names, numbers_of,
+                           over_cudnn, tile_of, tiled_rows)
 from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads,
                     gflops, lowering_workloads, method_order, outputs)
-from winograd_tables import (head_of, heading, numbers, over_best, over_winograd, problem_of, type_of,
-                             winograd_workloads)
+from winograd_tables import heading, numbers, over_winograd, type_of, winograd_workloads
 
 try:
     import matplotlib
@@ -333,6 +338,130 @@ WINOGRAD_PLOTS = (("winograd-size.svg", "image", "h", "rows and columns of the i
                   ("winograd-channels.svg", "channels", "c", "channels, log scale"))
 
 
+HOPPER_COLOURS = dict(zip(range(31, 36), ("#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7")))
+HOPPER_MARKERS = dict(zip(range(31, 36), "osDP^"))
+HOPPER_SIZES = {"size": ("h", "rows and columns of the image, log scale"), "batch": ("n", "images, log scale"),
+                "channels": ("c", "channels, log scale")}
+CUDNN = "cuDNN's best"
+
+
+def direct_flops(problem):
+    """Of the direct form."""
+    return 2 * outputs(problem) * problem["c"] // problem["groups"] * problem["r"] * problem["s"]
+
+
+def hopper_panels(workloads, size):
+    """By type, and for batches by layer: {stage's number or CUDNN: {size: TFLOP/s}}. @param size a key of the problem"""
+    panels = {}
+    for dtype in TYPES:
+        for name, stages in workloads.items():
+            problem, best = problem_of(stages), cudnn_best(stages, dtype)
+            times = {number: median(stages.get(number)) for number in numbers_of(workloads, dtype)}
+            if any(times.values()) and best:
+                times[CUDNN] = best["time_us"]
+            for key, time in times.items():
+                if time:
+                    lines = panels.setdefault((dtype, head_of(name) if size == "n" else ""), {})
+                    lines.setdefault(key, {})[problem[size]] = direct_flops(problem) / time * 1e-6
+    return panels
+
+
+def draw_hopper(rows, kind, device, path):
+    """Effective TFLOP/s over a size, a line for each stage and cuDNN's best; a panel for each type, and kind of layer.
+
+    A line has a gap where there is no time. Draws nothing where there is none at all.
+    """
+    size, label = HOPPER_SIZES[kind]
+    panels = hopper_panels(hopper_workloads(rows, DRAWINGS[kind][0]), size)
+    if not panels:
+        return False
+    types = list(dict.fromkeys(dtype for dtype, _ in panels))
+    heads = sorted({head for _, head in panels})
+    lines, columns = (len(types), len(heads)) if len(heads) > 1 else (1, len(types))
+    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.8 + 3 * lines), layout="constrained", squeeze=False,
+                                   sharey="row" if len(heads) > 1 else False)
+    for axes in grid.flat:
+        axes.set_visible(False)
+    drawn = {}
+    for (dtype, head), by_key in panels.items():
+        line, column = types.index(dtype), heads.index(head)
+        axes = grid[line, column] if len(heads) > 1 else grid[0, line]
+        axes.set_visible(True)
+        sizes = sorted({x for points in by_key.values() for x in points})
+        for key, points in by_key.items():
+            look = {"color": INK, "linestyle": "--", "marker": "x", "label": CUDNN} if key == CUDNN else {
+                "color": HOPPER_COLOURS[key], "marker": HOPPER_MARKERS[key], "label": hopper_heading(key)}
+            drawn[str(key)], = axes.plot(sizes, [points.get(x, math.nan) for x in sizes], markersize=5, **look)
+        axes.set_xscale("log")
+        axes.set_xticks(sizes, [str(x) for x in sizes], fontsize=8)
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.tick_params(axis="y", labelsize=8)
+        axes.set_xlabel(label, fontsize=8)
+        axes.set_ylabel("effective TFLOP/s" if column == 0 else "", fontsize=8)
+        axes.set_title(f"{head}, {dtype}" if head else dtype, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in grid.flat:  # now that those with a shared axis have all their lines
+        axes.set_ylim(bottom=0)
+    figure.get_layout_engine().set(rect=(0, 0.35 / figure.get_figheight(), 1, 1 - 0.35 / figure.get_figheight()))
+    figure.legend(handles=[drawn[key] for key in sorted(drawn)], loc="lower center", ncols=8, fontsize=8, frameon=False)
+    figure.suptitle(f"The Hopper track and cuDNN, {device}")
+    save(figure, path)
+    return True
+
+
+def hopper_errors(workloads):
+    """By workload: {what: (relative error, times as fast as cuDNN's best, whether the bound chose it)}."""
+    panels = {}
+    for name, stages in zip(names(workloads), workloads.values()):
+        best, winograd, tiles = cudnn_best(stages, "fp32"), cudnn_winograd(stages, "fp32"), tiled_rows(stages)
+        chosen = tile_of(tiles["auto"]) if "auto" in tiles else None
+        points = {tile: (error_of(row), over_cudnn(stages, row), tile == chosen) for tile, row in tiles.items()
+                  if tile != "auto" and over_cudnn(stages, row)}
+        if not points:
+            continue
+        points[CUDNN] = (error_of(best), 1, False)
+        if winograd and winograd is not best:
+            points["cuDNN's Winograd"] = (error_of(winograd), best["time_us"] / winograd["time_us"], False)
+        panels[name] = points
+    return panels
+
+
+def draw_hopper_errors(rows, device, path):
+    """Stage 35's tiles and cuDNN, speed over error, a panel for each workload; draws nothing where none was timed."""
+    panels = hopper_errors(hopper_workloads(rows, DRAWINGS["errors"][0]))
+    if not panels:
+        return False
+    columns = min(len(panels), 3)
+    lines = -(-len(panels) // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.6 + 3 * lines), layout="constrained", squeeze=False)
+    for axes in grid.flat[len(panels):]:
+        axes.set_visible(False)
+    for axes, (name, points) in zip(grid.flat, panels.items()):
+        for what, (error, speed, chosen) in points.items():
+            colour, marker = (HOPPER_COLOURS[35], HOPPER_MARKERS[35]) if what[0].isdigit() else (INK, "x")
+            axes.plot(error, speed, color=colour, marker=marker, markersize=6)
+            if chosen:
+                axes.plot(error, speed, color=INK, marker="o", markersize=12, fillstyle="none")
+            left = what in ("4x4", "7x4")  # the errors of 7x4 and 6x6 are nearly the same
+            below = not what[0].isdigit() and speed > 0.3
+            axes.annotate(what, (error, speed), xytext=(-8 if left else 8, -11 if below else 3), fontsize=8, color=INK,
+                          textcoords="offset points", horizontalalignment="right" if left else "left")
+        axes.axhline(1, color=INK, linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_xlim(1e-7, 1e-4)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_ylim(0, 1.15 * max(speed for _, speed, _ in points.values()))
+        axes.yaxis.set_major_formatter("{x:g}×")
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel("relative L2 error, log scale", fontsize=8)
+        axes.set_title(name, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"Stage 35 by tile: times as fast as cuDNN's best in fp32; ringed: what the default bound takes, "
+                    f"{device}", fontsize=11)
+    save(figure, path)
+    return True
+
+
 def gflops_text(row, value):
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
@@ -374,6 +503,11 @@ def draw_bench(report, folder):
     for name, group, size, label in WINOGRAD_PLOTS:
         if draw_winograd(rows, group, size, label, device, folder / name):
             drawn.append(folder / name)
+    for kind in HOPPER_SIZES:
+        if draw_hopper(rows, kind, device, folder / f"hopper-{kind}.svg"):
+            drawn.append(folder / f"hopper-{kind}.svg")
+    if draw_hopper_errors(rows, device, folder / "hopper-errors.svg"):
+        drawn.append(folder / "hopper-errors.svg")
     if draw_cpu(report["rows"], folder / "cpu.svg"):
         drawn.append(folder / "cpu.svg")
     return drawn

@@ -33,10 +33,18 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:winograd h200 ablation image 25 -->    a stage with its other settings;
     <!-- table:winograd h200 opencnn -->              stage 25 beside openCNN and cuDNN's best in fp32;
     <!-- table:winograd h200 claims -->               what the sources say of their own, beside the same figures here
+    <!-- table:hopper stages -->                the track hopper: its stages, with their ideas;
+    <!-- table:hopper h200 machine -->          as table:machine;
+    <!-- table:hopper h200 goals -->            what each stage is to reach, and what it does;
+    <!-- table:hopper h200 speed image fp16 --> of the stages of a type: times, over cuDNN's best, errors;
+    <!-- table:hopper h200 tiles tiles -->      stage 35 with each tile, beside cuDNN's best and its Winograd;
+    <!-- table:hopper h200 drawing size -->     a drawing of plot.py's: size, batch, channels or errors
     <!-- /table -->
 
 Workloads of the track winograd are chosen by a word: image (one image of growing size), batch (conv2 to conv5 by
-batch), channels (the same by channels), wide, headline (a few of image and batch) or all.
+batch), channels (the same by channels), wide, headline (a few of image and batch) or all. Those of the track hopper by
+image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
+report of this track is missing, its tables say so.
 
 `tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
 """
@@ -50,9 +58,11 @@ import sys
 
 from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
                    stage_cell, time_cell, with_means)
+from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from winograd_tables import winograd_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
 MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
 
@@ -597,9 +607,23 @@ CPU = {"gflops": cpu_gflops, "ratios": cpu_ratios, "ablation": cpu_ablation, "me
 def results(name):
     """What docs/results holds by this name."""
     try:
-        return json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text())
+        return json.loads((RESULTS / f"{name}.json").read_text())
     except OSError as error:
         raise TableError(f"needs docs/results/{name}.json: {error.strerror}") from error
+
+
+def hopper(words):
+    """A table of the track hopper, whose report may be missing. @param words of its marker, after the kind"""
+    if words == ["stages"]:
+        return hopper_stages_table()
+    file, *rest = words or [""]
+    report = results(file) if (RESULTS / f"{file}.json").exists() else None
+    if rest == ["machine"]:
+        return machine_table(report) if report else NOT_MEASURED
+    rows = report and report["rows"]
+    if rest[:1] == ["drawing"] and len(rest) == 2 and rest[1] in DRAWINGS:
+        return drawing(rest[1], rows, file, RESULTS)
+    return hopper_table(rows, rest)
 
 
 def table(name, page):
@@ -616,9 +640,11 @@ def table(name, page):
         return CPU[words[2]](cpu_workloads(results(words[1])["rows"]))
     if words[:1] == ["winograd"] and len(words) > 1:
         return winograd_table(results(words[1])["rows"], words[2:])
+    if words[:1] == ["hopper"]:
+        return hopper(words[1:])
     if words[:1] == ["ladder"] and len(words) > 1:
         return ladder_table([row for file in words[1:] for row in results(file)["rows"]], page)
-    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd"]
+    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd", "hopper"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):

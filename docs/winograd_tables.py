@@ -6,14 +6,12 @@ happened; a stage of which nothing is there has no column.
 """
 
 import functools
-import json
-import pathlib
-import re
 
 from cells import TableError, geometric_mean, markdown, median, percent, ratio, time_cell, with_means
+from comparisons import (WINOGRAD_TYPE, cudnn_best, cudnn_family, cudnn_winograd, cudnn_winograd_as_exact, faster,
+                         fastest, head_of, key_of, over_best, over_row, over_trial, problem_of, require_times, row_cell,
+                         scientific, short_name, stages_of, trial_cell, trials)
 
-CHAPTERS = pathlib.Path(__file__).resolve().parent.parent / "chapters"
-WINOGRAD_TYPE = {"fp32": "fp32", "fp16": "fp16", "int8": "fp16"}  # of cuDNN's Winograd, for a stage of this type
 LAYERS = {"conv2": 64, "conv3": 128, "conv4": 256, "conv5": 512}  # of a ResNet, and their channels
 SWEEP_BATCH = 32  # of the sweep over the channels
 
@@ -38,35 +36,16 @@ OPENCNN = {
 
 # ---- What a report holds ---------------------------------------------------------------------------------------------
 
-@functools.cache
 def manifests():
     """The stages of the track: {number: stage.json}."""
-    found = [json.loads(path.read_text()) for path in CHAPTERS.glob("*/stage.json")]
-    return {stage["number"]: stage for stage in sorted(found, key=lambda stage: stage["number"])
-            if stage["track"] == "winograd"}
-
-
-def key_of(row):
-    """The stage's number, (number, "m=4") for a row of a stage with other settings, or None: not of this track."""
-    name, _, settings = row["stage"].partition(" ")
-    number = next((number for number, stage in manifests().items() if stage["name"] == name), None)
-    return (number, settings) if number and settings else number
-
-
-def head_of(name):
-    """What stands before the sizes in a workload's name."""
-    return name.partition(" (")[0]
-
-
-def problem_of(stages):
-    return next(iter(stages.values()))["workload"]
+    return stages_of("winograd")
 
 
 def winograd_workloads(rows, group="all"):
     """The workloads of a group: {name: {key: row}}. Images come first, then layers by name, channels and batch."""
     found = {}
     for row in rows:
-        name, key = row["workload_name"] or "", key_of(row)
+        name, key = row["workload_name"] or "", key_of(row, "winograd")
         if key and GROUPS[group](head_of(name), row["workload"]):
             found.setdefault(name, {})[key] = row
     if not found:
@@ -77,16 +56,6 @@ def winograd_workloads(rows, group="all"):
         return head_of(name) != "image", head_of(name), problem["c"], problem["n"], problem["h"]
 
     return {name: found[name] for name in sorted(found, key=place)}
-
-
-def short_name(name):
-    """Without what all have in common: "conv3 (32,128,28,28)"."""
-    return name.partition("->")[0]
-
-
-def require_times(workloads):
-    if not any(median(row) for stages in workloads.values() for row in stages.values()):
-        raise TableError("holds no times: it is no result of a GPU")
 
 
 def numbers(workloads):
@@ -110,79 +79,12 @@ def types(workloads):
 
 # ---- Comparisons -----------------------------------------------------------------------------------------------------
 
-def trials(stages, dtype, listed_with):
-    """cuDNN's trials in `dtype` that count, as they were measured for the rows of another type, or the same."""
-    listed = next((row["cudnn"] for row in stages.values() if row["dtype"] == listed_with and row["cudnn"]), [])
-    return [trial for trial in listed if trial["dtype"] == dtype and trial["status"].startswith("ok")
-            and trial["time_us"] and trial["family"]]
-
-
-def fastest(candidates):
-    return min(candidates, key=lambda trial: trial["time_us"], default=None)
-
-
-def cudnn_best(stages, dtype):
-    return fastest(trials(stages, dtype, dtype))
-
-
-def cudnn_family(stages, dtype, family):
-    return fastest(trial for trial in trials(stages, dtype, dtype) if trial["family"] == family)
-
-
-def cudnn_winograd(stages, dtype):
-    """For a stage of this type. That of fp16 was also measured beside int8, where stages of int8 ran alone."""
-    its = WINOGRAD_TYPE[dtype]
-    return cudnn_family(stages, its, "WINOGRAD") or fastest(
-        trial for trial in trials(stages, its, dtype) if trial["family"] == "WINOGRAD")
-
-
-def cudnn_winograd_as_exact(stages):
-    """That of fp16 with sums in fp32, which the stages of fp16 have too."""
-    return fastest(trial for trial in trials(stages, "fp16", "fp16")
-                   if trial["family"] == "WINOGRAD" and "half sums" not in trial["algorithm"])
-
-
-def faster(time, other):
-    """How many times as fast the first time is as the second, or None."""
-    return other / time if time and other else None
-
-
-def over_row(stages, key, other):
-    return faster(median(stages.get(key)), median(stages.get(other)))
-
-
-def over_trial(stages, key, trial):
-    return faster(median(stages.get(key)), trial and trial["time_us"])
-
-
 def over_winograd(stages, number):
     """How many times as fast as cuDNN's Winograd for the stage's type."""
     return over_trial(stages, number, cudnn_winograd(stages, type_of(number)))
 
 
-def over_best(stages, number):
-    """How many times as fast as the best of all that cuDNN offers in the stage's type."""
-    return over_trial(stages, number, cudnn_best(stages, type_of(number)))
-
-
 # ---- Tables of a group of workloads ----------------------------------------------------------------------------------
-
-def row_cell(row, cell=median, text=time_cell):
-    """A value of a row; where the row failed or was refused, that."""
-    return row["status"] if row and row["status"] != "ok" else text(cell(row) if row else None)
-
-
-def trial_cell(trial):
-    """Its time and its name, without the knobs of a plan's engine."""
-    if not trial:
-        return "–"
-    name = re.sub(r" \((eng\d+)\{.*\}\)", r" \1", trial["algorithm"])
-    return f"{time_cell(trial['time_us'])} ({name}, {trial['layout']})"
-
-
-def scientific(value):
-    return "–" if value is None else f"{value:.1e}"
-
 
 def times_table(workloads):
     """In µs; cuDNN's beside the stages of its type."""
@@ -231,7 +133,7 @@ def over_best_table(workloads):
         if type_of(number) == "int8":
             columns[f"{heading(number)} (fp16)"] = lambda stages, number=number: over_trial(
                 stages, number, cudnn_best(stages, "fp16"))
-        columns[f"{heading(number)} ({type_of(number)})"] = functools.partial(over_best, number=number)
+        columns[f"{heading(number)} ({type_of(number)})"] = functools.partial(over_best, key=number)
     return ratios("over cuDNN's best (its type)", workloads, columns)
 
 

@@ -163,7 +163,7 @@ TEST_CASE("the winograd track's workloads: 3x3 with padding 1, every one once") 
 
 TEST_CASE("the hopper track's workloads: every one once, and of every kind") {
   const std::vector<NamedWorkload> layers = workloads_of("hopper", Backend::gpu);
-  CHECK(layers.size() == 6 + 8 + 4 + 3);
+  CHECK(layers.size() == 6 + 12 + 4 + 2 + 3);
   std::set<std::string> names, problems;
   for (const NamedWorkload& workload : layers) {
     CAPTURE(workload.name);
@@ -176,8 +176,8 @@ TEST_CASE("the hopper track's workloads: every one once, and of every kind") {
   CHECK(layers[2].name == "conv3 (32,128,28,28)->128 3x3");
   for (const char* name :
        {"image (1,64,640,640)->64 3x3", "conv5 (32,512,7,7)->512 3x3", "conv2 (128,64,56,56)->64 3x3",
-        "VGG (32,512,28,28)->512 3x3", "conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1",
-        "Inception (32,48,35,35)->64 5x5"})
+        "conv4 (64,256,14,14)->256 3x3", "conv2 (32,512,56,56)->512 3x3", "VGG (32,512,28,28)->512 3x3",
+        "conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception (32,48,35,35)->64 5x5"})
     CHECK_MESSAGE(names.contains(name), name);
 
   const std::vector<NamedWorkload> small = workloads_of("hopper", Backend::sim);

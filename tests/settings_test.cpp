@@ -1,15 +1,17 @@
 #include "common/settings.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/problem_io.hpp"
 #include "common/rows_beside.hpp"
 #include "common/runner.hpp"
-#include "common/winograd_rows.hpp"
+#include "common/settings_rows.hpp"
 
 namespace convladder {
 namespace {
@@ -119,12 +121,13 @@ TEST_CASE("a row with settings of its own runs with them") {
   CHECK(result.configuration->configuration.values[0] == 2);
 }
 
-TEST_CASE("beside the winograd track's stages stand the other values of their knobs") {
+/// Checks the rows with settings below a track. @return their names
+std::vector<std::string_view> names_of_settings_rows(std::string_view track) {
   std::vector<std::string_view> names;
-  for (const StageInfo& row : winograd_rows()) {
+  for (const StageInfo& row : settings_rows()) {
+    if (row.track != track) continue;
     CAPTURE(row.name);
     CHECK_FALSE(on_ladder(row));
-    CHECK(row.track == "winograd");
     CHECK(row.previous == 0);
     CHECK(row.name.ends_with(row.settings));
     CHECK(std::find(names.begin(), names.end(), row.name) == names.end());
@@ -133,6 +136,11 @@ TEST_CASE("beside the winograd track's stages stand the other values of their kn
     CHECK(stage.dtype == row.dtype);
     CHECK_NOTHROW(require_settings(row.settings, {&stage}));
   }
+  return names;
+}
+
+TEST_CASE("beside the winograd track's stages stand the other values of their knobs") {
+  const std::vector<std::string_view> names = names_of_settings_rows("winograd");
   for (const char* name : {"winograd m=4", "winograd m=6"}) {
     CAPTURE(name);
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
@@ -140,6 +148,27 @@ TEST_CASE("beside the winograd track's stages stand the other values of their kn
   CHECK(std::find(names.begin(), names.end(), "winograd m=2") == names.end());  // the stage itself
   for (const Backend backend : {Backend::gpu, Backend::sim})
     CHECK(rows_beside("winograd", backend).size() == names.size());
+}
+
+TEST_CASE("beside the hopper track's stages stand the tiles of 35, on a GPU, for every number of channels") {
+  const std::vector<std::string_view> names = names_of_settings_rows("hopper");
+  CHECK(names == std::vector<std::string_view>{"winograd-fp32 bound=1e-4,tile=4x4", "winograd-fp32 bound=1e-4,tile=6x6",
+                                               "winograd-fp32 bound=1e-4,tile=7x4",
+                                               "winograd-fp32 bound=1e-4,tile=7x7"});
+  CHECK(rows_beside("hopper", Backend::gpu).size() == names.size());
+  CHECK(rows_beside("hopper", Backend::sim).empty());
+
+  const std::unique_ptr<Stage> stage(find_stage("winograd-fp32").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  for (const int channels : {64, 1024}) {
+    const ConvProblem problem = parse_shape(fmt::format("n=128,c={},h=7,w=7,k=512,r=3,s=3", channels));
+    for (const StageInfo* row : rows_beside("hopper", Backend::gpu)) {
+      CAPTURE(row->name);
+      Configuration configuration = tunable.default_configuration(problem, {});
+      apply_settings(row->settings, tunable.knobs(), configuration);
+      CHECK(tunable.check_configuration(problem, {}, configuration).accepted());
+    }
+  }
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ AUDIENCES = [
      ["docs/students.md", "chapters/01-naive-1d/README.md", "docs/simulator.md"]),
     ("Instructors", "Hand out labs, and grade them.", ["docs/instructors.md"]),
     ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
-     ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/harness.md",
-      "docs/profiling.md", "CONTRIBUTING.md"]),
+     ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/hopper.md",
+      "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md"]),
 ]
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")

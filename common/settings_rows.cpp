@@ -1,4 +1,4 @@
-#include "common/winograd_rows.hpp"
+#include "common/settings_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,9 @@
 
 namespace convladder {
 namespace {
+
+/// Of stage 35, with a bound that allows all of them.
+constexpr std::string_view kTiledStage = "winograd-fp32", kTiles[] = {"4x4", "6x6", "7x4", "7x7"};
 
 /// Rows, and the text that they refer to.
 struct Rows {
@@ -44,6 +47,8 @@ struct Rows {
 Rows make_rows() {
   Rows result;
   for (const StageInfo& info : stages()) {
+    if (info.name == kTiledStage)
+      for (const std::string_view tile : kTiles) result.add(info, fmt::format("bound=1e-4,tile={}", tile));
     if (info.track != "winograd") continue;
     const std::unique_ptr<Stage> stage(info.make());
     if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
@@ -53,7 +58,7 @@ Rows make_rows() {
 
 }  // namespace
 
-const std::vector<StageInfo>& winograd_rows() {
+const std::vector<StageInfo>& settings_rows() {
   static const Rows rows = make_rows();
   return rows.rows;
 }
