@@ -22,11 +22,22 @@ constexpr int kTileThreads = kConsumers + 128;  // registers change hands betwee
 constexpr int kRowChannels = 64;                 // of a pixel in shared memory, at most, for `rows`
 constexpr int kTilePixel = 128;                  // bytes of one for `tiles`: so many channels at a time
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of a warpgroup's filters
-constexpr int kTileFilters = 2 * kFilters;
-constexpr int kFilterSlots = 4, kPixelSlots = 2;
-constexpr int kStagedBytes = 512;  // that a warp rounds and stores at a time
-constexpr int kTilesFixedBytes = kFilterSlots * 2 * kTileTap + kConsumerWarps * 2 * kStagedBytes +
-                                 2 * (kFilterSlots + kPixelSlots) * static_cast<int>(sizeof(Mbarrier));
+constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
+constexpr int kStagedBytes = 512;                // that a warp rounds and stores at a time
+
+// What shared memory holds for tiles of so many positions: rings of taps and pixels, and two buffers a warp for
+// outputs. Products of a small tile are soon done, and more must be on its way.
+struct TileMemory {
+  int filter_slots, pixel_slots, fixed_bytes;
+  int most_slot;  // positions of a slot of the pixels, at most
+
+  __host__ __device__ constexpr explicit TileMemory(int positions)
+      : filter_slots(positions > 64 ? 8 : 16),
+        pixel_slots(positions > 128 ? 2 : 3),
+        fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kStagedBytes +
+                    2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))),
+        most_slot((227 * 1024 - fixed_bytes) / pixel_slots / kTilePixel / 8 * 8) {}
+};
 
 // The problem as `rows` takes it. The rows of all strips of all images are numbered through, and divided evenly.
 struct Rows {
@@ -44,19 +55,18 @@ struct Rows {
 struct Tiles {
   int channels, channel_blocks;  // of kTilePixel bytes
   int batch, out_height, out_width;
-  int filters, filter_blocks;  // of 128
+  int filters, filter_blocks;  // of 64
   int pad_y, pad_x;
   int images, tile_rows, tile_columns;
   int row_pitch, image_pitch;  // positions
   int box;                     // positions that the copy engine fills
-  int slot;                    // positions of the ring's two parts each; a multiple of 8
+  int slot;                    // positions of a slot of the ring; a multiple of 8
   int strips, row_tiles;       // of an image
   int works;                   // tiles times filter blocks
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
 };
 
-constexpr int kMostSlot = (227 * 1024 - kTilesFixedBytes) / kPixelSlots / kTilePixel / 8 * 8;  // positions
-constexpr int kMostBox = 256;                                                                  // along one dimension
+constexpr int kMostBox = 256;  // along one dimension
 
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels; }
 
@@ -117,7 +127,8 @@ Tiles tiles_of(const Lowering& l, int positions, int columns) {
   g.box = g.images * g.image_pitch;
   const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
-  if (g.slot > kMostSlot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox) g.images = 0;
+  if (g.slot > TileMemory(positions).most_slot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox)
+    g.images = 0;
   return g;
 }
 
@@ -140,7 +151,7 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   best.out_height = l.out_height;
   best.out_width = l.out_width;
   best.filters = l.filters;
-  best.filter_blocks = blocks_for(l.filters, kTileFilters);
+  best.filter_blocks = blocks_for(l.filters, kFilters);
   best.pad_y = l.pad_y;
   best.pad_x = l.pad_x;
   best.works = static_cast<int>(count_of(best, l)) * best.filter_blocks;
@@ -168,12 +179,14 @@ std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocess
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} * blocks_for(g.rows, parts) *
            cycles_of_row(positions);
   }
-  // A tap of 128 filters and 128 bytes is eight wgmmas, and 16 KB from L2, at 24 bytes a cycle and multiprocessor.
-  constexpr std::int64_t kWgmmas = 8, kFromL2 = 24;
-  const std::int64_t works = tiles_of<Bytes>(problem, positions).works;
-  const std::int64_t products = ((works - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
-  const std::int64_t filters = works * 2 * kTileTap / (kFromL2 * multiprocessors);
-  return products > filters ? products : filters;
+  // Nine taps of 64 filters and 128 bytes are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle and
+  // multiprocessor.
+  constexpr std::int64_t kWgmmas = kTaps * kTaps * kTilePixel / kStepBytes, kFromL2 = 32;
+  const Tiles g = tiles_of<Bytes>(problem, positions);
+  const std::int64_t products = ((std::int64_t{g.works} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
+  const std::int64_t loads =
+      g.works * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
+  return products > loads ? products : loads;
 }
 
 // How many of `count` places, from `first` on, lie in [0, size).

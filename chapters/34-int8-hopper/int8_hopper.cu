@@ -91,25 +91,25 @@ __device__ __forceinline__ void multiply_taps(int (&sums)[N / 2], std::uint64_t 
 // 1. A warp a filter.
 template <int Pixel>
 __global__ void pack(const float* filter,  // [filters][channels][3][3]
-                     std::int8_t* packed,  // [filter block][channel block][tap][block_filters][Pixel]
-                     float* scales,        // [filter block][block_filters]: of a sum, over 254
-                     int filters, int channels, int channel_blocks, int block_filters, double input_scale) {
+                     std::int8_t* packed,  // [filter block][channel block][tap][64][Pixel]
+                     float* scales,        // [filter block][64]: of a sum, over 254
+                     int filters, int channels, int channel_blocks, double input_scale) {
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (k >= blocks_for(filters, block_filters) * block_filters) return;
+  if (k >= blocks_for(filters, kFilters) * kFilters) return;
   const float* const taps = filter + k * channels * (kTaps * kTaps);
   float largest = 0.0f;
   for (int i = lane; k < filters && i < channels * kTaps * kTaps; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
   for (int bits = 16; bits > 0; bits /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, bits));
   const float step = fmaxf(largest / kLargest, kLeastStep);
   if (lane == 0) scales[k] = static_cast<float>(input_scale * step);
-  const int of_block = k % block_filters, of_warp = of_block % kWarpFilters;
+  const int of_block = k % kFilters, of_warp = of_block % kWarpFilters;
   const int row = of_block - of_warp + of_warp / 2 + of_warp % 2 * (kWarpFilters / 2);
-  std::int8_t* const block = packed + k / block_filters * channel_blocks * (kTaps * kTaps) * block_filters * Pixel;
+  std::int8_t* const block = packed + k / kFilters * channel_blocks * (kTaps * kTaps * kFilters * Pixel);
   for (int i = lane; i < channel_blocks * kTaps * kTaps * Pixel; i += 32) {
     const int tap = i / Pixel, c = tap / (kTaps * kTaps) * Pixel + i % Pixel;
     const bool inside = k < filters && c < channels;
     const float steps = inside ? taps[c * kTaps * kTaps + tap % (kTaps * kTaps)] / step : 0.0f;
-    block[tap * block_filters * Pixel + swizzled<Pixel>(row, i % Pixel)] =
+    block[tap * kFilters * Pixel + swizzled<Pixel>(row, i % Pixel)] =
         static_cast<std::int8_t>(__float2int_rn(fminf(fmaxf(steps, -kLargest), kLargest)));
   }
 }
@@ -272,12 +272,13 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 template <int N>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__ TensorMap input,  // [batch][height][width][channels]
-                   const std::int8_t* packed,                // [filter block][channel block][tap][128][128]
-                   const float* scales,                      // [filter block][128]
+                   const std::int8_t* packed,                // [filter block][channel block][tap][64][128]
+                   const float* scales,                      // [filter block][64]
                    std::int8_t* output,                      // [batch][out_height][out_width][filters]
                    Tiles g) {
-  unsigned char* const filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][128 filters][kTilePixel]
-  unsigned char* const ring = filter_ring + kFilterSlots * 2 * kTileTap;    // [kPixelSlots][slot][kTilePixel]
+  constexpr int kFilterSlots = TileMemory(N).filter_slots, kPixelSlots = TileMemory(N).pixel_slots;
+  unsigned char* const filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][64 filters][kTilePixel]
+  unsigned char* const ring = filter_ring + kFilterSlots * kTileTap;        // [kPixelSlots][slot][kTilePixel]
   unsigned char* const staging = ring + kPixelSlots * g.slot * kTilePixel;  // [warp][2][kStaged][16 filters]
   Mbarrier* const filters_full = reinterpret_cast<Mbarrier*>(staging + kConsumerWarps * 2 * kStagedBytes);
   Mbarrier* const filters_empty = filters_full + kFilterSlots;
@@ -298,11 +299,11 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   if (thread == kConsumers) {
     for (int slot = 0; slot < kFilterSlots; ++slot) {
       mbarrier_init(filters_full + slot, 1);
-      mbarrier_init(filters_empty + slot, kConsumerWarps);
+      mbarrier_init(filters_empty + slot, kGroupWarps);
     }
     for (int slot = 0; slot < kPixelSlots; ++slot) {
       mbarrier_init(full + slot, 1);
-      mbarrier_init(empty + slot, kConsumerWarps);
+      mbarrier_init(empty + slot, kGroupWarps);
     }
     fence_mbarrier_init();
   }
@@ -336,14 +337,12 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     const int taps = g.channel_blocks * kTaps * kTaps;
     int load = 0;
     for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
-      const std::int8_t* const of_block =
-          packed + static_cast<unsigned>(work) % g.by_filter_blocks * taps * (2 * kTileTap);
+      const std::int8_t* const of_block = packed + static_cast<unsigned>(work) % g.by_filter_blocks * taps * kTileTap;
       for (int tap = 0; tap < taps; ++tap, ++load) {
         const int slot = load % kFilterSlots;
         if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
-        mbarrier_expect(filters_full + slot, 2 * kTileTap);
-        bulk_load(filter_ring + slot * 2 * kTileTap, of_block + tap * (2 * kTileTap), 2 * kTileTap,
-                  filters_full + slot);
+        mbarrier_expect(filters_full + slot, kTileTap);
+        bulk_load(filter_ring + slot * kTileTap, of_block + tap * kTileTap, kTileTap, filters_full + slot);
       }
     }
     return;
@@ -352,14 +351,16 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 
   // 5.
   set_max_registers_increase<232>();
-  const int group = warp / 4;
+  const int group = warp / 4, own_turn = 1 + group, other_turn = 2 - group;  // named barriers
   unsigned char* const staged = staging + warp * 2 * kStagedBytes;
   int sums[N / 2];
-  int pixels = 0, taps = 0;  // loads so far
+  int pixels = group * g.channel_blocks, taps = pixels * kTaps * kTaps;  // loads so far, of both warpgroups
   const auto release = [&](Mbarrier* barriers, int slot) {
     if (lane == 0) mbarrier_arrive(barriers + slot);
   };
-  for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
+  for (int work = blockIdx.x + group * gridDim.x; work < g.works; work += 2 * gridDim.x) {
+    // Whose turn it is knows that all earlier loads have come: else a wait by parity could be for the use before.
+    if (work >= static_cast<int>(gridDim.x)) named_barrier_sync(own_turn, kConsumers);
     bool first = true;
     for (int c = 0; c < g.channels; c += kTilePixel, ++pixels) {
       const int steps = min(kTilePixel / kStepBytes, blocks_for(g.channels - c, kStepBytes));
@@ -368,8 +369,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       UNROLL_BY(1)
       for (int tap = 0; tap < kTaps * kTaps; ++tap, ++taps) {
         mbarrier_wait(filters_full + taps % kFilterSlots, taps / kFilterSlots & 1);
-        const std::uint64_t a =
-            swizzled_descriptor(filter_ring + (taps % kFilterSlots * 2 + group) * kTileTap, Swizzle::bytes128);
+        const std::uint64_t a = swizzled_descriptor(filter_ring + taps % kFilterSlots * kTileTap, Swizzle::bytes128);
         const int shift = (tap / kTaps * g.row_pitch + tap % kTaps) * kTilePixel;
         multiply_taps<N, 1, kTilePixel>(sums, a, behind(b, shift), steps, !first);
         wgmma_wait<1>();  // the tap before
@@ -378,13 +378,16 @@ __global__ void __launch_bounds__(kTileThreads, 1)
         first = false;
       }
     }
+    if (work + static_cast<int>(gridDim.x) < g.works) named_barrier_arrive(other_turn, kConsumers);
     wgmma_wait<0>();
     pin(sums);
     release(filters_empty, (taps - 1) % kFilterSlots);
     release(empty, (pixels - 1) % kPixelSlots);
+    pixels += g.channel_blocks;  // the other's
+    taps += g.channel_blocks * kTaps * kTaps;
 
     const Place first_output = place_of(work);
-    const int k = first_output.filter_block * kTileFilters + group * kFilters + warp % 4 * kWarpFilters;  // the warp's
+    const int k = first_output.filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
     const int images = min(g.images, g.batch - first_output.image),
               rows = min(g.tile_rows, g.out_height - first_output.y),
               columns = min(g.tile_columns, g.out_width - first_output.x);
@@ -467,23 +470,20 @@ class Int8Hopper final : public TunableStage {
     if (problem.c > kMostChannels)
       return Verdict::refuse("sums of 9 c products of bytes are kept in 32 bits: c at most %d; got %lld", kMostChannels,
                              static_cast<long long>(problem.c));
-    return check_implicit_gemm_hopper(problem, kTilePixel, kTileFilters);
+    return check_implicit_gemm_hopper(problem, kTilePixel, kFilters);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
-    const int block_filters = by_rows(problem) ? kFilters : kTileFilters,
-              pixel = by_rows(problem) ? kRowPixel : kTilePixel;
-    const int padded_filters = blocks_for(filters, block_filters) * block_filters,
-              channel_blocks = blocks_for(channels, pixel);
+    const int pixel = by_rows(problem) ? kRowPixel : kTilePixel, channel_blocks = blocks_for(channels, pixel),
+              padded_filters = blocks_for(filters, kFilters) * kFilters;
     packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * kTaps * kTaps * pixel,
                                   "packed filter");
     scales_.allocate<float>(padded_filters, "scales");
     const double input_scale = static_cast<double>(tensors.input_step) / tensors.output_step / (2 * kLargest);
     convladder::launch(by_rows(problem) ? pack<kRowPixel> : pack<kTilePixel>,
-                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0,
-                       stream)(tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), filters, channels,
-                               channel_blocks, block_filters, input_scale);
+                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0, stream)(
+        tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), filters, channels, channel_blocks, input_scale);
     if (widens<kByte>(problem)) wide_.allocate<std::int8_t>(wide_size<kByte>(problem), "widened input");
   }
 
@@ -507,6 +507,7 @@ class Int8Hopper final : public TunableStage {
       return;
     }
     const Tiles g = tiles_of<kByte>(problem, positions_);
+    const TileMemory memory(positions_);
     const auto kernel = positions_ == 64    ? multiply_tiles<64>
                         : positions_ == 128 ? multiply_tiles<128>
                         : positions_ == 208 ? multiply_tiles<208>
@@ -514,7 +515,7 @@ class Int8Hopper final : public TunableStage {
                         : positions_ == 240 ? multiply_tiles<240>
                                             : multiply_tiles<256>;
     convladder::launch(kernel, dim3(blocks_of(g)), dim3(kTileThreads),
-                       static_cast<std::size_t>(kTilesFixedBytes + kPixelSlots * g.slot * kTilePixel),
+                       static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel),
                        stream)(map_of_input(kTilePixel, g.row_pitch, g.image_pitch / g.row_pitch, g.images),
                                packed_.as<std::int8_t>(), scales_.floats(), tensors.byte_output, g);
   }
@@ -541,12 +542,12 @@ class Int8Hopper final : public TunableStage {
     Prediction p;
     const Lowering l = lowering_of(problem);
     const int channels = wide_channels<kByte>(problem);
-    constexpr int kScales = kConsumers * static_cast<int>(sizeof(float2));  // bytes that a block's lanes ask for
+    constexpr int kScales = 128 * static_cast<int>(sizeof(float2));  // bytes that a warpgroup's lanes ask for
     if (by_rows(problem)) {
       const Rows g = rows_of<kByte>(problem, positions_);
       const int parts = parts_of(g, device_limits().multiprocessors);
       p.global_load_bytes = (pixels_loaded(l, g, positions_, parts) * channels +
-                             std::int64_t{parts} * (kTaps * kTaps * kRowTap + kScales)) *
+                             std::int64_t{parts} * (kTaps * kTaps * kRowTap + 2 * kScales)) *
                             g.filter_blocks;
       p.shared_store_requests = std::int64_t{g.rows} * g.filter_blocks * 4 * blocks_for(positions_, kStaged);
       if (problem.k % kChunkBytes == 0) p.shared_load_requests = 0;
@@ -555,9 +556,9 @@ class Int8Hopper final : public TunableStage {
       const Tiles g = tiles_of<kByte>(problem, positions_);
       p.global_load_bytes =
           pixels_loaded(l, g) * channels * g.filter_blocks +
-          std::int64_t{g.works} * (std::int64_t{g.channel_blocks} * kTaps * kTaps * 2 * kTileTap + kScales);
-      const std::int64_t pieces = std::int64_t{g.works} * kConsumerWarps * blocks_for(positions_, kStaged);
-      const int zeros = kPixelSlots * (g.slot - g.box) * (kTilePixel / 16);
+          std::int64_t{g.works} * (std::int64_t{g.channel_blocks} * kTaps * kTaps * kTileTap + kScales);
+      const std::int64_t pieces = std::int64_t{g.works} * kGroupWarps * blocks_for(positions_, kStaged);
+      const int zeros = TileMemory(positions_).pixel_slots * (g.slot - g.box) * (kTilePixel / 16);
       p.shared_store_requests = pieces + std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
       p.barriers = blocks_of(g);
     }
