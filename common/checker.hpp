@@ -46,6 +46,14 @@ struct OutputBounds {
 /// @param reference of the problem and the tensors
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 
+/// Of a direct sum, added exactly, of products of int8 numbers (quantise.hpp), its output rounded to int8. The steps
+/// are those of the whole input, of each filter and of the whole exact output; a rounding is off by up to half a step.
+/// Those of the input and the filter are held to be independent: 8 standard deviations of them all, or what they come
+/// to at worst if that is less. The output adds half a step. Infinite where an input or a tap is, or the output is
+/// beyond fp32; NaN and infinity do not arrive.
+/// @param problem of one group  @param reference of the problem and the tensors
+OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
+
 /// Bound of |computed - exact| over the sum of magnitudes: min(gamma_n, lambda sqrt(n) u), gamma_n = nu/(1-nu) the
 /// worst case of any summation order (Higham, Accuracy and Stability, 2nd ed., section 3.1), the other its
 /// probabilistic form (Higham & Mary, SIAM J. Sci. Comput. 41, 2019) at lambda = 8.

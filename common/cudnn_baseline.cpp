@@ -16,6 +16,7 @@
 #include "common/device.hpp"
 #include "common/half_bits.hpp"
 #include "common/module.hpp"
+#include "common/quantise.hpp"
 #include "common/timing.hpp"
 
 namespace convladder {
@@ -46,17 +47,6 @@ std::size_t size_of(Precision precision) {
   return precision == Precision::fp32 ? sizeof(float) : precision == Precision::fp16 ? sizeof(std::uint16_t) : 1;
 }
 
-constexpr double kLargestInt8 = 127;
-
-/// The step of an int8 such that the largest of the values fits.
-template <class Value>
-double int8_step(const std::vector<Value>& values) {
-  double largest = 0;
-  for (const Value value : values)
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
-  return largest > 0 ? largest / kLargestInt8 : 1;
-}
-
 /// What an int8 of each tensor stands for one step of.
 struct Steps {
   double input = 1, filter = 1, output = 1;
@@ -82,9 +72,7 @@ std::vector<std::byte> encoded(const std::vector<float>& values, Precision preci
       fill(std::uint16_t{}, [](float value) { return half_bits(value); });
       break;
     case Precision::int8:
-      fill(std::int8_t{}, [step](float value) {
-        return static_cast<std::int8_t>(std::clamp(std::nearbyint(value / step), -kLargestInt8, kLargestInt8));
-      });
+      fill(std::int8_t{}, [step](float value) { return int8_of(value, step); });
       break;
   }
   return bytes;

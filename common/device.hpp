@@ -48,6 +48,11 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The bit pattern of poisoned floats: a quiet NaN with a payload. Each half of it is a NaN of fp16, too.
+inline constexpr std::uint32_t kPoison = 0x7fed7fed;
+/// The bit pattern of poisoned halves.
+inline constexpr std::uint16_t kHalfPoison = kPoison & 0xffff;
+
 /// Device memory with an owner. On a GPU, guard bands surround it; in the simulator every access is checked instead.
 class DeviceBuffer {
  public:
@@ -68,9 +73,9 @@ class DeviceBuffer {
 
   void upload(const void* source);         ///< bytes() bytes from the host
   void download(void* destination) const;  ///< bytes() bytes to the host
-  /// Fills with kPoison (a quiet NaN that no arithmetic makes) and rewrites the guard bands; in the simulator, reads
-  /// of it before a write are faults.
-  void poison();
+  /// Fills with the word (kPoison is a quiet NaN that no arithmetic makes) and rewrites the guard bands; in the
+  /// simulator, reads of it before a write are faults.
+  void poison(std::uint32_t word = kPoison);
   /// Whether nothing has written the guard bands since poison(). Always true in the simulator.
   bool guards_intact() const;
 
@@ -79,11 +84,6 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
   const char* name_ = "";
 };
-
-/// The bit pattern of poisoned floats: a quiet NaN with a payload. Each half of it is a NaN of fp16, too.
-inline constexpr std::uint32_t kPoison = 0x7fed7fed;
-/// The bit pattern of poisoned halves.
-inline constexpr std::uint16_t kHalfPoison = kPoison & 0xffff;
 
 /// One fault found by the simulator, or a failed launch on a GPU.
 struct Fault {

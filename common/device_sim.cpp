@@ -106,7 +106,7 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 
 void DeviceBuffer::upload(const void* source) { simt::upload(data_, source, bytes_); }
 void DeviceBuffer::download(void* destination) const { simt::download(destination, data_, bytes_); }
-void DeviceBuffer::poison() { simt::poison(data_, bytes_, kPoison); }
+void DeviceBuffer::poison(std::uint32_t word) { simt::poison(data_, bytes_, word); }
 bool DeviceBuffer::guards_intact() const { return true; }
 
 Observation observe(const std::function<void(Stream)>& launch, bool want_lines) {

@@ -7,12 +7,16 @@
 
 #include "common/half_bits.hpp"
 #include "common/half_convert.hpp"
+#include "common/quantise.hpp"
 
 namespace convladder {
 namespace {
 
 std::size_t bytes_of(std::int64_t count, Elements elements) {
-  return static_cast<std::size_t>(count) * (elements == Elements::halves ? sizeof(std::uint16_t) : sizeof(float));
+  const std::size_t size = elements == Elements::halves  ? sizeof(std::uint16_t)
+                           : elements == Elements::bytes ? sizeof(std::int8_t)
+                                                         : sizeof(float);
+  return static_cast<std::size_t>(count) * size;
 }
 
 /// Calls `convert(from, to)` for each element of `n` images: `from` is its place in NCHW and `to` its place in NHWC.
@@ -34,9 +38,11 @@ void for_each_element(std::int64_t n, std::int64_t c, std::int64_t pixels, const
 
 }  // namespace
 
-DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter)
+DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
+                             float output_step)
     : problem_(problem),
       elements_(elements),
+      output_step_(output_step),
       input_(bytes_of(problem.input_size(), elements), "input"),
       filter_(bytes_of(problem.filter_size(), Elements::floats), "filter"),
       output_(bytes_of(problem.output_size(), elements), "output") {
@@ -52,16 +58,36 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
     });
     input_.upload(elements_of_nhwc.data());
   };
-  if (elements_ == Elements::floats_nhwc)
+  if (elements_ == Elements::floats_nhwc) {
     upload(std::vector<float>(), [](float value) { return value; });
-  else
+  } else if (elements_ == Elements::halves) {
     upload(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
+  } else {
+    input_step_ = int8_step(std::vector<float>(input, input + problem.input_size()));
+    upload(std::vector<std::int8_t>(), [this](float value) { return int8_of(value, input_step_); });
+  }
 }
 
 Tensors DeviceTensors::view() const {
-  if (elements_ != Elements::halves) return {input_.floats(), filter_.floats(), output_.floats()};
-  return {nullptr, filter_.floats(), nullptr, static_cast<const __half*>(input_.data()),
-          static_cast<__half*>(output_.data())};
+  Tensors tensors{nullptr, filter_.floats(), nullptr};
+  if (elements_ == Elements::halves) {
+    tensors.half_input = static_cast<const __half*>(input_.data());
+    tensors.half_output = static_cast<__half*>(output_.data());
+  } else if (elements_ == Elements::bytes) {
+    tensors.byte_input = static_cast<const std::int8_t*>(input_.data());
+    tensors.byte_output = static_cast<std::int8_t*>(output_.data());
+    tensors.input_step = input_step_;
+    tensors.output_step = output_step_;
+  } else {
+    tensors.input = input_.floats();
+    tensors.output = output_.floats();
+  }
+  return tensors;
+}
+
+void DeviceTensors::poison_output() {
+  constexpr std::uint32_t kFourBytes = 0x01010101u * static_cast<std::uint8_t>(kInt8Poison);
+  output_.poison(elements_ == Elements::bytes ? kFourBytes : kPoison);
 }
 
 std::int64_t DeviceTensors::bytes() const {
@@ -83,6 +109,11 @@ void DeviceTensors::unpack_output(const std::byte* bytes, float* output) const {
   for_each_element(problem_.n, problem_.k, problem_.p() * problem_.q(), [&](std::int64_t to, std::int64_t from) {
     if (elements_ == Elements::floats_nhwc) {
       std::memcpy(output + to, bytes + from * static_cast<std::int64_t>(sizeof(float)), sizeof(float));
+      return;
+    }
+    if (elements_ == Elements::bytes) {
+      const auto steps = static_cast<std::int8_t>(bytes[from]);
+      output[to] = steps == kInt8Poison ? std::bit_cast<float>(kPoison) : static_cast<float>(steps) * output_step_;
       return;
     }
     std::uint16_t half;

@@ -16,22 +16,25 @@ enum class Elements {
   floats,       ///< fp32, NCHW
   floats_nhwc,  ///< fp32, NHWC
   halves,       ///< fp16, NHWC
+  bytes,        ///< int8 (quantise.hpp), NHWC
 };
 
 /// Input, filter and output, the first two filled in.
 class DeviceTensors {
  public:
-  /// @param input (n, c, h, w), rounded where elements are halves  @param filter (k, c/groups, r, s)
+  /// @param input (n, c, h, w), rounded where elements are halves or bytes  @param filter (k, c/groups, r, s)
+  /// @param output_step of bytes
   /// @throws MachineError if the memory is not there
-  DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter);
+  DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
+                float output_step = 1);
 
   Tensors view() const;                                   ///< for a stage
   std::int64_t bytes() const;                             ///< of all three
   const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it
-  void poison_output() { output_.poison(); }              ///< with kPoison or kHalfPoison
+  void poison_output();                                   ///< with kPoison, kHalfPoison or kInt8Poison
   /// Copies the output to the host. @param output (n, k, p, q)
   void download_output(float* output) const;
-  /// The output from a copy of its bytes; kHalfPoison becomes kPoison. @param output (n, k, p, q)
+  /// The output from a copy of its bytes; every poison becomes kPoison. @param output (n, k, p, q)
   void unpack_output(const std::byte* bytes, float* output) const;
   /// Names of the tensors with a damaged guard band.
   std::vector<const char*> damaged() const;
@@ -39,6 +42,7 @@ class DeviceTensors {
  private:
   ConvProblem problem_;
   Elements elements_;
+  float input_step_ = 1, output_step_;
   DeviceBuffer input_, filter_, output_;
 };
 

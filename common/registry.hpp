@@ -38,8 +38,11 @@ inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; 
 /// Whether all of them do.
 bool all_on_host(const std::vector<const StageInfo*>& stages);
 
-/// Whether its input and output are halves in NHWC; otherwise they are floats in its layout.
-inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32"; }
+/// Whether its input and output are bytes in NHWC. Winograd's algorithm in int8 takes halves: its bytes are made of
+/// transformed tiles.
+inline bool takes_bytes(const StageInfo& stage) { return stage.dtype == "int8" && stage.track != "winograd"; }
+/// Whether they are halves in NHWC; otherwise they are floats in its layout.
+inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32" && !takes_bytes(stage); }
 
 /// In the order of their numbers.
 std::span<const StageInfo> stages();

@@ -10,6 +10,7 @@
 
 #include "common/device_tensors.hpp"
 #include "common/host_run.hpp"
+#include "common/quantise.hpp"
 #include "common/stage_run.hpp"
 #include "common/timing.hpp"
 
@@ -43,9 +44,11 @@ class DeviceRun final : public StageRun {
     const HostTensors& host = workload_.tensors;
     const StageInfo& stage = *result_.stage;
     const Elements elements = takes_halves(stage)      ? Elements::halves
+                              : takes_bytes(stage)     ? Elements::bytes
                               : stage.layout == "NHWC" ? Elements::floats_nhwc
                                                        : Elements::floats;
-    return DeviceTensors(workload_.problem, elements, host.input.data(), host.filter.data());
+    const float output_step = takes_bytes(stage) ? int8_step(workload_.reference.output) : 1;
+    return DeviceTensors(workload_.problem, elements, host.input.data(), host.filter.data(), output_step);
   }
 
   bool prepare() override {

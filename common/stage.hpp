@@ -43,13 +43,17 @@ class Verdict {
 };
 
 /// Tensors in device memory. A stage of fp32 reads and writes floats in the layout that it declares, NCHW but for stage
-/// 35; one of fp16 or int8 halves in NHWC. The pointers of the other kind are null.
+/// 35; one of fp16 halves in NHWC. One of int8 in the track winograd, too, since only transformed tiles are of 8 bits
+/// there; others of int8 read and write bytes in NHWC. The pointers of the other kinds are null.
 struct Tensors {
   const float* input;   ///< (n, c, h, w); in NHWC (n, h, w, c)
   const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
   float* output;        ///< (n, k, p, q); in NHWC (n, p, q, k)
-  const __half* half_input = nullptr;  ///< (n, h, w, c)
-  __half* half_output = nullptr;       ///< (n, p, q, k)
+  const __half* half_input = nullptr;       ///< (n, h, w, c)
+  __half* half_output = nullptr;            ///< (n, p, q, k)
+  const std::int8_t* byte_input = nullptr;  ///< (n, h, w, c), from -127 to 127: so many times input_step
+  std::int8_t* byte_output = nullptr;       ///< (n, p, q, k), likewise of output_step
+  float input_step = 1, output_step = 1;    ///< the largest magnitude of the input, of the exact output, is 127 of them
 };
 
 /// What a number is kept in.

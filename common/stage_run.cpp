@@ -149,7 +149,8 @@ bool StageRun::check(const Observation& seen) {
 
 CheckResult StageRun::compare_with_reference() {
   const WinogradForm form = stage_->winograd(workload_.problem);
-  if (form.m == 0 && !takes_halves(*result_.stage)) {
+  const StageInfo& stage = *result_.stage;
+  if (form.m == 0 && !takes_halves(stage) && !takes_bytes(stage)) {
     const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
                            .exact = workload_.inputs == InputKind::integers,
                            .spread = stage_->errors_spread(),
@@ -157,8 +158,9 @@ CheckResult StageRun::compare_with_reference() {
     return check_output(workload_.problem, output_, workload_.reference, model);
   }
   if (!bounds_)
-    bounds_ = form.m > 0 ? winograd_bounds(workload_.problem, form, workload_.tensors)
-                         : direct_half_bounds(workload_.problem, workload_.tensors, workload_.reference);
+    bounds_ = form.m > 0           ? winograd_bounds(workload_.problem, form, workload_.tensors)
+              : takes_bytes(stage) ? direct_int8_bounds(workload_.problem, workload_.tensors, workload_.reference)
+                                   : direct_half_bounds(workload_.problem, workload_.tensors, workload_.reference);
   return check_output(workload_.problem, output_, workload_.reference, *bounds_);
 }
 

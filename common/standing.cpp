@@ -21,10 +21,10 @@ void add_speedup(std::optional<double>& speedup, const RunResult& result, const 
   if (trial) speedup = *trial->time_us / result.time_us->median;
 }
 
-/// Each tensor once. Stages of int8 read and write halves; their filter is of int8.
-std::int64_t bytes_of(const ConvProblem& problem, Precision precision) {
-  const std::int64_t activation = precision == Precision::fp32 ? 4 : 2;
-  const std::int64_t tap = precision == Precision::int8 ? 1 : activation;
+/// Each tensor once. The filter of a stage of int8 is of int8, even where it reads and writes halves.
+std::int64_t bytes_of(const ConvProblem& problem, const StageInfo& stage) {
+  const std::int64_t activation = takes_bytes(stage) ? 1 : takes_halves(stage) ? 2 : 4;
+  const std::int64_t tap = precision_of(stage) == Precision::int8 ? 1 : activation;
   return activation * (problem.input_size() + problem.output_size()) + tap * problem.filter_size();
 }
 
@@ -49,7 +49,7 @@ Limits measure_limits() { return {measure_ceilings(), device_info().l2_bytes}; }
 void add_roofline(RunResult& result, const Limits* limits) {
   const Precision precision = precision_of(*result.stage);
   Roofline roofline;
-  roofline.bytes = bytes_of(result.problem, precision);
+  roofline.bytes = bytes_of(result.problem, *result.stage);
   roofline.flops = operations_of(result);
   const double rate = limits ? rate_of(limits->ceilings, precision) : 0;
   if (limits && rate > 0) {

@@ -318,6 +318,18 @@ int round_to_int(float value) noexcept __attribute__((const));
 /// As in CUDA: to nearest, ties to even; the largest int where the value is out of range, 0 for NaN.
 __forceinline__ int __float2int_rn(float value) { return simt::round_to_int(value); }
 __forceinline__ float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+/// As in CUDA: within [0, 1]; 0 for NaN.
+__forceinline__ float __saturatef(float value) { return value > 0 ? value < 1 ? value : 1 : 0; }
+/// As in CUDA: the same bits.
+__forceinline__ unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
+/// As in CUDA: four bytes of the eight of x and y, numbered from x's lowest on, by the lower 3 bits of each hexadecimal
+/// digit; the fourth bit, a sign for all bits, is not used here.
+__forceinline__ unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long bytes = static_cast<unsigned long long>(y) << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) result |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+  return result;
+}
 /// As in CUDA: `c` and the products of four signed bytes.
 __forceinline__ int __dp4a(int a, int b, int c) {
   unsigned sum = static_cast<unsigned>(c);
