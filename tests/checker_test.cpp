@@ -11,6 +11,7 @@
 #include "common/half_bits.hpp"
 #include "common/inputs.hpp"
 #include "common/problem_io.hpp"
+#include "common/quantise.hpp"
 
 namespace convladder {
 namespace {
@@ -375,6 +376,75 @@ TEST_CASE("honest sums of fp16 products are within their bounds, and a wrong tap
         CHECK(check_output(problem, computed(), reference, bounds).wrong > problem.p() * problem.q() / 2);
     }
   }
+}
+
+TEST_CASE("honest sums of int8 products are within their bounds, and what is wrong is not") {
+  const auto steps_of = [](std::vector<float> values, const auto& step_of) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = int8_of(values[i], step_of(i));
+    return values;
+  };
+  for (const char* text : {"c=64,k=8,h=9,w=11,r=3,s=3", "c=2,k=3,h=5,w=6,r=1,s=1", "n=2,c=7,k=2,h=8,w=8,r=5,s=3",
+                           "n=2,c=3,k=2,h=4,w=4,r=3,s=3,pad_h=4,pad_w=5"}) {
+    CAPTURE(std::string(text));
+    const ConvProblem problem = parse_shape(text);
+    const auto plane = static_cast<std::size_t>(problem.p() * problem.q());
+    for (const InputKind kind : {InputKind::normal, InputKind::uniform, InputKind::integers, InputKind::constant,
+                                 InputKind::impulse, InputKind::large, InputKind::nan, InputKind::infinity}) {
+      CAPTURE(static_cast<int>(kind));
+      const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, 1);
+      const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+      const OutputBounds bounds = direct_int8_bounds(problem, tensors, reference);
+      const float input_step = int8_step(tensors.input), output_step = int8_step(reference.output);
+      std::vector<float> steps = int8_steps(tensors.filter, problem.k);
+      const std::size_t taps = tensors.filter.size() / steps.size();
+      const std::vector<float> input = steps_of(tensors.input, [&](std::size_t) { return input_step; });
+      std::vector<float> filter = steps_of(tensors.filter, [&](std::size_t i) { return steps[i / taps]; });
+      const auto computed = [&] {
+        std::vector<float> output;
+        for (const double sum : convolve_reference(problem, input, filter).output) {
+          const double value = sum * input_step * steps[output.size() / plane % steps.size()];
+          output.push_back(static_cast<float>(int8_of(value, output_step)) * output_step);
+        }
+        return output;
+      };
+      const CheckResult result = check_output(problem, computed(), reference, bounds);
+      CHECK_MESSAGE(result.ok, result.message);
+      const bool finite = kind != InputKind::nan && kind != InputKind::infinity;
+      CHECK((result.unchecked == 0) == finite);
+      if (kind == InputKind::normal && problem.c == 64) {
+        CHECK(result.rel_l2_err < 2.5e-2);
+        CHECK(result.tolerance < 0.15);
+      }
+      if (kind != InputKind::normal) continue;
+      const float tap = filter[0];
+      filter[0] = tap > 0 ? -127 : 127;  // of the first output channel
+      CHECK(check_output(problem, computed(), reference, bounds).wrong > 0);
+      filter[0] = tap;
+      steps[0] *= 2;  // its scale
+      CHECK(check_output(problem, computed(), reference, bounds).wrong > 0);
+    }
+  }
+}
+
+TEST_CASE("the bounds of int8 are those of the worst case where that is less, and half a step of the output") {
+  // One product: |x| half a step of the filter, |f| half a step of the input, both halves, and the output's.
+  const ConvProblem problem = parse_shape("k=2");
+  const HostTensors tensors{{3}, {2, -0.5f}};
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  const OutputBounds bounds = direct_int8_bounds(problem, tensors, reference);
+  for (const std::size_t k : {0u, 1u}) {
+    const double x = 3, f = std::abs(tensors.filter[k]), step_x = x / 127, step_f = f / 127;
+    const double worst = (x * step_f + f * step_x + step_x * step_f / 2) / 2 + 6.0 / 127 / 2;
+    CHECK(bounds.bounds[k] == doctest::Approx(worst).epsilon(2e-3));
+  }
+  CHECK_THROWS_AS(direct_int8_bounds(parse_shape("c=2,k=2,groups=2"), tensors, reference), std::logic_error);
+
+  // Beyond fp32 there is no output to be held to.
+  const HostTensors large{{3e38f}, {1e10f, 1e-10f}};
+  const OutputBounds unchecked =
+      direct_int8_bounds(problem, large, convolve_reference(problem, large.input, large.filter));
+  CHECK(std::isinf(unchecked.bounds[0]));
+  CHECK(std::isfinite(unchecked.bounds[1]));
 }
 
 TEST_CASE("honest fp32 sums pass and a wrong tap does not") {

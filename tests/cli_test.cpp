@@ -342,7 +342,10 @@ TEST_CASE("the roofline of other element types: their bytes, and their rate wher
   add_roofline(result, &limits);
   CHECK(result.roofline->bound == "fp16");
   CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 1e9 * 1e6));
-  stage.dtype = "int8";  // reads and writes halves
+  stage.dtype = "int8";
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->bytes == 1000 + 1000 + 3);
+  stage.track = "winograd";  // reads and writes halves
   limits.ceilings.int8_ops_per_s = 2e9;
   add_roofline(result, &limits);
   CHECK(result.roofline->bytes == 2 * (1000 + 1000) + 3);

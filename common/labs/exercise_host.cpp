@@ -278,8 +278,8 @@ void DeviceBuffer::upload(const void* source) {
 
 void DeviceBuffer::download(void* destination) const { std::memcpy(destination, data_, bytes_); }
 
-void DeviceBuffer::poison() {
-  std::fill_n(static_cast<std::uint32_t*>(data_), bytes_ / 4, kPoison);
+void DeviceBuffer::poison(std::uint32_t word) {
+  std::fill_n(static_cast<std::uint32_t*>(data_), bytes_ / 4, word);
   mark(memories().at(reinterpret_cast<Address>(data_)), 0);
 }
 

@@ -5,8 +5,8 @@
 ///     lab-judge cases LAB.json SEED CASES
 ///     lab-judge marks LAB.json SEED RESULTS [GPU_RESULTS]
 ///
-/// `cases` writes CASES/cases.json, [{shape, padding, halves, nhwc, lines, threads}...], and for each case N its
-/// tensors as N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and
+/// `cases` writes CASES/cases.json, [{shape, padding, elements, output_step, lines, threads}...], and for each case N
+/// its tensors as N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and
 /// prints {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
 
 #include <fmt/format.h>
@@ -29,10 +29,12 @@
 #include "common/checker.hpp"
 #include "common/counters.hpp"
 #include "common/device.hpp"
+#include "common/device_tensors.hpp"
 #include "common/inputs.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
 #include "common/problem_io.hpp"
+#include "common/quantise.hpp"
 #include "common/reference.hpp"
 #include "common/spelling.hpp"
 #include "common/winograd_error.hpp"
@@ -87,9 +89,9 @@ struct Lab {
   bool on_host = false;   ///< the exercise is C++ for the host
   bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
   FilterForm filter = FilterForm::dense;
-  Precision precision = Precision::fp32;  ///< unless fp32, the exercise has tensors of halves
-  bool nhwc = false;                      ///< whether its floats are in NHWC, as halves always are
-  WinogradForm winograd;                  ///< how it computes, unless m is 0
+  Precision precision = Precision::fp32;
+  bool nhwc = false;      ///< whether its floats are in NHWC, as halves and bytes always are
+  WinogradForm winograd;  ///< how it computes, unless m is 0
   std::vector<Case> cases;
   std::vector<Check> checks;
 };
@@ -192,8 +194,6 @@ void read_precision(Lab& lab, const Json& json) {
     lab.winograd = {form.at("m").get<int>(), form.value("fractions", false), lab.precision,
                     form.value("half_products", false), form.value("along_height", false)};
     if (lab.winograd.m != 2 && lab.winograd.m != 4 && lab.winograd.m != 6) throw UsageError("\"m\" must be 2, 4 or 6");
-  } else if (lab.precision == Precision::int8) {
-    throw UsageError("a lab of \"int8\" needs \"winograd\"");
   }
 }
 
@@ -243,18 +243,28 @@ HostTensors tensors_of(const Lab& lab, std::size_t number, std::uint64_t seed) {
 std::vector<std::int64_t> input_shape(const ConvProblem& p) { return {p.n, p.c, p.h, p.w}; }
 std::vector<std::int64_t> filter_shape(const ConvProblem& p) { return {p.k, p.c / p.groups, p.r, p.s}; }
 
+/// Of the exercise's tensors. Winograd's algorithm in int8 has halves, as stages have.
+Elements elements_of(const Lab& lab) {
+  if (lab.precision == Precision::int8 && lab.winograd.m == 0) return Elements::bytes;
+  if (lab.precision != Precision::fp32) return Elements::halves;
+  return lab.nhwc ? Elements::floats_nhwc : Elements::floats;
+}
+
 void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
   Json list = Json::array();
   for (std::size_t i = 0; i < lab.cases.size(); ++i) {
     const Case& a_case = lab.cases[i];
     const ConvProblem problem = a_case.problem();
     HostTensors tensors = tensors_of(lab, i, seed);
+    const float output_step = elements_of(lab) == Elements::bytes
+                                  ? int8_step(convolve_reference(problem, tensors.input, tensors.filter).output)
+                                  : 1;
     write_npy(folder / fmt::format("{}.input.npy", i), {input_shape(problem), std::move(tensors.input)});
     write_npy(folder / fmt::format("{}.filter.npy", i), {filter_shape(problem), std::move(tensors.filter)});
     list.push_back({{"shape", a_case.shape},
                     {"padding", to_string(a_case.padding)},
-                    {"halves", lab.precision != Precision::fp32},
-                    {"nhwc", lab.nhwc},
+                    {"elements", static_cast<int>(elements_of(lab))},
+                    {"output_step", output_step},
                     {"lines", a_case.lines},
                     {"threads", a_case.threads}});
   }
@@ -330,6 +340,8 @@ CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostT
     return check_output(problem, output, reference, winograd_bounds(problem, lab.winograd, tensors));
   if (lab.precision == Precision::fp16)
     return check_output(problem, output, reference, direct_half_bounds(problem, tensors, reference));
+  if (lab.precision == Precision::int8)
+    return check_output(problem, output, reference, direct_int8_bounds(problem, tensors, reference));
   return check_output(problem, output, reference, error_model(lab, problem));
 }
 

@@ -45,10 +45,11 @@ void write_result(const Json& result) {
 }
 
 /// The host keeps no copy that the exercise could find.
-DeviceTensors device_tensors(const ConvProblem& problem, Elements elements, const fs::path& cases,
+DeviceTensors device_tensors(const ConvProblem& problem, const Json& json, const fs::path& cases,
                              const std::string& name) {
   const NpyArray input = read_npy(cases / (name + ".input.npy")), filter = read_npy(cases / (name + ".filter.npy"));
-  return DeviceTensors(problem, elements, input.values.data(), filter.values.data());
+  return DeviceTensors(problem, static_cast<Elements>(json.at("elements").get<int>()), input.values.data(),
+                       filter.values.data(), json.at("output_step").get<float>());
 }
 
 Json run_case(const Json& json, const fs::path& cases, const std::string& name, const fs::path& output_file) {
@@ -59,10 +60,7 @@ Json run_case(const Json& json, const fs::path& cases, const std::string& name, 
   if (const Verdict verdict = check_watched(exercise, problem, limits, end_at_fault); !verdict.accepted())
     return {{"status", "refused"}, {"reason", verdict.reason()}};
 
-  const Elements elements = json.at("halves").get<bool>() ? Elements::halves
-                            : json.at("nhwc").get<bool>() ? Elements::floats_nhwc
-                                                          : Elements::floats;
-  DeviceTensors device = device_tensors(problem, elements, cases, name);
+  DeviceTensors device = device_tensors(problem, json, cases, name);
   device.poison_output();
   const Tensors tensors = device.view();
 

@@ -82,6 +82,20 @@ CONVLADDER_STAGE(convladder::Direct)
 """
 
 
+# The same for bytes: each product in bytes, the step of a filter from its own taps.
+BYTE_EXERCISE = re.sub("__(half2float|float2half)", "", HALF_EXERCISE).replace("half_", "byte_").replace(
+    "const half* input", "const std::int8_t* input").replace("half* output", "std::int8_t* output").replace(
+    "Lowering l)", "Lowering l, float scale)").replace("lowering_of(problem))",
+    "lowering_of(problem), tensors.input_step / tensors.output_step)").replace(
+    "  float sum = 0;\n", """  float sum = 0, step = 0;
+  for (int j = 0; j < l.channels * l.rows * l.columns; ++j)
+    step = fmaxf(step, fabsf(filter[k * l.channels * l.rows * l.columns + j]) / 127);
+""").replace("const half tap = (filter[((k * l.channels + c) * l.rows + r) * l.columns + s]);",
+    "const int tap = __float2int_rn(filter[((k * l.channels + c) * l.rows + r) * l.columns + s] / step);").replace(
+    "(tap);", "tap;").replace("output[i] = (sum);",
+    "output[i] = static_cast<std::int8_t>(__float2int_rn(fminf(fmaxf(sum * step * scale, -127), 127)));")
+
+
 # The same for floats.
 FLOAT_EXERCISE = re.sub("__(half2float|float2half)|half_", "", HALF_EXERCISE).replace("half", "float").replace(
     "common/float.hpp", "common/half.hpp")
@@ -399,11 +413,14 @@ class Grader(unittest.TestCase):
                 marks[marks_name] = marks_of(HALF_EXERCISE.replace(old, new), dtype="fp16")
             path.write_text(json.dumps({"title": "Test", "minutes": 1, "checks": checks}))
             marks["on floats"] = grade_text(HALF_EXERCISE, path)
+            marks["right, in bytes"] = marks_of(BYTE_EXERCISE, dtype="int8")
+            self.assertEqual(BYTE_EXERCISE.count("sum * step"), 1)
+            marks["scaled twice"] = marks_of(BYTE_EXERCISE.replace("sum * step", "sum * 2 * step"), dtype="int8")
             marks["right, in floats in NHWC"] = marks_of(FLOAT_EXERCISE, layout="NHWC")
             marks["floats in NCHW"] = marks_of(FLOAT_EXERCISE)
-        for name in ("right", "right, in fp16 as Winograd has it", "right, in floats in NHWC"):
+        for name in ("right", "right, in fp16 as Winograd has it", "right, in floats in NHWC", "right, in bytes"):
             self.assertEqual(marks[name]["score"], 100, marks[name])
-        for name in ("NCHW", "left out", "summed in fp16", "floats in NCHW"):
+        for name in ("NCHW", "left out", "summed in fp16", "floats in NCHW", "scaled twice"):
             self.assertIn("right", lost(marks[name]), name)
         self.assertEqual(lost(marks["unwritten"]), ["right", "faults"], marks["unwritten"])
         self.assertIn("1 of 350 outputs was never written, first at (1,4,4,6)", str(marks["unwritten"]))
@@ -429,7 +446,6 @@ class Grader(unittest.TestCase):
             self.assert_malformed(lab, why)
         self.assert_malformed({**LAB, "filter": "dense"}, "must be \"rank-one\", or absent")
         self.assert_malformed({**LAB, "dtype": "fp32"}, "must be \"fp16\" or \"int8\", or absent")
-        self.assert_malformed({**LAB, "dtype": "int8"}, "needs \"winograd\"")
         self.assert_malformed({**LAB, "winograd": {"m": 3}}, "\"m\" must be 2, 4 or 6")
         self.assert_malformed({**LAB, "layout": "NCHW"}, "\"layout\" must be \"NHWC\"")
         self.assert_malformed({**LAB, "layout": "NHWC", "dtype": "fp16"}, "\"layout\" must be \"NHWC\"")
