@@ -17,32 +17,26 @@
 //      they are one line of N positions: a tap's shift is one number for all of them. For each 64 channels one thread
 //      asks for the tile's pixels, and another for the nine taps of 64 filters, one by one.
 //   5. Two warpgroups take the works, a tile and 64 filters, in turn. The rings hold what comes next, whosever it is:
-//   so
-//      one multiplies while the other stores. Positions between the rows are computed, too, and not stored.
+//      so one multiplies while the other stores. Positions between the rows are computed, too, and not stored.
 
-#include "common/divisor.hpp"
-#include "common/lowering.hpp"
+#include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
 #include "common/tunable.hpp"
 #include "common/workspace.hpp"
 //
 #include "common/half.hpp"
-#include "common/hopper.hpp"
 #include "common/mma.hpp"
 
 namespace convladder {
 namespace {
 
-constexpr int kThreads = 256;                    // of the kernels that move memory only
-constexpr int kTaps = 3;                         // of a filter, down and across
-constexpr int kChannels = 64;                    // of a pixel in shared memory
-constexpr int kPixel = kChannels * 2;            // bytes
-constexpr int kStep = 16;                        // channels of one wgmma
-constexpr int kSteps = kChannels / kStep;        // of a pixel
-constexpr int kChunk = 8;                        // halves in 16 bytes
-constexpr int kFilters = 64;                     // of a warpgroup
-constexpr int kTap = kFilters * kPixel;          // bytes of a tap of so many filters
-constexpr int kConsumers = 256;                  // threads of two warpgroups
-constexpr int kConsumerWarps = kConsumers / 32;  // whose arrivals empty a slot
+constexpr int kHalf = 2;                     // bytes
+constexpr int kChannels = 64;                // of a pixel in shared memory
+constexpr int kPixel = kChannels * kHalf;    // bytes
+constexpr int kStep = kStepBytes / kHalf;    // channels of one wgmma
+constexpr int kSteps = kChannels / kStep;    // of a pixel
+constexpr int kChunk = kChunkBytes / kHalf;  // halves
+constexpr int kTap = kFilters * kPixel;      // bytes of a tap of so many filters
+constexpr int kStaged = 16;                  // positions that a warp rounds and stores at a time, for 16 filters
 
 // The descriptor of what lies so many bytes behind.
 __device__ __forceinline__ std::uint64_t behind(std::uint64_t descriptor, int bytes) { return descriptor + bytes / 16; }
@@ -106,16 +100,6 @@ __global__ void widen(const half* input,  // [pixels][channels]
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-// The problem as `rows` takes it. The rows of all strips of all images are numbered through, and divided evenly.
-struct Rows {
-  int steps;         // of 16 channels
-  int rows, strips;  // of all images; of one
-  Divisor by_height, by_strips;
-  int pad_y, pad_x;
-  int out_height, out_width;
-  int filters, filter_blocks;
-};
-
 // What shared memory holds for strips of N pixels: all taps, the ring, and a buffer a warpgroup for its outputs.
 template <int N>
 struct RowMemory {
@@ -127,8 +111,6 @@ struct RowMemory {
   static constexpr int kBytes =
       kTaps * kTaps * kTap + kSlots * kSlot + 2 * kPiece * kPixel + (2 * kSlots + kTaps) * sizeof(Mbarrier);
 };
-
-constexpr int kRowThreads = kConsumers + 32;
 
 template <int N>
 __global__ void __launch_bounds__(kRowThreads, 1)
@@ -262,45 +244,14 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 
 // ---- Tiles ----------------------------------------------------------------------------------------------------------
 
-// The problem as `tiles` takes it. A tile's outputs are `images` x `tile_rows` x `tile_columns`. Output (i, y, x) of it
-// is at position i * image_pitch + y * row_pitch + x, and its tap (r, s) reads the pixel at this position plus
-// r * row_pitch + s.
-struct Tiles {
-  int channels, channel_blocks;  // of 64
-  int batch, out_height, out_width;
-  int filters, filter_blocks;  // of 64
-  int pad_y, pad_x;
-  int images, tile_rows, tile_columns;
-  int row_pitch, image_pitch;  // positions
-  int box;                     // positions that the copy engine fills
-  int slot;                    // positions of the ring's two parts each; a multiple of 8
-  int strips, row_tiles;       // of an image
-  int works;                   // tiles times filter blocks
-  Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
-};
-
-constexpr int kTileThreads = kConsumers + 128;     // registers change hands between warpgroups
-constexpr int kGroupWarps = kConsumerWarps / 2;    // whose arrivals empty a slot
-constexpr int kStaged = 16;                        // positions that a warp rounds and stores at a time
-constexpr int kStagedBytes = kStaged * kStep * 2;  // for its 16 filters
-
-// What shared memory holds for tiles of N positions: rings of taps and pixels, and two buffers a warp for outputs.
-// Products of a small tile are soon done, and more must be on its way.
-template <int N>
-struct TileMemory {
-  static constexpr int kFilterSlots = N > 64 ? 8 : 16, kPixelSlots = N > 128 ? 2 : 3;
-  static constexpr int kFixedBytes = kFilterSlots * kTap + kConsumerWarps * 2 * kStagedBytes +
-                                     2 * (kFilterSlots + kPixelSlots) * static_cast<int>(sizeof(Mbarrier));
-  static constexpr int kMostSlot = (227 * 1024 - kFixedBytes) / kPixelSlots / kPixel / 8 * 8;  // positions
-};
-
 template <int N>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__ TensorMap input,  // [batch][height][width][channels]
                    const half* packed,                       // [filter block][channel block][tap][64][64]
                    half* output,                             // [batch][out_height][out_width][filters]
                    Tiles g) {
-  constexpr int kFilterSlots = TileMemory<N>::kFilterSlots, kPixelSlots = TileMemory<N>::kPixelSlots;
+  constexpr TileMemory kMemory(N);
+  constexpr int kFilterSlots = kMemory.filter_slots, kPixelSlots = kMemory.pixel_slots;
   unsigned char* const filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][64 filters][kPixel]
   unsigned char* const ring = filter_ring + kFilterSlots * kTap;            // [kPixelSlots][slot][kPixel]
   unsigned char* const staging = ring + kPixelSlots * g.slot * kPixel;      // [warp][2][kStaged][16 filters]
@@ -460,154 +411,11 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 // The knob: positions of a wgmma, the width of a strip or the size of a tile.
 constexpr int kPositions[] = {56, 64, 112, 128, 208, 224, 240, 256};
 constexpr Knob kKnobs[] = {{"positions", kPositions, nullptr, 8}};
-constexpr int kMostBox = 256;  // along one dimension
-
-// The kernel for tiles of so many positions, and its TileMemory.
-struct TileKernel {
-  decltype(&multiply_tiles<64>) kernel;
-  int pixel_slots, fixed_bytes, most_slot;
-};
-template <int N>
-TileKernel tile_kernel() {
-  return {multiply_tiles<N>, TileMemory<N>::kPixelSlots, TileMemory<N>::kFixedBytes, TileMemory<N>::kMostSlot};
-}
-TileKernel tile_kernel(int positions) {
-  return positions == 64    ? tile_kernel<64>()
-         : positions == 128 ? tile_kernel<128>()
-         : positions == 208 ? tile_kernel<208>()
-         : positions == 224 ? tile_kernel<224>()
-         : positions == 240 ? tile_kernel<240>()
-                            : tile_kernel<256>();
-}
-
-bool by_rows(const ConvProblem& problem) { return problem.c <= kChannels; }
 
 // Of the kernel that the problem takes.
 bool has_kernel(const ConvProblem& problem, int positions) {
   if (by_rows(problem)) return positions == 56 || positions == 112 || positions == 240;
   return positions != 56 && positions != 112;
-}
-
-int wide_channels(const ConvProblem& problem) { return blocks_for(static_cast<int>(problem.c), kChunk) * kChunk; }
-
-Rows rows_of(const ConvProblem& problem, int positions) {
-  const Lowering l = lowering_of(problem);
-  const int strips = blocks_for(l.out_width, positions);
-  return {blocks_for(l.channels, kStep),
-          l.batch * strips * l.out_height,
-          strips,
-          divisor_of(l.out_height),
-          divisor_of(strips),
-          l.pad_y,
-          l.pad_x,
-          l.out_height,
-          l.out_width,
-          l.filters,
-          blocks_for(l.filters, kFilters)};
-}
-
-// Blocks that share the rows, for each block of filters: all blocks together as many as there are multiprocessors.
-int parts_of(const Rows& g, int multiprocessors) {
-  const int parts = multiprocessors / g.filter_blocks;
-  return parts < 1 ? 1 : parts < g.rows ? parts : g.rows;
-}
-
-// Tiles of outputs so many columns wide, or fewer where the image is cut evenly; no images where they do not fit.
-Tiles tiles_of(const Lowering& l, int positions, int columns) {
-  Tiles g{};
-  g.strips = blocks_for(l.out_width, columns);
-  g.tile_columns = blocks_for(l.out_width, g.strips);
-  // The zeros on the right of a row are those on the left of the next.
-  g.row_pitch = g.tile_columns + (g.strips == 1 && l.pad_x > 0 ? 1 : kTaps - 1);
-  const int fitting = (positions - g.tile_columns) / g.row_pitch + 1;
-  g.row_tiles = blocks_for(l.out_height, fitting);
-  g.tile_rows = blocks_for(l.out_height, g.row_tiles);
-  const bool whole = g.row_tiles == 1 && g.strips == 1;
-  const int box_rows = g.tile_rows + (whole && l.pad_y > 0 ? 1 : kTaps - 1);  // likewise, above the next image
-  g.image_pitch = box_rows * g.row_pitch;
-  const int of_image = (g.tile_rows - 1) * g.row_pitch + g.tile_columns;
-  const int images = whole ? (positions - of_image) / g.image_pitch + 1 : 1;
-  g.images = images < l.batch ? images : l.batch;
-  g.box = g.images * g.image_pitch;
-  const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
-  g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
-  if (g.slot > tile_kernel(positions).most_slot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox)
-    g.images = 0;
-  return g;
-}
-
-std::int64_t count_of(const Tiles& g, const Lowering& l) {
-  return std::int64_t{blocks_for(l.batch, g.images)} * g.row_tiles * g.strips;
-}
-
-// The fewest tiles; of two ways to make them, wider ones.
-Tiles tiles_of(const ConvProblem& problem, int positions) {
-  const Lowering l = lowering_of(problem);
-  Tiles best{};
-  for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
-    const Tiles tiles = tiles_of(l, positions, columns);
-    if (tiles.images > 0 && (best.images == 0 || count_of(tiles, l) < count_of(best, l))) best = tiles;
-  }
-  best.channels = wide_channels(problem);
-  best.channel_blocks = blocks_for(l.channels, kChannels);
-  best.batch = l.batch;
-  best.out_height = l.out_height;
-  best.out_width = l.out_width;
-  best.filters = l.filters;
-  best.filter_blocks = blocks_for(l.filters, kFilters);
-  best.pad_y = l.pad_y;
-  best.pad_x = l.pad_x;
-  best.works = static_cast<int>(count_of(best, l)) * best.filter_blocks;
-  best.by_filter_blocks = divisor_of(best.filter_blocks);
-  best.by_strips = divisor_of(best.strips);
-  best.by_row_tiles = divisor_of(best.row_tiles);
-  best.by_row_pitch = divisor_of(best.row_pitch);
-  best.by_image_pitch = divisor_of(best.image_pitch);
-  return best;
-}
-
-// What a wgmma of N pixels takes, in cycles: N / 2 for the products, or what passes shared memory at 128 bytes a cycle,
-// 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
-int cycles_of_row(int positions) {
-  const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
-  return products > shared ? products : shared;
-}
-
-// Of the whole, up to a factor.
-std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocessors) {
-  if (by_rows(problem)) {
-    const Rows g = rows_of(problem, positions);
-    const int parts = parts_of(g, multiprocessors);
-    return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} * blocks_for(g.rows, parts) *
-           cycles_of_row(positions);
-  }
-  // Nine taps of 64 filters and 64 channels are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle
-  // and multiprocessor.
-  constexpr std::int64_t kWgmmas = kTaps * kTaps * kSteps, kFromL2 = 32;
-  const Tiles g = tiles_of(problem, positions);
-  const std::int64_t products = ((std::int64_t{g.works} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
-  const std::int64_t loads =
-      g.works * std::int64_t{kTaps * kTaps * kTap + g.box * kPixel} / (kFromL2 * multiprocessors);
-  return products > loads ? products : loads;
-}
-
-// How many of `count` places, from `first` on, lie in [0, size).
-std::int64_t inside(std::int64_t first, std::int64_t count, std::int64_t size) {
-  const std::int64_t begin = first > 0 ? first : 0, end = first + count < size ? first + count : size;
-  return begin < end ? end - begin : 0;
-}
-
-TensorMap map_of(const void* tensor, std::int64_t channels, std::int64_t width, std::int64_t height, std::int64_t batch,
-                 int columns, int rows, int images) {
-  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  const auto box = [](int value) { return static_cast<unsigned>(value); };
-  return make_tensor_map(tensor, {TensorElement::fp16,
-                                  Swizzle::bytes128,
-                                  4,
-                                  {{size(channels), 2, kChannels},
-                                   {size(width), size(2 * channels), box(columns)},
-                                   {size(height), size(2 * channels * width), box(rows)},
-                                   {size(batch), size(2 * channels * width * height), box(images)}}});
 }
 
 class ImplicitGemmHopper final : public TunableStage {
@@ -625,8 +433,8 @@ class ImplicitGemmHopper final : public TunableStage {
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     int best = 0;
     for (const int positions : kPositions) {
-      if (has_kernel(problem, positions) && (best == 0 || cost_of(problem, positions, limits.multiprocessors) <=
-                                                              cost_of(problem, best, limits.multiprocessors)))
+      if (has_kernel(problem, positions) && (best == 0 || cost_of<kHalf>(problem, positions, limits.multiprocessors) <=
+                                                              cost_of<kHalf>(problem, best, limits.multiprocessors)))
         best = positions;
     }
     return {{best}};
@@ -644,19 +452,20 @@ class ImplicitGemmHopper final : public TunableStage {
     packed_.allocate<half>(size, "packed filter");
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<half>(), filters, channels, channel_blocks, size);
-    if (widens(problem)) wide_.allocate<half>(wide_size(problem), "widened input");
+    if (widens<kHalf>(problem)) wide_.allocate<half>(wide_size<kHalf>(problem), "widened input");
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const half* input = tensors.half_input;
-    if (widens(problem)) {
-      convladder::launch(widen, dim3(static_cast<unsigned>((wide_size(problem) - 1) / kThreads + 1)), dim3(kThreads), 0,
-                         stream)(input, wide_.as<half>(), wide_size(problem), static_cast<int>(problem.c),
-                                 wide_channels(problem));
+    if (widens<kHalf>(problem)) {
+      convladder::launch(widen, dim3(static_cast<unsigned>((wide_size<kHalf>(problem) - 1) / kThreads + 1)),
+                         dim3(kThreads), 0, stream)(input, wide_.as<half>(), wide_size<kHalf>(problem),
+                                                    static_cast<int>(problem.c), wide_channels<kHalf>(problem));
       input = wide_.as<half>();
     }
     const auto map_of_input = [&](int columns, int rows, int images) {
-      return map_of(input, wide_channels(problem), problem.w, problem.h, problem.n, columns, rows, images);
+      return map_of<kHalf>(input, wide_channels<kHalf>(problem), problem.w, problem.h, problem.n, kChannels, columns,
+                           rows, images);
     };
     if (by_rows(problem)) {
       positions_ == 56    ? launch_rows<56>(problem, map_of_input, tensors.half_output, stream)
@@ -664,22 +473,28 @@ class ImplicitGemmHopper final : public TunableStage {
                           : launch_rows<240>(problem, map_of_input, tensors.half_output, stream);
       return;
     }
-    const Tiles g = tiles_of(problem, positions_);
-    const TileKernel tiles = tile_kernel(positions_);
-    convladder::launch(tiles.kernel, dim3(blocks_of(g)), dim3(kTileThreads),
-                       static_cast<std::size_t>(tiles.fixed_bytes + tiles.pixel_slots * g.slot * kPixel), stream)(
+    const Tiles g = tiles_of<kHalf>(problem, positions_);
+    const auto kernel = positions_ == 64    ? multiply_tiles<64>
+                        : positions_ == 128 ? multiply_tiles<128>
+                        : positions_ == 208 ? multiply_tiles<208>
+                        : positions_ == 224 ? multiply_tiles<224>
+                        : positions_ == 240 ? multiply_tiles<240>
+                                            : multiply_tiles<256>;
+    const TileMemory memory(positions_);
+    convladder::launch(kernel, dim3(blocks_of(g)), dim3(kTileThreads),
+                       static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kPixel), stream)(
         map_of_input(g.row_pitch, g.image_pitch / g.row_pitch, g.images), packed_.as<half>(), tensors.half_output, g);
   }
 
   template <int N, class MapOfInput>
   void launch_rows(const ConvProblem& problem, const MapOfInput& map_of_input, half* output, Stream stream) const {
     using Memory = RowMemory<N>;
-    const Rows g = rows_of(problem, N);
+    const Rows g = rows_of<kHalf>(problem, N);
     const TensorMap input = map_of_input(Memory::kRow, 1, 1);
     // Without whole chunks the output is no tensor that the copy engine knows, and the map is not used.
-    const TensorMap to = problem.k % kChunk == 0
-                             ? map_of(output, problem.k, problem.q(), problem.p(), problem.n, Memory::kPiece, 1, 1)
-                             : input;
+    const TensorMap to = problem.k % kChunk == 0 ? map_of<kHalf>(output, problem.k, problem.q(), problem.p(), problem.n,
+                                                                 kChannels, Memory::kPiece, 1, 1)
+                                                 : input;
     const int blocks = parts_of(g, device_limits().multiprocessors) * g.filter_blocks;
     convladder::launch(multiply_rows<N>, dim3(static_cast<unsigned>(blocks)), dim3(kRowThreads), Memory::kBytes,
                        stream)(input, to, packed_.as<half>(), output, g);
@@ -691,59 +506,37 @@ class ImplicitGemmHopper final : public TunableStage {
   Prediction predict(const ConvProblem& problem) const override {
     Prediction p;
     const Lowering l = lowering_of(problem);
-    const int channels = wide_channels(problem);
+    const int channels = wide_channels<kHalf>(problem);
     if (by_rows(problem)) {
-      const Rows g = rows_of(problem, positions_);
+      const Rows g = rows_of<kHalf>(problem, positions_);
       const int parts = parts_of(g, device_limits().multiprocessors);
-      std::int64_t pixels = 0;
-      for (std::int64_t part = 0; part < parts; ++part) {
-        const std::int64_t end = (part + 1) * g.rows / parts;
-        for (std::int64_t row = part * g.rows / parts, y, next; row < end; row = next) {
-          y = row % g.out_height;
-          next = row - y + g.out_height < end ? row - y + g.out_height : end;
-          const std::int64_t x = row / g.out_height % g.strips * positions_;
-          pixels += inside(y - l.pad_y, next - row + kTaps - 1, l.height) *
-                    inside(x - l.pad_x, positions_ + kTaps - 1, l.width);
-        }
-      }
       const int pieces = positions_ > 56 ? 2 : 1;
-      p.global_load_bytes = (2 * pixels * channels + std::int64_t{parts} * kTaps * kTaps * kTap) * g.filter_blocks;
+      p.global_load_bytes =
+          (2 * pixels_loaded(l, g, positions_, parts) * channels + std::int64_t{parts} * kTaps * kTaps * kTap) *
+          g.filter_blocks;
       p.shared_store_requests =
           std::int64_t{g.rows} * g.filter_blocks * 4 * pieces * blocks_for(positions_ / pieces, 16);
       if (problem.k % kChunk == 0) p.shared_load_requests = 0;
       p.barriers = std::int64_t{parts} * g.filter_blocks;
     } else {
-      const Tiles g = tiles_of(problem, positions_);
-      std::int64_t rows = 0, columns = 0;
-      for (int i = 0; i < g.row_tiles; ++i)
-        rows += inside(i * g.tile_rows - l.pad_y, g.image_pitch / g.row_pitch, l.height);
-      for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - l.pad_x, g.row_pitch, l.width);
-      p.global_load_bytes = 2 * rows * columns * l.batch * channels * g.filter_blocks +
+      const Tiles g = tiles_of<kHalf>(problem, positions_);
+      p.global_load_bytes = 2 * pixels_loaded(l, g) * channels * g.filter_blocks +
                             std::int64_t{g.works} * g.channel_blocks * kTaps * kTaps * kTap;
       const std::int64_t pieces = std::int64_t{g.works} * kGroupWarps * (positions_ / kStaged);
-      const int zeros = tile_kernel(positions_).pixel_slots * (g.slot - g.box) * (kPixel / 16);
+      const int zeros = TileMemory(positions_).pixel_slots * (g.slot - g.box) * (kPixel / 16);
       p.shared_store_requests = pieces + std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
       p.barriers = blocks_of(g);
     }
     p.global_store_bytes = 2 * problem.output_size();
-    if (widens(problem)) {
+    if (widens<kHalf>(problem)) {
       p.global_load_bytes += 2 * problem.input_size();
-      p.global_store_bytes += 2 * wide_size(problem);
+      p.global_store_bytes += 2 * wide_size<kHalf>(problem);
     }
     p.shared_load_conflicts = p.shared_store_conflicts = 0;
     p.constant_load_requests = 0;
     p.atomic_requests = 0;
     p.flops = problem.flops();
     return p;
-  }
-
-  static bool widens(const ConvProblem& problem) { return problem.c % kChunk != 0; }
-  static std::int64_t wide_size(const ConvProblem& problem) {
-    return problem.n * problem.h * problem.w * wide_channels(problem);
-  }
-  static unsigned blocks_of(const Tiles& g) {
-    const int multiprocessors = device_limits().multiprocessors;
-    return static_cast<unsigned>(g.works < multiprocessors ? g.works : multiprocessors);
   }
 
   int positions_ = 0;
