@@ -346,8 +346,7 @@ void DeviceBuffer::poison(std::uint32_t word) {
   const std::size_t words = (bytes_ + 3) / 4;  // the last word may reach into the guard band, which is written after
   if (words > 0) {
     const auto blocks = static_cast<unsigned>(std::min<std::size_t>((words + 255) / 256, 4096));
-    launch(fill_words, dim3(blocks), dim3(256), 0, context().stream)(static_cast<std::uint32_t*>(data_), words,
-                                                                     word);
+    launch(fill_words, dim3(blocks), dim3(256), 0, context().stream)(static_cast<std::uint32_t*>(data_), words, word);
   }
   write_guards(data_, bytes_);
 }

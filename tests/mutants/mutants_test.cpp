@@ -6,6 +6,7 @@
 
 #include "common/problem_io.hpp"
 #include "common/prune.hpp"
+#include "tests/mutants/byte_mutants.hpp"
 #include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/hopper_mutants.hpp"
 #include "tests/mutants/image_mutants.hpp"
@@ -42,6 +43,8 @@ template <FragmentMutation M>
 constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8"};
 template <GatherMutation M>
 constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16"};
+template <ByteMutation M>
+constexpr Mutant direct_bytes{"hopper", &make_byte_mutant<M>, "int8"};
 /// On the shapes of the track winograd, which are all 3 x 3.
 template <LineMutation M>
 constexpr Mutant line{"winograd", &make_line_mutant<M>, "fp16"};
@@ -538,6 +541,28 @@ TEST_CASE("mutants: numbers too large for a byte that wrap around are caught") {
 }
 TEST_CASE("mutants: a byte that spoils the one beside it is caught, where channels come in pairs") {
   check_wrong(bytes<FragmentMutation::bytes_unsigned>, has_channels);
+}
+
+TEST_CASE("mutants: the direct form in int8 that they are made from passes") {
+  check_passes(direct_bytes<ByteMutation::none>);
+}
+TEST_CASE("mutants: an output beyond 127 steps that wraps around is caught") {
+  check_rejected(direct_bytes<ByteMutation::wraps>, "wrong, first at", "wrong, first at");
+}
+TEST_CASE("mutants: int8 sums scaled as those of the next filter are caught, where there is one") {
+  check_wrong(direct_bytes<ByteMutation::scale_of_next_filter>, has_filters);
+}
+TEST_CASE("mutants: int8 sums scaled as those of the first filter are caught, where there are more") {
+  check_wrong(direct_bytes<ByteMutation::one_scale>, has_filters);
+}
+TEST_CASE("mutants: bytes of the input without their sign are caught") {
+  check_wrong(direct_bytes<ByteMutation::unsigned_input>);
+}
+TEST_CASE("mutants: int8 products added up in 16 bits are caught") {
+  check_wrong(direct_bytes<ByteMutation::short_sums>);
+}
+TEST_CASE("mutants: filters of int8 in the order of the product's rows are caught") {
+  check_wrong(direct_bytes<ByteMutation::filters_as_rows>, has_filters);
 }
 
 TEST_CASE("mutants: the implicit GEMM they are made from passes") { check_passes(hopper<GatherMutation::none>); }
