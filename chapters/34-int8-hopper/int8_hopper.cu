@@ -9,8 +9,7 @@
 // the filters in prepare(), each by its own largest tap. So only the way out is new: a sum times its filter's scale
 // becomes a byte, and the bytes of two filters leave together, as one half did.
 //
-//   1. In prepare(): a warp finds the step of a filter and packs its taps as bytes. Filters 2 i and 2 i + 1 of 16
-//   become
+//   1. In prepare(): a warp finds the step of a filter and packs its taps as bytes. Filters 2 i and 2 i + 1 of 16 are
 //      rows i and i + 8 of the product: a lane that holds row i holds row i + 8, too, and so two neighbouring filters.
 //   2. `rows`, up to 64 channels, as in 32. A pixel is 64 bytes long, with the swizzle for rows of 64 bytes.
 //   3. Two warpgroups in turn. A row of outputs leaves in one piece.
@@ -33,7 +32,7 @@ constexpr int kWarpFilters = 16;                      // of a warp: the bytes of
 constexpr int kStaged = kStagedBytes / kWarpFilters;  // positions that a warp of `tiles` stores at a time
 constexpr float kLargest = 127.0f;
 constexpr float kLeastStep = 0x1p-126f;                                  // of a filter of zeros
-constexpr int kMostChannels = 0x7fffffff / (127 * 127 * kTaps * kTaps);  // whose sums never exceed 32 bits
+constexpr int kMostChannels = 0x7fffffff / (127 * 127 * kTaps * kTaps);  // whose sums always fit in 32 bits
 
 // The descriptor of what lies so many bytes behind.
 __device__ __forceinline__ std::uint64_t behind(std::uint64_t descriptor, int bytes) { return descriptor + bytes / 16; }
@@ -45,8 +44,8 @@ __device__ __forceinline__ int swizzled(int row, int c) {
   return row * Pixel + (c / kChunkBytes ^ row * Pixel / kLine % kChunks) * kChunkBytes + c % kChunkBytes;
 }
 
-// The output of a sum as a byte, the lowest of the result. The scale is over 254, so that -127 to 127 become 0 to 1,
-// within which an instruction keeps its result for nothing. To add 1.5 * 2^23 rounds to an integer, in the lowest bits.
+// The output of a sum as a byte, the lowest of the result. The scale is over 254, so that -127 to 127 steps become 0 to
+// 1: the instruction that multiplies saturates, too. To add 1.5 * 2^23 rounds to an integer, in the lowest bits.
 __device__ __forceinline__ unsigned byte_of(int sum, float scale) {
   const float share = __saturatef(__fmaf_rn(static_cast<float>(sum), scale, 0.5f));
   return __float_as_uint(__fmaf_rn(share, 2 * kLargest, 0x1.8p23f - kLargest));
@@ -88,7 +87,7 @@ __device__ __forceinline__ void multiply_taps(int (&sums)[N / 2], std::uint64_t 
   }
 }
 
-// 1. A warp a filter.
+// 1. A warp packs a filter, or zeros past the last.
 template <int Pixel>
 __global__ void pack(const float* filter,  // [filters][channels][3][3]
                      std::int8_t* packed,  // [filter block][channel block][tap][64][Pixel]
