@@ -21,7 +21,7 @@ Counters counters_of(const std::string& shape, std::string_view settings) {
   return *result.counters;
 }
 
-constexpr const char* kTiles[] = {"tile=128x64", "tile=256x64", "tile=128x128"};
+constexpr const char* kTiles[] = {"tile=128x64", "tile=256x64", "tile=128x128", "tile=192x128"};
 
 }  // namespace
 
@@ -30,15 +30,17 @@ TEST_CASE("31 implicit-gemm: every image is right") { check_suite("31", implicit
 TEST_CASE("31 implicit-gemm: every image is right with the other tiles") {
   check_suite("31", short_implicit_gemm_suite(), kTiles[1]);
   check_suite("31", short_implicit_gemm_suite(), kTiles[2]);
+  check_suite("31", short_implicit_gemm_suite(), kTiles[3]);
 }
 
 TEST_CASE("31 implicit-gemm: counters are what the lesson predicts (simulator)") {
   for (const char* tile : kTiles)
-    check_prediction("31",
-                     {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=2,c=40,k=72,h=9,w=8,r=3,s=3",
-                      "c=8,k=136,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
-                      "n=2,c=16,k=9,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3"},
-                     FilterForm::dense, tile);
+    check_prediction(
+        "31",
+        {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=2,c=40,k=72,h=9,w=8,r=3,s=3", "n=3,c=40,k=72,h=9,w=23,r=3,s=3",
+         "c=16,k=130,h=19,w=64,r=2,s=3,stride_h=2,dilation_h=2", "c=8,k=136,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
+         "n=2,c=16,k=9,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3"},
+        FilterForm::dense, tile);
 }
 
 TEST_CASE("31 implicit-gemm: refuses by rule") { check_refusals_of_implicit_gemm("31"); }
