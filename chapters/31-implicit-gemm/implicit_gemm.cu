@@ -261,8 +261,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
     writing = writing == kAhead ? 0 : writing + 1;
   }
 
-  // 6. Tiles [32 filters][outputs][32], laid out as the others. What a warp stores there it reads itself.
-  __syncthreads();
+  // 6. Tiles [32 filters][outputs][32], laid out as the others, over what nobody reads since the last barrier. What a
+  // warp stores there it reads itself.
   UNROLL
   for (int i = 0; i < kDown; ++i) {
     UNROLL
@@ -473,7 +473,7 @@ class ImplicitGemm final : public TunableStage {
     p.shared_store_conflicts = 0;
     p.constant_load_requests = 0;
     p.atomic_requests = 0;
-    p.barriers = block_taps / taps + 2 * blocks;
+    p.barriers = block_taps / taps + blocks;
     p.flops = problem.flops();
     return p;
   }
