@@ -167,10 +167,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
     bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(c < channels ? l.height : 0) &&
                   (Taps != 1 || static_cast<unsigned>(column) < width);
     if constexpr (Kind != Pixels::in_zeros) {
-      row = top[i] == kNowhere ? -1 : border_index(row, l.height, l.padding);
+      row = border_index(row, l.height, l.padding);
       column = border_index(column, l.width, l.padding);
-      inside = c < channels && row >= 0 && column >= 0;
-      from = (row * l.width + column) * l.channels + c;
+      inside = top[i] != kNowhere && c < channels && row >= 0 && column >= 0;
+      from = (static_cast<unsigned>(row) * l.width + column) * l.channels + c;
     }
     if constexpr (Kind != Pixels::any)
       copy_async<16, true>(to, input + (start[i] + from), inside);  // the next row's windows overlap with this one's
