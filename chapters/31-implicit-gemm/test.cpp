@@ -96,6 +96,25 @@ TEST_CASE("31 implicit-gemm: a larger part of a warp loads less from shared memo
   CHECK(larger.global_load_bytes < smaller.global_load_bytes);
 }
 
+TEST_CASE("31 implicit-gemm: three taps share their pixels (simulator)") {
+  const auto counted = [](const char* shape) { return counters_of(shape, kTiles[0]); };
+  const auto steps = [&](const char* shape) { return counted(shape).barriers - 1; };  // of one block
+  CHECK(steps("c=32,k=64,h=8,w=16,r=3,s=3") == 3);
+  CHECK(steps("c=32,k=64,h=8,w=16,r=5,s=5") == 25);
+  CHECK(steps("c=32,k=64,h=16,w=32,r=3,s=3,stride_h=2,stride_w=2") == 9);
+  CHECK(steps("c=33,k=64,h=8,w=16,r=3,s=3") == 18);  // pixels that are not aligned
+  // 14 rows of 9 outputs and the next two have 158 slots, of 160; 15 of 8 and 8 more have 160, but could be 16 and 162.
+  CHECK(steps("c=32,k=64,h=14,w=9,r=3,s=3") == 3);
+  CHECK(steps("c=32,k=64,h=16,w=8,r=3,s=3") == 9);
+  CHECK(steps("c=32,k=64,h=4,w=32,r=3,s=3,dilation_w=3,pad_w=3") == 3);
+  CHECK(steps("c=32,k=64,h=4,w=32,r=3,s=3,dilation_w=4,pad_w=4") == 9);
+
+  const Counters counters = counted("c=64,k=64,h=8,w=32,r=3,s=3");
+  CHECK(counters.global_load_bytes == 2 * 64 * ((4 + 4 + 3) * 32 * 2 + 2 * 9 * 64));
+  CHECK(counters.shared_load_conflicts == 0);  // rows of a multiple of eight
+  CHECK(counted("c=64,k=64,h=8,w=31,r=3,s=3").shared_load_conflicts > 0);
+}
+
 TEST_CASE("31 implicit-gemm: pixels arrive in whole sectors (simulator)") {
   // 128 outputs and 64 filters of 32 channels, 64 bytes each.
   const Counters counters = counters_of("c=32,k=64,h=16,w=8", kTiles[0]);
