@@ -56,7 +56,7 @@ TEST_CASE("31 implicit-gemm: workspace is what the lesson says") {
   CHECK(run("c=33,k=129,h=3,w=2,r=1,s=2", kTiles[2]).workspace_bytes == 2 * 2 * 64 * 256);
 }
 
-TEST_CASE("31 implicit-gemm: the larger tile where it makes four blocks for each multiprocessor") {
+TEST_CASE("31 implicit-gemm: the tile that is done first") {
   DeviceLimits limits = device_limits();
   limits.multiprocessors = 132;
   const std::unique_ptr<Stage> stage(find_stage("31").make());
@@ -65,12 +65,13 @@ TEST_CASE("31 implicit-gemm: the larger tile where it makes four blocks for each
   const auto tile = [&](const char* shape) {
     return tunable->default_configuration(parse_shape(shape), limits).values[0];
   };
-  CHECK(tile("c=64,k=64,h=224,w=224,r=3,s=3") == 0);       // 196 blocks of 256 x 64
-  CHECK(tile("c=64,k=64,h=352,w=383,r=3,s=3") == 0);       // 527
-  CHECK(tile("c=64,k=64,h=352,w=384,r=3,s=3") == 1);       // 528
-  CHECK(tile("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == 0);  // 196 blocks of 128 x 128
-  CHECK(tile("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 2);
-  CHECK(tile("n=32,c=512,k=512,h=28,w=28,r=3,s=3") == 2);
+  CHECK(tile("h=1,w=1") == 0);
+  CHECK(tile("n=8,c=512,k=512,h=7,w=7,r=3,s=3") == 0);      // a block for a multiprocessor, with any tile
+  CHECK(tile("c=64,k=64,h=224,w=224,r=3,s=3") == 0);        // 392 blocks, three rounds of 10; 196, two of 18
+  CHECK(tile("c=64,k=64,h=960,w=960,r=3,s=3") == 1);        // 7200, 55 rounds of 10; 3600, 28 of 18
+  CHECK(tile("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == 3);   // 131, one of 25
+  CHECK(tile("n=32,c=256,k=256,h=14,w=14,r=3,s=3") == 2);   // 98, one of 16; 196, two of 10
+  CHECK(tile("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 2);  // 784, six of 16; 523, four of 25
 }
 
 TEST_CASE("31 implicit-gemm: no bank conflict, however the tiles are filled (simulator)") {
