@@ -1,17 +1,19 @@
 // 31 implicit-gemm: the product of im2col on Tensor Cores, without im2col's matrix.
 //
-//   [outputs][filters] = [outputs][(r, c, s)] x [(r, c, s)][filters]      outputs: all (n, p, q) of the batch
+//   [outputs][filters] = [outputs][(c, r, s)] x [(c, r, s)][filters]      outputs: all (n, p, q) of the batch
 //
 // Since 17 and 21: the left matrix exists nowhere. A tile of it is gathered from the input, NHWC, straight to shared
-// memory: 32 channels of a pixel are 64 bytes in one piece. Since 26: the matrix instructions themselves, ldmatrix and
-// mma.sync, where it is known which lane holds what; and shared memory without a padded row or a bank conflict.
+// memory: 32 channels of a pixel are 64 bytes in one piece. Where three taps side by side read the same pixels, a step
+// gathers these once for all three. Since 26: the matrix instructions themselves, ldmatrix and mma.sync, where it is
+// known which lane holds what; and shared memory without a padded row.
 //
-//   1. In prepare(): the filters as halves, step by step, padded with zeros: a step is 32 channels of one tap.
-//   2. A block of 4 warps computes 256 x 64, 128 x 128 or 128 x 64 outputs x filters, a warp 64 x 64 or 64 x 32.
+//   1. In prepare(): the filters as halves, step by step, padded with zeros: a step is 32 channels of one tap or three.
+//   2. A block of 4 or 8 warps computes a tile of outputs x filters, a warp 64 x 64, 48 x 64 or 64 x 32 of it.
 //   3. The copies of a step: 16 bytes of a pixel or a filter each. Outside of the image they write zeros, or read the
 //      pixel that the padding puts there.
-//   4. Three steps are on their way while a fourth is multiplied. One barrier a step.
-//   5. A step is multiplied: 16 x 16 pieces of both tiles come by ldmatrix; an instruction adds 16 x 8 x 16 products.
+//   4. Two or three steps are on their way while another is multiplied. One barrier a step.
+//   5. A step is multiplied, 16 channels of a tap at a time: 16 x 16 pieces of both tiles come by ldmatrix, while those
+//      before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The sums go out as halves, through shared memory, 16 bytes a lane.
 
 #include "common/border.hpp"
@@ -26,23 +28,26 @@
 namespace convladder {
 namespace {
 
-constexpr int kThreads = 128, kWarps = kThreads / 32;
 constexpr int kDepth = 32;  // channels of a step: rows of 64 bytes in shared memory
 constexpr int kChunk = 8;   // halves in 16 bytes
-constexpr int kStages = 4;  // steps that shared memory holds
-constexpr int kWarpOutputs = 64;
+constexpr int kChunks = kDepth / kChunk;
+constexpr int kTaps = 3;          // that a step takes together, where they read the same pixels
 constexpr int kFilterUnit = 128;  // the most filters of a block
+constexpr int kPackThreads = 128;
+constexpr int kNowhere = -(1 << 30);  // a row that no tap brings into the image
 
 // The problem as the kernels take it.
 struct Gemm {
   Lowering l;
   Divisor by_height, by_width;  // for division by out_height and out_width
+  Divisor by_pitch;             // by the slots of a row of outputs
   int outputs;                  // of the batch: rows of the product
   int channel_blocks;           // of 32
-  int padded_filters;           // to whole blocks
+  int filter_blocks, block_filters;
 };
 
-__host__ __device__ __forceinline__ int steps_of(const Gemm& g) { return window(g.l) * g.channel_blocks; }
+// Taps times blocks of channels.
+__host__ __device__ __forceinline__ int depth_of(const Gemm& g) { return window(g.l) * g.channel_blocks; }
 
 // Where a chunk of 16 bytes lies in a tile of rows of 64 bytes, in halves. Two rows take all 32 banks. The places of
 // the chunks change with every second row: so the same chunk of eight rows, which ldmatrix reads, is in all banks too.
@@ -55,14 +60,14 @@ struct __align__(16) Halves8 {
 
 // 1. A thread an element.
 __global__ void pack(const float* filter,  // [filters][channels][rows][columns]
-                     half* packed,         // [row, channel block, column][padded filters][32]
+                     half* packed,         // [filter block][channel block][row][column][filters of a block][32]
                      Gemm g) {
-  const int i = blockIdx.x * kThreads + threadIdx.x, step = i / kDepth / g.padded_filters;
-  if (step >= steps_of(g)) return;
-  const int k = i / kDepth % g.padded_filters, c = step / g.l.columns % g.channel_blocks * kDepth + i % kDepth;
-  const int r = step / g.l.columns / g.channel_blocks, s = step % g.l.columns;
+  const int i = blockIdx.x * kPackThreads + threadIdx.x, row = i / kDepth;
+  const int tap = row / g.block_filters % depth_of(g), filter_block = row / g.block_filters / depth_of(g);
+  if (filter_block >= g.filter_blocks) return;
+  const int k = filter_block * g.block_filters + row % g.block_filters, c = tap / window(g.l) * kDepth + i % kDepth;
   const bool inside = k < g.l.filters && c < g.l.channels;
-  packed[i] = __float2half_rn(inside ? filter[((k * g.l.channels + c) * g.l.rows + r) * g.l.columns + s] : 0.0f);
+  packed[i] = __float2half_rn(inside ? filter[(k * g.l.channels + c) * window(g.l) + tap % window(g.l)] : 0.0f);
 }
 
 // 3. Of a pixel whose channels are no whole chunks: not aligned, so through registers, one by one.
@@ -82,129 +87,188 @@ enum class Pixels {
   any        // nothing
 };
 
-template <int WarpsAcross, int WarpFilters, Pixels Kind>
-__global__ void __launch_bounds__(kThreads, WarpFilters == 64 ? 2 : 3)
+// A block's tile: so many warps, and what each of them computes. A multiprocessor should have so many blocks.
+template <int WarpsDown, int WarpsAcross, int WarpOutputs, int WarpFilters, int Blocks>
+struct Shape {
+  static constexpr int warps_across = WarpsAcross, warp_outputs = WarpOutputs, warp_filters = WarpFilters;
+  static constexpr int outputs = WarpsDown * WarpOutputs, filters = WarpsAcross * WarpFilters;
+  static constexpr int threads = 32 * WarpsDown * WarpsAcross, blocks = Blocks;
+  static constexpr int copied_together = threads / kChunks;  // rows of a tile
+  // ldmatrix of all warps for 16 channels of a tap.
+  static constexpr int shared_loads = WarpsDown * WarpsAcross * (WarpOutputs + WarpFilters) / 16;
+};
+
+// Pixels of a tile in shared memory, and steps that shared memory holds.
+template <class S, int Taps>
+constexpr int kSlots = S::outputs + (Taps == 1 ? 0 : S::copied_together);
+template <int Taps>
+constexpr int kStages = Taps == 1 ? 4 : 3;
+template <class S, int Taps>
+constexpr int kStageHalves = (kSlots<S, Taps> + Taps * S::filters) * kDepth;
+
+template <class S, int Taps, Pixels Kind>
+__global__ void __launch_bounds__(S::threads, S::blocks)
     multiply(const half* input,   // [batch][height][width][channels]
-             const half* packed,  // [row, channel block, column][padded filters][32]
+             const half* packed,  // [filter block][channel block][row][column][filters of a block][32]
              half* output,        // [batch][out_height][out_width][filters]
              Gemm g) {
-  constexpr int kOutputs = kWarps / WarpsAcross * kWarpOutputs, kFilters = WarpsAcross * WarpFilters;
-  constexpr int kOutputTile = kOutputs * kDepth, kStage = (kOutputs + kFilters) * kDepth;  // halves
-  constexpr int kCopiedTogether = kThreads / (kDepth / kChunk);                            // rows
-  constexpr int kRows = kOutputs / kCopiedTogether;  // of outputs, a chunk of which a thread copies in a step
-  constexpr int kDown = kWarpOutputs / 16, kAcross = WarpFilters / 8;  // products of a warp
-  half* const shared = dynamic_shared<half>();                         // [stage][outputs, then filters][32]
+  constexpr int kTile = kSlots<S, Taps> * kDepth, kStage = kStageHalves<S, Taps>;  // halves
+  constexpr int kOutTile = S::outputs * kDepth;
+  constexpr int kTogether = S::copied_together * kDepth;
+  constexpr int kRows = kSlots<S, Taps> / S::copied_together;  // of pixels, a chunk of which a thread copies in a step
+  constexpr int kCopies = kRows + Taps * S::filters / S::copied_together;
+  constexpr int kDown = S::warp_outputs / 16, kAcross = S::warp_filters / 8;  // products of a warp
+  constexpr int kSlices = Taps * kDepth / 16;                                 // of 16 channels of a tap
+  half* const shared = dynamic_shared<half>();                                // [stage][pixels, then filters][32]
   // 2.
   const Lowering& l = g.l;
   const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const int filter_blocks = g.padded_filters / kFilters, filter_block = static_cast<int>(blockIdx.x) % filter_blocks;
-  const int first_output = static_cast<int>(blockIdx.x) / filter_blocks * kOutputs;
-  const int first_filter = filter_block * kFilters;
-  const int y = warp / WarpsAcross * kWarpOutputs, x = warp % WarpsAcross * WarpFilters;
+  const int filter_block = static_cast<int>(blockIdx.x) % g.filter_blocks, first_filter = filter_block * S::filters;
+  const int first_output = static_cast<int>(blockIdx.x) / g.filter_blocks * S::outputs;
+  const int y = warp / S::warps_across * S::warp_outputs, x = warp % S::warps_across * S::warp_filters;
 
-  // 3. The thread's chunk of its rows. A row is an output: its image, and where its window begins.
-  const int copied_row = thread / (kDepth / kChunk), chunk = thread % (kDepth / kChunk);
-  const int copied = place(copied_row, chunk);
-  int image[kRows], top[kRows], left[kRows];  // image: its first row among those of the batch; past the end -1
+  // 3. A slot of the tile is a pixel. Those that a row of outputs reads are side by side, and then come the next row's;
+  // tap s of an output is s dilations after its first. With one tap a slot is an output.
+  const unsigned first_row = static_cast<unsigned>(first_output) / g.by_width;
+  const int first_column = static_cast<int>(static_cast<unsigned>(first_output) % g.by_width);
+  const auto slot_of = [&](int o) {
+    if (Taps == 1) return o - first_output;
+    const unsigned row = static_cast<unsigned>(o) / g.by_width - first_row;
+    return static_cast<int>(row * g.by_pitch.divisor + static_cast<unsigned>(o) % g.by_width) - first_column;
+  };
+  const int last_slot = slot_of(min(first_output + S::outputs, g.outputs) - 1) + (Taps - 1) * l.dilation_x;
+
+  // The thread's chunk of its slots: where tap (0, 0) reads, row and column and the first element.
+  const int copied_row = thread / kChunks, chunk = thread % kChunks, copied = place(copied_row, chunk);
+  const unsigned width = l.width;
+  int top[kRows], left[kRows];
+  unsigned start[kRows];  // of the image, where the padding is not zeros
   UNROLL
   for (int i = 0; i < kRows; ++i) {
-    const int o = first_output + copied_row + i * kCopiedTogether;
-    const unsigned row = static_cast<unsigned>(o) / g.by_width;
-    image[i] = o < g.outputs ? static_cast<int>(row / g.by_height) * l.height : -1;
+    const int slot = copied_row + i * S::copied_together;
+    const unsigned at = static_cast<unsigned>(first_column + slot), row = first_row + at / g.by_pitch;
     top[i] = static_cast<int>(row % g.by_height) * l.stride_y - l.pad_y;
-    left[i] = static_cast<int>(static_cast<unsigned>(o) % g.by_width) * l.stride_x - l.pad_x;
+    left[i] = static_cast<int>(at % g.by_pitch) * l.stride_x - l.pad_x;
+    const unsigned corner = Kind == Pixels::in_zeros ? top[i] * l.width + left[i] : 0;
+    start[i] = (row / g.by_height * (l.height * l.width) + corner) * l.channels + chunk * kChunk;
+    if (slot > last_slot || (Taps != 1 && static_cast<unsigned>(left[i]) >= width)) top[i] = kNowhere;
   }
-  const auto index = [&](int i, int size) {
-    if constexpr (Kind == Pixels::in_zeros) return static_cast<unsigned>(i) < static_cast<unsigned>(size) ? i : -1;
-    return border_index(i, size, l.padding);
-  };
-  int row[kRows];  // of tap r: pixels of the batch before the image's row that it reads; -1 where it reads zeros
-  const auto find_rows = [&](int r) {
-    UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      const int in_image = index(top[i] + r * l.dilation_y, l.height);
-      row[i] = image[i] < 0 || in_image < 0 ? -1 : (image[i] + in_image) * l.width;
+  int r = 0, s = 0, c = 0;                           // of the next copies
+  const int channels = l.channels - chunk * kChunk;  // from the thread's first one
+  const half* taps = packed + (filter_block * depth_of(g) * S::filters + copied_row) * kDepth + chunk * kChunk;
+  const auto start_copy = [&](half* stage, int i) {
+    half* const to = stage + copied + i * kTogether;
+    if (i >= kRows) {
+      copy_async<16>(to, taps + (i - kRows) * kTogether);
+      return;
     }
-  };
-  int r = 0, s = 0, c = chunk * kChunk;  // of the next copy
-  const half* taps = packed + (first_filter + copied_row) * kDepth + chunk * kChunk;
-  const auto start_copies = [&](half* stage) {
-    UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      const int column = index(left[i] + s * l.dilation_x, l.width);
-      const bool inside = row[i] >= 0 && column >= 0 && c < l.channels;
-      const half* const from = input + ((inside ? row[i] + column : 0) * l.channels + c);
-      half* const to = stage + copied + i * kCopiedTogether * kDepth;
-      if constexpr (Kind != Pixels::any)
-        copy_async<16, true>(to, from, inside);  // the next tap's windows overlap with this one's
-      else
-        copy_halves(to, from, inside ? l.channels - c : 0);
+    int row = top[i] + r * l.dilation_y, column = left[i] + s * l.dilation_x;
+    unsigned from = (r * l.dilation_y * l.width + s * l.dilation_x) * l.channels + c;
+    bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(c < channels ? l.height : 0) &&
+                  (Taps != 1 || static_cast<unsigned>(column) < width);
+    if constexpr (Kind != Pixels::in_zeros) {
+      row = border_index(row, l.height, l.padding);
+      column = border_index(column, l.width, l.padding);
+      inside = top[i] != kNowhere && c < channels && row >= 0 && column >= 0;
+      from = (static_cast<unsigned>(row) * l.width + column) * l.channels + c;
     }
-    UNROLL
-    for (int i = 0; i < kFilters / kCopiedTogether; ++i)
-      copy_async<16>(stage + kOutputTile + copied + i * kCopiedTogether * kDepth, taps + i * kCopiedTogether * kDepth);
-    taps += g.padded_filters * kDepth;
-    if (++s < l.columns) return;
-    s = 0;
+    if constexpr (Kind != Pixels::any)
+      copy_async<16, Taps == 1>(to, input + (start[i] + from),
+                                inside);  // the next tap's pixels overlap with this one's
+    else
+      copy_halves(to, input + (start[i] + from), inside ? channels - c : 0);
+  };
+  const auto next_taps = [&] {
+    taps += Taps * S::filters * kDepth;
+    if (Taps == 1) {
+      if (++s < l.columns) return;
+      s = 0;
+    }
+    if (++r < l.rows) return;
+    r = 0;
     c += kDepth;
-    if (c - chunk * kChunk < l.channels) return;
-    c = chunk * kChunk;
-    if (++r < l.rows) find_rows(r);
   };
 
   // 4.
-  find_rows(0);
-  const int steps = steps_of(g);
-  UNROLL
-  for (int step = 0; step < kStages - 1; ++step) {
-    if (step < steps) start_copies(shared + step * kStage);
+  const int steps = depth_of(g) / Taps;
+  constexpr int kAhead = kStages<Taps> - 1;
+  UNROLL_BY(1)
+  for (int step = 0; step < kAhead; ++step) {
+    if (step < steps) {
+      UNROLL
+      for (int i = 0; i < kCopies; ++i) start_copy(shared + step * kStage, i);
+      next_taps();
+    }
     commit_copies();
   }
   float sums[kDown][kAcross][4] = {};
   // A lane's rows for ldmatrix. The chunk after next is 32 bytes away, with this bit of the place turned over.
-  const int output_place = place(y + lane % 16, lane / 16);
-  const int filter_place = kOutputTile + place(x + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  int slots[kDown];
+  UNROLL
+  for (int i = 0; i < kDown; ++i) slots[i] = slot_of(first_output + y + i * 16 + lane % 16);
+  const int filter_place = kTile + place(x + lane / 16 * 8 + lane % 8, lane / 8 % 2);
   constexpr int kNextPair = 2 * kChunk;
-  int reading = 0, writing = kStages - 1;
+  unsigned a[2][kDown][4], b[2][kAcross][2];  // of a slice, and of the next one
+  const auto load = [&](const half* stage, int slice) {
+    const int tap = slice / (kDepth / 16), pair = slice % (kDepth / 16) * kNextPair;
+    UNROLL
+    for (int i = 0; i < kDown; ++i)
+      ldmatrix(a[slice % 2][i], stage + (place(slots[i] + tap * l.dilation_x, lane / 16) ^ pair));
+    UNROLL
+    for (int j = 0; j < kAcross; j += 2) {
+      unsigned two[4];
+      ldmatrix(two, stage + (filter_place ^ pair) + (tap * S::filters + j * 8) * kDepth);
+      b[slice % 2][j][0] = two[0];
+      b[slice % 2][j][1] = two[1];
+      b[slice % 2][j + 1][0] = two[2];
+      b[slice % 2][j + 1][1] = two[3];
+    }
+  };
+  wait_copies<kAhead - 1>();
+  __syncthreads();
+  load(shared, 0);
+  int reading = 0, writing = kAhead;
   UNROLL_BY(1)
   for (int step = 0; step < steps; ++step) {
-    wait_copies<kStages - 2>();
-    __syncthreads();  // the step's tiles are there, and those of the step before are read
-    if (step + kStages - 1 < steps) start_copies(shared + writing * kStage);
-    commit_copies();
-    // 5.
     const half* const stage = shared + reading * kStage;
+    half* const free = shared + writing * kStage;
+    const bool more = step + kAhead < steps;
+    reading = reading == kAhead ? 0 : reading + 1;
+    // 5.
     UNROLL
-    for (int depth = 0; depth < kDepth / 16; ++depth) {
-      unsigned a[kDown][4], b[kAcross][2];
-      UNROLL
-      for (int i = 0; i < kDown; ++i) ldmatrix(a[i], stage + (output_place ^ depth * kNextPair) + i * 16 * kDepth);
-      UNROLL
-      for (int j = 0; j < kAcross; j += 2) {
-        unsigned pair[4];
-        ldmatrix(pair, stage + (filter_place ^ depth * kNextPair) + j * 8 * kDepth);
-        b[j][0] = pair[0];
-        b[j][1] = pair[1];
-        b[j + 1][0] = pair[2];
-        b[j + 1][1] = pair[3];
+    for (int slice = 0; slice < kSlices; ++slice) {
+      if (slice + 1 < kSlices) {
+        load(stage, slice + 1);
+      } else {
+        commit_copies();
+        wait_copies<kAhead - 1>();
+        __syncthreads();  // the next step's tiles are there, and this one's are read
+        if (step + 1 < steps) load(shared + reading * kStage, 0);
       }
       UNROLL
       for (int i = 0; i < kDown; ++i) {
         UNROLL
-        for (int j = 0; j < kAcross; ++j) mma_m16n8k16(sums[i][j], a[i], b[j]);
+        for (int j = 0; j < kAcross; ++j) mma_m16n8k16(sums[i][j], a[slice % 2][i], b[slice % 2][j]);
+        // The copies, evenly between the products of all slices but the last.
+        constexpr int kCopiesAtOnce = (kCopies - 1) / ((kSlices - 1) * kDown) + 1;
+        UNROLL
+        for (int copy = 0; copy < kCopiesAtOnce; ++copy) {
+          const int next = (slice * kDown + i) * kCopiesAtOnce + copy;
+          if (slice + 1 < kSlices && next < kCopies && more) start_copy(free, next);
+        }
       }
     }
-    reading = reading + 1 == kStages ? 0 : reading + 1;
-    writing = writing + 1 == kStages ? 0 : writing + 1;
+    next_taps();
+    writing = writing == kAhead ? 0 : writing + 1;
   }
 
-  // 6. Tiles [32 filters][outputs][32], laid out as the others. What a warp stores there it reads itself.
-  __syncthreads();
+  // 6. Tiles [32 filters][outputs][32], laid out as the others, over what nobody reads since the last barrier. What a
+  // warp stores there it reads itself.
   UNROLL
   for (int i = 0; i < kDown; ++i) {
     UNROLL
     for (int j = 0; j < kAcross; ++j) {
-      half* const tile = shared + (x + 8 * j) / kDepth * kOutputTile;
+      half* const tile = shared + (x + 8 * j) / kDepth * kOutTile;
       UNROLL
       for (int below = 0; below < 2; ++below)
         *reinterpret_cast<half2*>(tile + place(y + 16 * i + 8 * below + lane / 4, j % 4) + lane % 4 * 2) =
@@ -213,19 +277,19 @@ __global__ void __launch_bounds__(kThreads, WarpFilters == 64 ? 2 : 3)
   }
   __syncwarp();
   UNROLL
-  for (int column = 0; column < WarpFilters; column += kDepth) {
-    const half* const tile = shared + (x + column) / kDepth * kOutputTile;
+  for (int column = 0; column < S::warp_filters; column += kDepth) {
+    const half* const tile = shared + (x + column) / kDepth * kOutTile;
     const int o = first_output + y, k = first_filter + x + column;
     if (l.filters % kChunk == 0) {
       const int of_lane = k + lane % 4 * kChunk;
       UNROLL
-      for (int i = lane / 4; i < kWarpOutputs; i += 8) {
+      for (int i = lane / 4; i < S::warp_outputs; i += 8) {
         if (o + i < g.outputs && of_lane < l.filters)
           *reinterpret_cast<uint4*>(output + (o + i) * l.filters + of_lane) =
               *reinterpret_cast<const uint4*>(tile + place(y + i, lane % 4));
       }
     } else if (k + lane < l.filters) {
-      for (int i = 0; i < min(kWarpOutputs, g.outputs - o); ++i)
+      for (int i = 0; i < min(S::warp_outputs, g.outputs - o); ++i)
         output[(o + i) * l.filters + k + lane] = tile[place(y + i, lane / kChunk) + lane % kChunk];
     }
   }
@@ -234,35 +298,118 @@ __global__ void __launch_bounds__(kThreads, WarpFilters == 64 ? 2 : 3)
 // ---- Tiles ----------------------------------------------------------------------------------------------------------
 
 // The knob: outputs x filters of a block.
-constexpr int kTiles[] = {0, 1, 2};
-constexpr const char* kTileWords[] = {"128x64", "256x64", "128x128"};
-constexpr Knob kKnobs[] = {{"tile", kTiles, kTileWords, 3}};
+constexpr int kTiles[] = {0, 1, 2, 3};
+constexpr const char* kTileWords[] = {"128x64", "256x64", "128x128", "192x128"};
+constexpr Knob kKnobs[] = {{"tile", kTiles, kTileWords, 4}};
+
+using Small = Shape<2, 2, 64, 32, 3>;
+using Tall = Shape<4, 1, 64, 64, 2>;
+using Square = Shape<2, 2, 64, 64, 2>;
+using Large = Shape<4, 2, 48, 64, 1>;
+
+using Kernel = void (*)(const half*, const half*, half*, Gemm);
 
 struct Tile {
-  int outputs, filters;
-  int shared_loads;  // of a warp in a step
+  int outputs, filters, threads, warps_across;
+  int shared_loads;  // of a block for 16 channels of a tap
+  int slots;         // with three taps
+  int time;          // of a block, as measured, where 10 is that of the smallest
+  int shared_bytes[2];
 };
-constexpr Tile kTileSizes[] = {{128, 64, 2 * (4 + 2)}, {256, 64, 2 * (4 + 4)}, {128, 128, 2 * (4 + 4)}};
+
+template <class S>
+constexpr Tile tile_of(int time) {
+  return {S::outputs,
+          S::filters,
+          S::threads,
+          S::warps_across,
+          S::shared_loads,
+          kSlots<S, kTaps>,
+          time,
+          {kStages<1> * kStageHalves<S, 1> * 2, kStages<kTaps> * kStageHalves<S, kTaps> * 2}};
+}
+constexpr Tile kTileSizes[] = {tile_of<Small>(10), tile_of<Tall>(18), tile_of<Square>(16), tile_of<Large>(25)};
+
+// What the kernel can rely on when it copies pixels.
+Pixels pixels_of(const Lowering& l) {
+  return l.channels % kChunk != 0 ? Pixels::any : l.padding != Padding::zero ? Pixels::padded : Pixels::in_zeros;
+}
+
+// Taps of a step: three if they are a row of the filter and the pixels of a block's outputs fit into its tile. Each row
+// of outputs reads a few more pixels than it has outputs.
+int taps_of(const Lowering& l, const Tile& tile) {
+  const std::int64_t rows = (tile.outputs - 2) / l.out_width + 2, more = (kTaps - 1) * std::int64_t{l.dilation_x};
+  const bool fit = tile.outputs + rows * more <= tile.slots;
+  return pixels_of(l) == Pixels::in_zeros && l.columns == kTaps && l.stride_x == 1 && fit ? kTaps : 1;
+}
 
 Gemm gemm_of(const ConvProblem& problem, const Tile& tile) {
   const Lowering l = lowering_of(problem);
   return {l,
           divisor_of(l.out_height),
           divisor_of(l.out_width),
+          divisor_of(l.out_width + (taps_of(l, tile) - 1) * l.dilation_x),
           l.batch * output_plane(l),
           blocks_for(l.channels, kDepth),
-          blocks_for(l.filters, tile.filters) * tile.filters};
+          blocks_for(l.filters, tile.filters),
+          tile.filters};
 }
 
 std::int64_t blocks_of(const Gemm& g, const Tile& tile) {
-  return std::int64_t{blocks_for(g.outputs, tile.outputs)} * (g.padded_filters / tile.filters);
+  return std::int64_t{blocks_for(g.outputs, tile.outputs)} * g.filter_blocks;
 }
 
-std::int64_t packed_size(const Gemm& g) { return std::int64_t{steps_of(g)} * g.padded_filters * kDepth; }
+std::int64_t packed_size(const Gemm& g) {
+  return std::int64_t{depth_of(g)} * g.filter_blocks * g.block_filters * kDepth;
+}
 
-template <Pixels Kind>
-auto kernel_of(int tile) {
-  return tile == 0 ? multiply<2, 32, Kind> : tile == 1 ? multiply<1, 64, Kind> : multiply<2, 64, Kind>;
+template <int Taps, Pixels Kind>
+Kernel kernel_of(int tile) {
+  constexpr Kernel kKernels[] = {multiply<Small, Taps, Kind>, multiply<Tall, Taps, Kind>, multiply<Square, Taps, Kind>,
+                                 multiply<Large, Taps, Kind>};
+  return kKernels[tile];
+}
+
+Kernel kernel_of(int tile, int taps, Pixels kind) {
+  if (taps != 1) return kernel_of<kTaps, Pixels::in_zeros>(tile);
+  return kind == Pixels::any      ? kernel_of<1, Pixels::any>(tile)
+         : kind == Pixels::padded ? kernel_of<1, Pixels::padded>(tile)
+                                  : kernel_of<1, Pixels::in_zeros>(tile);
+}
+
+// ---- For the prediction ---------------------------------------------------------------------------------------------
+
+// Pixels that the blocks of some filters copy where three taps share them: of each row of outputs of a block a piece of
+// each row of its windows.
+std::int64_t pixels_of_rows(const Gemm& g, const Tile& tile) {
+  const Lowering& l = g.l;
+  std::int64_t pixels = 0;
+  for (std::int64_t o = 0, end = 0; o < g.outputs; o = end) {
+    const std::int64_t row = o / l.out_width, end_of_row = (row + 1) * l.out_width;
+    end = (o / tile.outputs + 1) * tile.outputs;
+    if (end > end_of_row) end = end_of_row;
+    const std::int64_t columns =
+        reads_of_range(horizontal(l), o % l.out_width - l.pad_x, end - o + (kTaps - 1) * l.dilation_x);
+    const std::int64_t top = row % l.out_height * l.stride_y - l.pad_y;
+    for (int r = 0; r < l.rows; ++r) pixels += columns * reads_of_range(vertical(l), top + r * l.dilation_y, 1);
+  }
+  return pixels;
+}
+
+// Passes too many for the outputs of a block of channels and a tap: ldmatrix reads the slots of eight outputs, and
+// every eighth slot is in the same banks.
+std::int64_t conflicts_of_rows(const Gemm& g, const Tile& tile) {
+  const int pitch = static_cast<int>(g.by_pitch.divisor), width = g.l.out_width;
+  std::int64_t conflicts = 0;
+  for (std::int64_t o = 0; o < std::int64_t{blocks_for(g.outputs, tile.outputs)} * tile.outputs; o += 8) {
+    int count[8] = {}, most = 0;
+    for (std::int64_t i = o; i < o + 8; ++i) {
+      const int now = ++count[(i / width * pitch + i % width) % 8];
+      if (now > most) most = now;
+    }
+    conflicts += most - 1;
+  }
+  return conflicts * (kDepth / kChunk) * tile.warps_across;
 }
 
 class ImplicitGemm final : public TunableStage {
@@ -271,12 +418,19 @@ class ImplicitGemm final : public TunableStage {
                               const Configuration&) const override {
     return check(problem, limits);
   }
-  // A warp with 64 x 64 sums loads a third less from shared memory for each product. But where it leaves fewer than
-  // four blocks for a multiprocessor, the last round of blocks would be too thin.
+  // The tile with which the multiprocessor that has the most blocks is done first; of two the smaller.
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    const int larger = problem.k > 64 ? 2 : 1;
-    const Tile& tile = kTileSizes[larger];
-    return {{blocks_of(gemm_of(problem, tile), tile) >= 4 * limits.multiprocessors ? larger : 0}};
+    int best = 0;
+    std::int64_t shortest = 0;
+    for (const int i : kTiles) {
+      const Tile& tile = kTileSizes[i];
+      const std::int64_t blocks = blocks_of(gemm_of(problem, tile), tile);
+      const std::int64_t time = ((blocks - 1) / limits.multiprocessors + 1) * tile.time;
+      if (i != 0 && time >= shortest) continue;
+      best = i;
+      shortest = time;
+    }
+    return {{best}};
   }
   bool searched() const override { return false; }
   void use(const Configuration& configuration) override { tile_ = configuration.values[0]; }
@@ -288,19 +442,18 @@ class ImplicitGemm final : public TunableStage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Gemm g = gemm_of(problem, kTileSizes[tile_]);
     packed_.allocate<half>(packed_size(g), "packed filter");
-    convladder::launch(pack, dim3(blocks_for(static_cast<int>(packed_size(g)), kThreads)), dim3(kThreads), 0, stream)(
-        tensors.filter, packed_.as<half>(), g);
+    const int blocks = blocks_for(static_cast<int>(packed_size(g)), kPackThreads);
+    convladder::launch(pack, dim3(blocks), dim3(kPackThreads), 0, stream)(tensors.filter, packed_.as<half>(), g);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Tile& tile = kTileSizes[tile_];
     const Gemm g = gemm_of(problem, tile);
-    const auto kernel = problem.c % kChunk != 0            ? kernel_of<Pixels::any>(tile_)
-                        : problem.padding != Padding::zero ? kernel_of<Pixels::padded>(tile_)
-                                                           : kernel_of<Pixels::in_zeros>(tile_);
-    const std::size_t shared_bytes = std::size_t{kStages} * (tile.outputs + tile.filters) * kDepth * sizeof(half);
-    convladder::launch(kernel, dim3(static_cast<unsigned>(blocks_of(g, tile))), dim3(kThreads), shared_bytes, stream)(
-        tensors.half_input, packed_.as<half>(), tensors.half_output, g);
+    const int taps = taps_of(g.l, tile);
+    const Kernel kernel = kernel_of(tile_, taps, pixels_of(g.l));
+    convladder::launch(kernel, dim3(static_cast<unsigned>(blocks_of(g, tile))),
+                       dim3(static_cast<unsigned>(tile.threads)), tile.shared_bytes[taps != 1],
+                       stream)(tensors.half_input, packed_.as<half>(), tensors.half_output, g);
   }
 
   std::int64_t workspace_bytes() const override { return packed_.bytes(); }
@@ -309,23 +462,28 @@ class ImplicitGemm final : public TunableStage {
   Prediction predict(const ConvProblem& problem) const override {
     const Tile& tile = kTileSizes[tile_];
     const Gemm g = gemm_of(problem, tile);
-    const std::int64_t blocks = blocks_of(g, tile), block_steps = blocks * steps_of(g);
-    const std::int64_t pixels = problem.n * reads_by_output(vertical(g.l)) * reads_by_output(horizontal(g.l));
+    const int taps = taps_of(g.l, tile);
+    const bool together = taps != 1;
+    const std::int64_t blocks = blocks_of(g, tile), block_taps = blocks * depth_of(g);
+    const std::int64_t pixels = together
+                                    ? pixels_of_rows(g, tile)
+                                    : problem.n * reads_by_output(vertical(g.l)) * reads_by_output(horizontal(g.l));
     // Requests that take the outputs from shared memory and store them, 32 filters of eight outputs or of one.
     const std::int64_t ways_out =
         std::int64_t{blocks_for(g.outputs, problem.k % kChunk == 0 ? 8 : 1)} * blocks_for(g.l.filters, kDepth);
     Prediction p;
-    p.global_load_bytes =
-        2 * (pixels * problem.c * (g.padded_filters / tile.filters) + block_steps * tile.filters * kDepth);
+    p.global_load_bytes = 2 * (pixels * problem.c * g.filter_blocks + block_taps * tile.filters * kDepth);
     p.global_store_bytes = 2 * problem.output_size();
     p.global_store_requests = ways_out;
-    p.shared_load_requests = block_steps * kWarps * tile.shared_loads + ways_out;
+    p.shared_load_requests = block_taps * 2 * tile.shared_loads + ways_out;
+    const int rows = (together ? tile.slots : tile.outputs) + taps * tile.filters;
     p.shared_store_requests =
-        (block_steps * (tile.outputs + tile.filters) * kDepth / kChunk + blocks * tile.outputs * tile.filters / 2) / 32;
-    p.shared_load_conflicts = p.shared_store_conflicts = 0;
+        (block_taps / taps * rows * kDepth / kChunk + blocks * tile.outputs * tile.filters / 2) / 32;
+    p.shared_load_conflicts = together ? conflicts_of_rows(g, tile) * depth_of(g) * g.filter_blocks : 0;
+    p.shared_store_conflicts = 0;
     p.constant_load_requests = 0;
     p.atomic_requests = 0;
-    p.barriers = block_steps + blocks;
+    p.barriers = block_taps / taps + blocks;
     p.flops = problem.flops();
     return p;
   }

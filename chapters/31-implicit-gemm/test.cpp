@@ -21,7 +21,7 @@ Counters counters_of(const std::string& shape, std::string_view settings) {
   return *result.counters;
 }
 
-constexpr const char* kTiles[] = {"tile=128x64", "tile=256x64", "tile=128x128"};
+constexpr const char* kTiles[] = {"tile=128x64", "tile=256x64", "tile=128x128", "tile=192x128"};
 
 }  // namespace
 
@@ -30,15 +30,17 @@ TEST_CASE("31 implicit-gemm: every image is right") { check_suite("31", implicit
 TEST_CASE("31 implicit-gemm: every image is right with the other tiles") {
   check_suite("31", short_implicit_gemm_suite(), kTiles[1]);
   check_suite("31", short_implicit_gemm_suite(), kTiles[2]);
+  check_suite("31", short_implicit_gemm_suite(), kTiles[3]);
 }
 
 TEST_CASE("31 implicit-gemm: counters are what the lesson predicts (simulator)") {
   for (const char* tile : kTiles)
-    check_prediction("31",
-                     {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=2,c=40,k=72,h=9,w=8,r=3,s=3",
-                      "c=8,k=136,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
-                      "n=2,c=16,k=9,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3"},
-                     FilterForm::dense, tile);
+    check_prediction(
+        "31",
+        {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=2,c=40,k=72,h=9,w=8,r=3,s=3", "n=3,c=40,k=72,h=9,w=23,r=3,s=3",
+         "c=16,k=130,h=19,w=64,r=2,s=3,stride_h=2,dilation_h=2", "c=8,k=136,h=15,w=18,r=4,s=2,stride_h=2,stride_w=3",
+         "n=2,c=16,k=9,h=11,w=13,r=3,s=3,stride_w=2,dilation_h=2,dilation_w=3,pad_w=3"},
+        FilterForm::dense, tile);
 }
 
 TEST_CASE("31 implicit-gemm: refuses by rule") { check_refusals_of_implicit_gemm("31"); }
@@ -54,7 +56,7 @@ TEST_CASE("31 implicit-gemm: workspace is what the lesson says") {
   CHECK(run("c=33,k=129,h=3,w=2,r=1,s=2", kTiles[2]).workspace_bytes == 2 * 2 * 64 * 256);
 }
 
-TEST_CASE("31 implicit-gemm: the larger tile where it makes four blocks for each multiprocessor") {
+TEST_CASE("31 implicit-gemm: the tile that is done first") {
   DeviceLimits limits = device_limits();
   limits.multiprocessors = 132;
   const std::unique_ptr<Stage> stage(find_stage("31").make());
@@ -63,12 +65,13 @@ TEST_CASE("31 implicit-gemm: the larger tile where it makes four blocks for each
   const auto tile = [&](const char* shape) {
     return tunable->default_configuration(parse_shape(shape), limits).values[0];
   };
-  CHECK(tile("c=64,k=64,h=224,w=224,r=3,s=3") == 0);       // 196 blocks of 256 x 64
-  CHECK(tile("c=64,k=64,h=352,w=383,r=3,s=3") == 0);       // 527
-  CHECK(tile("c=64,k=64,h=352,w=384,r=3,s=3") == 1);       // 528
-  CHECK(tile("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == 0);  // 196 blocks of 128 x 128
-  CHECK(tile("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 2);
-  CHECK(tile("n=32,c=512,k=512,h=28,w=28,r=3,s=3") == 2);
+  CHECK(tile("h=1,w=1") == 0);
+  CHECK(tile("n=8,c=512,k=512,h=7,w=7,r=3,s=3") == 0);      // a block for a multiprocessor, with any tile
+  CHECK(tile("c=64,k=64,h=224,w=224,r=3,s=3") == 0);        // 392 blocks, three rounds of 10; 196, two of 18
+  CHECK(tile("c=64,k=64,h=960,w=960,r=3,s=3") == 1);        // 7200, 55 rounds of 10; 3600, 28 of 18
+  CHECK(tile("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == 3);   // 131, one of 25
+  CHECK(tile("n=32,c=256,k=256,h=14,w=14,r=3,s=3") == 2);   // 98, one of 16; 196, two of 10
+  CHECK(tile("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 2);  // 784, six of 16; 523, four of 25
 }
 
 TEST_CASE("31 implicit-gemm: no bank conflict, however the tiles are filled (simulator)") {
@@ -92,6 +95,25 @@ TEST_CASE("31 implicit-gemm: a larger part of a warp loads less from shared memo
   CHECK(smaller.shared_load_requests - kWayOut == 2 * 4 * 12);
   CHECK(larger.shared_load_requests - kWayOut == 4 * 16);
   CHECK(larger.global_load_bytes < smaller.global_load_bytes);
+}
+
+TEST_CASE("31 implicit-gemm: three taps share their pixels (simulator)") {
+  const auto counted = [](const char* shape) { return counters_of(shape, kTiles[0]); };
+  const auto steps = [&](const char* shape) { return counted(shape).barriers - 1; };  // of one block
+  CHECK(steps("c=32,k=64,h=8,w=16,r=3,s=3") == 3);
+  CHECK(steps("c=32,k=64,h=8,w=16,r=5,s=5") == 25);
+  CHECK(steps("c=32,k=64,h=16,w=32,r=3,s=3,stride_h=2,stride_w=2") == 9);
+  CHECK(steps("c=33,k=64,h=8,w=16,r=3,s=3") == 18);  // pixels that are not aligned
+  // 14 rows of 9 outputs and the next two have 158 slots, of 160; 15 of 8 and 8 more have 160, but could be 16 and 162.
+  CHECK(steps("c=32,k=64,h=14,w=9,r=3,s=3") == 3);
+  CHECK(steps("c=32,k=64,h=16,w=8,r=3,s=3") == 9);
+  CHECK(steps("c=32,k=64,h=4,w=32,r=3,s=3,dilation_w=3,pad_w=3") == 3);
+  CHECK(steps("c=32,k=64,h=4,w=32,r=3,s=3,dilation_w=4,pad_w=4") == 9);
+
+  const Counters counters = counted("c=64,k=64,h=8,w=32,r=3,s=3");
+  CHECK(counters.global_load_bytes == 2 * 64 * ((4 + 4 + 3) * 32 * 2 + 2 * 9 * 64));
+  CHECK(counters.shared_load_conflicts == 0);  // rows of a multiple of eight
+  CHECK(counted("c=64,k=64,h=8,w=31,r=3,s=3").shared_load_conflicts > 0);
 }
 
 TEST_CASE("31 implicit-gemm: pixels arrive in whole sectors (simulator)") {
