@@ -432,7 +432,6 @@ class ImplicitGemm final : public TunableStage {
     }
     return {{best}};
   }
-  bool searched() const override { return false; }
   void use(const Configuration& configuration) override { tile_ = configuration.values[0]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {

@@ -118,6 +118,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int pairs = min(g.pairs, w.tiles_down - first_pair);
   const int first_position = strip * Positions;
 
+  const auto load_filters = [&](int v) {
+    mbarrier_expect(filters_full + v, kFilterRow);
+    bulk_load(filters + v * kFilterRow, u + (filter_block * kSize + v) * (kFilterRow / 2), kFilterRow,
+              filters_full + v);
+  };
   if (thread == 0) {
     for (int slot = 0; slot < kSlots; ++slot) {
       mbarrier_init(full + slot, kLoaders / 32);
@@ -125,11 +130,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     for (int v = 0; v < kSize; ++v) mbarrier_init(filters_full + v, 1);
     fence_mbarrier_init();
-    for (int v = 0; v < kSize; ++v) {
-      mbarrier_expect(filters_full + v, kFilterRow);
-      bulk_load(filters + v * kFilterRow, u + (filter_block * kSize + v) * (kFilterRow / 2), kFilterRow,
-                filters_full + v);
-    }
+    load_filters(0);
+    load_filters(1);
   }
   // Others use the mbarriers only then. The first rows are on their way by that time.
   const auto meet = [] { named_barrier_sync(1 + kGroups, kThreads); };
@@ -257,6 +259,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     wait_full(2 * pair);
     multiply(sums, 0, false);
     multiply(differences, 1, false);
+    if (thread == 0 && pair == 0) {  // those needed later come later: the first rows are on their way until now
+      load_filters(2);
+      load_filters(3);
+    }
     wgmma_wait<0>();
     pin(sums);
     pin(differences);
@@ -391,7 +397,6 @@ class WinogradHopper final : public TunableStage {
         cut_of(problem, 120, limits.multiprocessors).time < cut_of(problem, 112, limits.multiprocessors).time;
     return {{wider ? 120 : 112}};
   }
-  bool searched() const override { return false; }
   void use(const Configuration& configuration) override { positions_ = configuration.values[0]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
