@@ -172,7 +172,8 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
 }
 
 /// Starts a copy of the map's box from shared memory, at a multiple of 128 bytes; what lies outside the tensor is left
-/// out. By one thread, whose bulk_wait_read() tells when shared memory may be written again.
+/// out, but in pieces of 16 bytes: where the innermost dimension is no multiple of that, what follows it is overwritten
+/// up to the next. By one thread, whose bulk_wait_read() tells when shared memory may be written again.
 /// @param coordinates as of tensor_load(), but not negative: GPUs take that for an illegal instruction
 template <class... Coordinates>
 __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {

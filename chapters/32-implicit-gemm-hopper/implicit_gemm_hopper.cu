@@ -109,7 +109,7 @@ struct RowMemory {
   static constexpr int kPieces = N > 56 ? 2 : 1;  // in which a row of outputs leaves
   static constexpr int kPiece = N / kPieces;      // pixels
   static constexpr int kBytes =
-      kTaps * kTaps * kTap + kSlots * kSlot + 2 * kPiece * kPixel + (2 * kSlots + kTaps) * sizeof(Mbarrier);
+      kTaps * kTaps * kTap + kSlots * kSlot + 2 * kPiece * kPixel + (2 * kSlots + kTaps * kTaps) * sizeof(Mbarrier);
 };
 
 template <int N>
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   unsigned char* const staging = ring + kSlots * Memory::kSlot;      // [2][kPiece][kPixel]
   Mbarrier* const full = reinterpret_cast<Mbarrier*>(staging + 2 * kPiece * kPixel);
   Mbarrier* const empty = full + kSlots;
-  Mbarrier* const taps_full = empty + kSlots;  // [row of the filter]
+  Mbarrier* const taps_full = empty + kSlots;  // [tap]
   const int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
   const int filter_block = static_cast<int>(blockIdx.x) % g.filter_blocks;
   const std::int64_t part = blockIdx.x / g.filter_blocks, parts = gridDim.x / g.filter_blocks;
@@ -140,32 +140,38 @@ __global__ void __launch_bounds__(kRowThreads, 1)
                  static_cast<int>(static_cast<unsigned>(row) % g.by_height)};
   };
 
+  // The row of outputs y needs the rows of pixels y, y + 1 and y + 2.
+  const auto load = [&](int entry, const Place& place, int r) {
+    mbarrier_expect(full + entry % kSlots, Memory::kRow * kPixel);
+    tensor_load(ring + entry % kSlots * Memory::kSlot, input, full + entry % kSlots, 0, place.x - g.pad_x,
+                place.y + r - g.pad_y, place.image);
+  };
   if (thread == kConsumers) {
     for (int slot = 0; slot < kSlots; ++slot) {
       mbarrier_init(full + slot, 1);
       mbarrier_init(empty + slot, kConsumerWarps);
     }
-    for (int r = 0; r < kTaps; ++r) mbarrier_init(taps_full + r, 1);
+    for (int tap = 0; tap < kTaps * kTaps; ++tap) mbarrier_init(taps_full + tap, 1);
     fence_mbarrier_init();
+    // 2. What the first row of outputs needs is on its way before the warps meet, in the order in which it is needed.
+    for (int tap = 0; tap < kTaps * kTaps; ++tap) {
+      if (tap % kTaps == 0) load(tap / kTaps, place_of(begin), tap / kTaps);
+      mbarrier_expect(taps_full + tap, kTap);
+      bulk_load(taps + tap * kTap, packed + (filter_block * kTaps * kTaps + tap) * (kFilters * kChannels), kTap,
+                taps_full + tap);
+    }
   }
   __syncthreads();
 
-  // 2. The row of outputs y needs the rows of pixels y, y + 1 and y + 2, of which only the last is new.
+  // Of the three rows of pixels only the last is new, but at the top of a strip.
   if (warp == kConsumerWarps) {
     if (lane != 0) return;
-    int entry = 0;  // rows of pixels so far
-    for (int row = begin; row < end; ++row) {
+    int entry = kTaps;  // rows of pixels so far
+    for (int row = begin + 1; row < end; ++row) {
       const Place place = place_of(row);
-      for (int r = row == begin || place.y == 0 ? 0 : kTaps - 1; r < kTaps; ++r, ++entry) {
-        const int slot = entry % kSlots;
-        if (entry >= kSlots) mbarrier_wait(empty + slot, (entry / kSlots - 1) & 1);
-        mbarrier_expect(full + slot, Memory::kRow * kPixel);
-        tensor_load(ring + slot * Memory::kSlot, input, full + slot, 0, place.x - g.pad_x, place.y + r - g.pad_y,
-                    place.image);
-        if (entry >= kTaps) continue;
-        mbarrier_expect(taps_full + r, kTaps * kTap);
-        bulk_load(taps + r * kTaps * kTap, packed + (filter_block * kTaps + r) * (kTaps * kFilters * kChannels),
-                  kTaps * kTap, taps_full + r);
+      for (int r = place.y == 0 ? 0 : kTaps - 1; r < kTaps; ++r, ++entry) {
+        if (entry >= kSlots) mbarrier_wait(empty + entry % kSlots, (entry / kSlots - 1) & 1);
+        load(entry, place, r);
       }
     }
     return;
@@ -200,10 +206,17 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     UNROLL
     for (int r = 0; r < kTaps; ++r) {
       wait_full(entry + r);
-      mbarrier_wait(taps_full + r, 0);
       const std::uint64_t a = swizzled_descriptor(taps + r * kTaps * kTap, Swizzle::bytes128);
       const std::uint64_t b = swizzled_descriptor(ring + (entry + r) % kSlots * Memory::kSlot, Swizzle::bytes128);
-      multiply_taps<N, kTaps>(sums, a, b, g.steps, r > 0);
+      if (row < begin + 2) {  // the warpgroup's first: a tap is multiplied as soon as it is there
+        UNROLL
+        for (int s = 0; s < kTaps; ++s) {
+          mbarrier_wait(taps_full + r * kTaps + s, 0);
+          multiply_taps<N, 1>(sums, behind(a, s * kTap), behind(b, s * kPixel), g.steps, r + s > 0);
+        }
+      } else {
+        multiply_taps<N, kTaps>(sums, a, b, g.steps, r > 0);
+      }
       if (r == kTaps - 1 && row + 1 < end) named_barrier_arrive(other_turn, kConsumers);
       if (r > 0) {
         wgmma_wait<1>();
@@ -382,11 +395,14 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     };
     __syncwarp();  // both buffers are read, of the tile before
     UNROLL
-    for (int j = 0; j < N / kStaged; ++j) {
+    for (int j = 0; j < blocks_for(N, kStaged); ++j) {
       unsigned char* const buffer = staged + j % 2 * kStagedBytes;
       const float* const d = sums + 8 * j;
-      stmatrix_transposed<4>(buffer + written, {halves_of(d[0], d[1]), halves_of(d[2], d[3]), halves_of(d[4], d[5]),
-                                                halves_of(d[6], d[7])});
+      if ((j + 1) * kStaged <= N)
+        stmatrix_transposed<4>(buffer + written, {halves_of(d[0], d[1]), halves_of(d[2], d[3]), halves_of(d[4], d[5]),
+                                                  halves_of(d[6], d[7])});
+      else
+        stmatrix_transposed<2>(buffer + written, {halves_of(d[0], d[1]), halves_of(d[2], d[3])});
       __syncwarp();
       if (g.filters % kChunk == 0) {
         half* const to = output_at(j * kStaged + lane / 2);
@@ -409,13 +425,13 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 // ---- Strips and tiles -----------------------------------------------------------------------------------------------
 
 // The knob: positions of a wgmma, the width of a strip or the size of a tile.
-constexpr int kPositions[] = {56, 64, 112, 128, 208, 224, 240, 256};
-constexpr Knob kKnobs[] = {{"positions", kPositions, nullptr, 8}};
+constexpr int kPositions[] = {56, 64, 112, 128, 208, 216, 232, 240, 248};
+constexpr Knob kKnobs[] = {{"positions", kPositions, nullptr, 9}};
 
 // Of the kernel that the problem takes.
 bool has_kernel(const ConvProblem& problem, int positions) {
   if (by_rows(problem)) return positions == 56 || positions == 112 || positions == 240;
-  return positions != 56 && positions != 112;
+  return positions != 56 && positions != 112 && positions != 240;
 }
 
 class ImplicitGemmHopper final : public TunableStage {
@@ -425,7 +441,7 @@ class ImplicitGemmHopper final : public TunableStage {
     const int positions = configuration.values[0];
     if (has_kernel(problem, positions)) return Verdict::accept();
     return Verdict::refuse(by_rows(problem) ? "strips, for up to 64 channels, are 56, 112 or 240 wide; got positions=%d"
-                                            : "tiles, for more than 64 channels, have 64, 128, 208, 224, 240 or 256 "
+                                            : "tiles, for more than 64 channels, have 64, 128, 208, 216, 232 or 248 "
                                               "positions; got positions=%d",
                            positions);
   }
@@ -477,9 +493,9 @@ class ImplicitGemmHopper final : public TunableStage {
     const auto kernel = positions_ == 64    ? multiply_tiles<64>
                         : positions_ == 128 ? multiply_tiles<128>
                         : positions_ == 208 ? multiply_tiles<208>
-                        : positions_ == 224 ? multiply_tiles<224>
-                        : positions_ == 240 ? multiply_tiles<240>
-                                            : multiply_tiles<256>;
+                        : positions_ == 216 ? multiply_tiles<216>
+                        : positions_ == 232 ? multiply_tiles<232>
+                                            : multiply_tiles<248>;
     const TileMemory memory(positions_);
     convladder::launch(kernel, dim3(blocks_of(g)), dim3(kTileThreads),
                        static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kPixel), stream)(
@@ -522,7 +538,7 @@ class ImplicitGemmHopper final : public TunableStage {
       const Tiles g = tiles_of<kHalf>(problem, positions_);
       p.global_load_bytes = 2 * pixels_loaded(l, g) * channels * g.filter_blocks +
                             std::int64_t{g.works} * g.channel_blocks * kTaps * kTaps * kTap;
-      const std::int64_t pieces = std::int64_t{g.works} * kGroupWarps * (positions_ / kStaged);
+      const std::int64_t pieces = std::int64_t{g.works} * kGroupWarps * blocks_for(positions_, kStaged);
       const int zeros = TileMemory(positions_).pixel_slots * (g.slot - g.box) * (kPixel / 16);
       p.shared_store_requests = pieces + std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
       p.barriers = blocks_of(g);

@@ -207,6 +207,7 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
   }
   Request request(Kind::store, pc);
   box.for_each_row([&](std::size_t offset, std::uintptr_t to, std::size_t length) {
+    length = (length + kPiece - 1) / kPiece * kPiece;  // what follows a row in its last piece is overwritten
     request.touch(to, length);
     std::memcpy(reinterpret_cast<void*>(to), &bytes[offset], length);
   });

@@ -115,7 +115,7 @@ __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* b
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates));
 }
-/// Starts a copy of the map's box from shared memory; what lies outside the tensor is left out.
+/// Starts a copy of the map's box from shared memory; what lies outside the tensor is left out, in pieces of 16 bytes.
 template <class... Coordinates>
 __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
