@@ -165,6 +165,12 @@ __global__ void __launch_bounds__(kRowThreads, 1)
                  static_cast<int>(static_cast<unsigned>(row) % g.by_height)};
   };
 
+  // The row of outputs y needs the rows of pixels y, y + 1 and y + 2.
+  const auto load = [&](int entry, const Place& place, int r) {
+    mbarrier_expect(full + entry % kSlots, Memory::kRow * kRowPixel);
+    tensor_load(ring + entry % kSlots * Memory::kSlot, input, full + entry % kSlots, 0, place.x - g.pad_x,
+                place.y + r - g.pad_y, place.image);
+  };
   if (thread == kConsumers) {
     for (int slot = 0; slot < kSlots; ++slot) {
       mbarrier_init(full + slot, 1);
@@ -172,25 +178,25 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     }
     for (int r = 0; r < kTaps; ++r) mbarrier_init(taps_full + r, 1);
     fence_mbarrier_init();
+    // 2. What the first row of outputs needs is on its way before the warps meet, in the order in which it is needed.
+    for (int r = 0; r < kTaps; ++r) {
+      load(r, place_of(begin), r);
+      mbarrier_expect(taps_full + r, kTaps * kRowTap);
+      bulk_load(taps + r * kTaps * kRowTap, packed + (filter_block * kTaps + r) * (kTaps * kRowTap), kTaps * kRowTap,
+                taps_full + r);
+    }
   }
   __syncthreads();
 
-  // 2. The row of outputs y needs the rows of pixels y, y + 1 and y + 2, of which only the last is new.
+  // Of the three rows of pixels only the last is new, but at the top of a strip.
   if (warp == kConsumerWarps) {
     if (lane != 0) return;
-    int entry = 0;  // rows of pixels so far
-    for (int row = begin; row < end; ++row) {
+    int entry = kTaps;  // rows of pixels so far
+    for (int row = begin + 1; row < end; ++row) {
       const Place place = place_of(row);
-      for (int r = row == begin || place.y == 0 ? 0 : kTaps - 1; r < kTaps; ++r, ++entry) {
-        const int slot = entry % kSlots;
-        if (entry >= kSlots) mbarrier_wait(empty + slot, (entry / kSlots - 1) & 1);
-        mbarrier_expect(full + slot, Memory::kRow * kRowPixel);
-        tensor_load(ring + slot * Memory::kSlot, input, full + slot, 0, place.x - g.pad_x, place.y + r - g.pad_y,
-                    place.image);
-        if (entry >= kTaps) continue;
-        mbarrier_expect(taps_full + r, kTaps * kRowTap);
-        bulk_load(taps + r * kTaps * kRowTap, packed + (filter_block * kTaps + r) * (kTaps * kRowTap), kTaps * kRowTap,
-                  taps_full + r);
+      for (int r = place.y == 0 ? 0 : kTaps - 1; r < kTaps; ++r, ++entry) {
+        if (entry >= kSlots) mbarrier_wait(empty + entry % kSlots, (entry / kSlots - 1) & 1);
+        load(entry, place, r);
       }
     }
     return;
@@ -441,6 +447,16 @@ bool has_kernel(const ConvProblem& problem, int positions) {
   return positions != 112 && positions != 160;
 }
 
+// Of the whole, up to a factor. A row of a strip is 18 wgmmas of N / 2 cycles, and takes as long as if each had 17
+// more; filling and emptying a block half a row (measured once on an H200, strips of 112 and 240).
+std::int64_t cycles_of(const ConvProblem& problem, int positions, int multiprocessors) {
+  if (!by_rows(problem)) return cost_of<kByte>(problem, positions, multiprocessors);
+  const Rows g = rows_of<kByte>(problem, positions);
+  const int parts = parts_of(g, multiprocessors);
+  return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} * (2 * blocks_for(g.rows, parts) + 1) *
+         (positions / 2 + 17);
+}
+
 class Int8Hopper final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, 1}; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
@@ -457,8 +473,8 @@ class Int8Hopper final : public TunableStage {
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     int best = 0;
     for (const int positions : kPositions) {
-      if (has_kernel(problem, positions) && (best == 0 || cost_of<kByte>(problem, positions, limits.multiprocessors) <=
-                                                              cost_of<kByte>(problem, best, limits.multiprocessors)))
+      if (has_kernel(problem, positions) && (best == 0 || cycles_of(problem, positions, limits.multiprocessors) <=
+                                                              cycles_of(problem, best, limits.multiprocessors)))
         best = positions;
     }
     return {{best}};

@@ -168,8 +168,9 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
     return tunable->default_configuration(parse_shape(shape(sizes)), limits).values[0];
   };
   CHECK(chosen("c=64,k=64,h=224,w=224") == 112);
-  CHECK(chosen("c=64,k=64,h=448,w=448") == 112);
-  CHECK(chosen("c=64,k=64,h=960,w=960") == 160);
+  CHECK(chosen("c=64,k=64,h=448,w=448") == 240);
+  CHECK(chosen("c=64,k=64,h=960,w=960") == 240);
+  CHECK(chosen("c=64,k=64,h=320,w=320") == 160);
   CHECK(chosen("n=32,c=64,k=64,h=56,w=56") == 64);
   CHECK(chosen("n=32,c=128,k=128,h=28,w=28") == 208);
   CHECK(chosen("n=32,c=256,k=256,h=14,w=14") == 224);
