@@ -226,7 +226,8 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
 
 void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   TuneCommand& tune = line.tune;
-  CLI::App* const command = app.add_subcommand("tune", "searches the configurations of a stage, 15 by default, for the fastest here");
+  CLI::App* const command =
+      app.add_subcommand("tune", "searches the configurations of a stage, 15 by default, for the fastest here");
   add_optional(*command, "STAGE", tune.stage, "a number, name or folder; default: 15");
   add_problem(*command, tune.problem);
   add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, in place of --shape")
