@@ -443,7 +443,7 @@ def draw_hopper_errors(rows, device, path):
             if chosen:
                 axes.plot(error, speed, color=INK, marker="o", markersize=12, fillstyle="none")
             left = what in ("4x4", "7x4")  # the errors of 7x4 and 6x6 are nearly the same
-            below = not what[0].isdigit() and speed > 0.3
+            below = speed < 1 if what[0].isdigit() else speed > 0.3  # not on each other
             axes.annotate(what, (error, speed), xytext=(-8 if left else 8, -11 if below else 3), fontsize=8, color=INK,
                           textcoords="offset points", horizontalalignment="right" if left else "left")
         axes.axhline(1, color=INK, linewidth=0.8)
