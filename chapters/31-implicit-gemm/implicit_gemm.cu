@@ -202,18 +202,21 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
     commit_copies();
   }
   float sums[kDown][kAcross][4] = {};
-  // A lane's rows for ldmatrix. The chunk after next is 32 bytes away, with this bit of the place turned over.
+  // A lane's rows for ldmatrix: with one tap they follow each other, and the places of 16 rows are those of the
+  // next 16. The chunk after next is 32 bytes away, with this bit of the place turned over.
   int slots[kDown];
   UNROLL
   for (int i = 0; i < kDown; ++i) slots[i] = slot_of(first_output + y + i * 16 + lane % 16);
+  const auto pixel_place = [&](int i, int tap) {
+    return Taps == 1 ? place(slots[0], lane / 16) + i * 16 * kDepth : place(slots[i] + tap * l.dilation_x, lane / 16);
+  };
   const int filter_place = kTile + place(x + lane / 16 * 8 + lane % 8, lane / 8 % 2);
   constexpr int kNextPair = 2 * kChunk;
   unsigned a[2][kDown][4], b[2][kAcross][2];  // of a slice, and of the next one
   const auto load = [&](const half* stage, int slice) {
     const int tap = slice / (kDepth / 16), pair = slice % (kDepth / 16) * kNextPair;
     UNROLL
-    for (int i = 0; i < kDown; ++i)
-      ldmatrix(a[slice % 2][i], stage + (place(slots[i] + tap * l.dilation_x, lane / 16) ^ pair));
+    for (int i = 0; i < kDown; ++i) ldmatrix(a[slice % 2][i], stage + (pixel_place(i, tap) ^ pair));
     UNROLL
     for (int j = 0; j < kAcross; j += 2) {
       unsigned two[4];
