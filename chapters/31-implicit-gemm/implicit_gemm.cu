@@ -207,16 +207,16 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   int slots[kDown];
   UNROLL
   for (int i = 0; i < kDown; ++i) slots[i] = slot_of(first_output + y + i * 16 + lane % 16);
-  const auto pixel_place = [&](int i, int tap) {
-    return Taps == 1 ? place(slots[0], lane / 16) + i * 16 * kDepth : place(slots[i] + tap * l.dilation_x, lane / 16);
-  };
+  constexpr int kApart = Taps == 1 ? 16 * kDepth : 0;
   const int filter_place = kTile + place(x + lane / 16 * 8 + lane % 8, lane / 8 % 2);
   constexpr int kNextPair = 2 * kChunk;
   unsigned a[2][kDown][4], b[2][kAcross][2];  // of a slice, and of the next one
   const auto load = [&](const half* stage, int slice) {
     const int tap = slice / (kDepth / 16), pair = slice % (kDepth / 16) * kNextPair;
     UNROLL
-    for (int i = 0; i < kDown; ++i) ldmatrix(a[slice % 2][i], stage + (pixel_place(i, tap) ^ pair));
+    for (int i = 0; i < kDown; ++i)
+      ldmatrix(a[slice % 2][i],
+               stage + (place(slots[kApart == 0 ? i : 0] + tap * l.dilation_x, lane / 16) ^ pair) + i * kApart);
     UNROLL
     for (int j = 0; j < kAcross; j += 2) {
       unsigned two[4];
