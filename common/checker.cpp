@@ -244,40 +244,33 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
   if (problem.groups != 1) throw std::logic_error("the bounds of int8 are for one group");
   const double input_step = int8_step(tensors.input), output_step = int8_step(reference.output);
   const std::vector<float> filter_steps = int8_steps(tensors.filter, problem.k);
-  // In steps, no square is beyond the range of floats.
   const std::size_t plane = static_cast<std::size_t>(problem.p() * problem.q()), filters = filter_steps.size(),
                     filter_size = tensors.filter.size() / filters;
-  std::vector<float> input = tensors.input, filter = tensors.filter;
-  for (float& value : input) value = static_cast<float>(value / input_step);
-  for (std::size_t i = 0; i < filter.size(); ++i) filter[i] /= filter_steps[i / filter_size];
 
-  // Sums of |x|, |f|, their squares and their number, over each output's taps inside the image. Those of x are the same
-  // for all filters, and those of f for all images.
-  ConvProblem of_input = problem, of_filter = problem, of_both = problem;
-  of_input.k = of_filter.n = of_both.k = of_both.n = 1;
-  const auto squares = [](std::vector<float> values) {
-    for (float& value : values) value *= value;
-    return values;
-  };
-  const std::vector<float> one_filter(filter_size, 1), one_input(input.size() / static_cast<std::size_t>(problem.n), 1);
-  const std::vector<double> x = convolve_reference(of_input, input, one_filter).magnitudes,
-                            x_squares = convolve_reference(of_input, squares(input), one_filter).output,
-                            f = convolve_reference(of_filter, one_input, filter).magnitudes,
-                            f_squares = convolve_reference(of_filter, one_input, squares(filter)).output,
-                            taps = convolve_reference(of_both, one_input, one_filter).output;
+  // The sums of the rounded numbers, in steps: exact. Where a tap is about half a step, one may round it either way.
+  constexpr double kHalf = 0.5 - 1e-3;
+  std::vector<float> input = tensors.input, filter = tensors.filter, halves(filter.size());
+  for (float& value : input) value = int8_of(value, input_step);
+  for (std::size_t i = 0; i < filter.size(); ++i) {
+    const double step = filter_steps[i / filter_size];
+    filter[i] = int8_of(filter[i], step);
+    halves[i] = std::abs(tensors.filter[i] / step - filter[i]) > kHalf ? 1 : 0;
+  }
+  const std::vector<double> sums = convolve_reference(problem, input, filter).output;
+  std::vector<double> slack;
+  if (std::count(halves.begin(), halves.end(), 0) != static_cast<std::ptrdiff_t>(halves.size()))
+    slack = convolve_reference(problem, input, halves).magnitudes;
 
   constexpr double kFloats = 1 + 1e-3;  // steps are floats, and an output is computed in fp32
   OutputBounds result;
   result.infinities_arrive = false;
   result.bounds.resize(reference.output.size());
   for (std::size_t i = 0; i < result.bounds.size(); ++i) {
-    const std::size_t pixel = i % plane, k = i / plane % filters;
-    const std::size_t at_x = i / plane / filters * plane + pixel, at_f = k * plane + pixel;
-    const double worst = (x[at_x] + f[at_f] + taps[pixel] / 2) / 2;
-    const double variance = (x_squares[at_x] + f_squares[at_f] + taps[pixel] / 12) / 12;
-    const double terms = input_step * filter_steps[k] * std::min(kLambda * std::sqrt(variance), worst);
-    const bool fits = !(std::abs(reference.output[i]) > kFloats * kLargestInt8 * output_step);
-    result.bounds[i] = static_cast<float>(fits ? kFloats * (terms + output_step / 2) : kInfinity);
+    const double step = input_step * filter_steps[i / plane % filters], exact = reference.output[i];
+    const double terms = std::isfinite(exact) ? std::abs(sums[i] * step - exact) : 0;
+    const bool fits = !(std::abs(exact) > kFloats * kLargestInt8 * output_step);
+    result.bounds[i] = static_cast<float>(
+        fits ? kFloats * (terms + (slack.empty() ? 0 : slack[i] * step) + output_step / 2) : kInfinity);
   }
   return result;
 }

@@ -47,10 +47,10 @@ struct OutputBounds {
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 
 /// Of a direct sum, added exactly, of products of int8 numbers (quantise.hpp), its output rounded to int8. The steps
-/// are those of the whole input, of each filter and of the whole exact output; a rounding is off by up to half a step.
-/// Those of the input and the filter are held to be independent: 8 standard deviations of them all, or what they come
-/// to at worst if that is less. The output adds half a step. Infinite where an input or a tap is, or the output is
-/// beyond fp32; NaN and infinity do not arrive.
+/// are those of the whole input, of each filter and of the whole exact output. The sum of the rounded numbers is known:
+/// an output may be as far from the exact one as that sum is, and half a step more; and for each tap that lies about
+/// half-way between two steps, the next step's product. Infinite where the output is beyond fp32; NaN and infinity do
+/// not arrive.
 /// @param problem of one group  @param reference of the problem and the tensors
 OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 

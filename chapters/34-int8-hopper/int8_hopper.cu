@@ -32,6 +32,7 @@ constexpr int kWarpFilters = 16;                      // of a warp: the bytes of
 constexpr int kStaged = kStagedBytes / kWarpFilters;  // positions that a warp of `tiles` stores at a time
 constexpr float kLargest = 127.0f;
 constexpr float kLeastStep = 0x1p-126f;                                  // of a filter of zeros
+constexpr double kMostScale = 0x1.fffffep127;                            // zero times it is zero
 constexpr int kMostChannels = 0x7fffffff / (127 * 127 * kTaps * kTaps);  // whose sums always fit in 32 bits
 
 // The descriptor of what lies so many bytes behind.
@@ -100,7 +101,7 @@ __global__ void pack(const float* filter,  // [filters][channels][3][3]
   for (int i = lane; k < filters && i < channels * kTaps * kTaps; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
   for (int bits = 16; bits > 0; bits /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, bits));
   const float step = fmaxf(largest / kLargest, kLeastStep);
-  if (lane == 0) scales[k] = static_cast<float>(input_scale * step);
+  if (lane == 0) scales[k] = static_cast<float>(fmin(input_scale * step, kMostScale));
   const int of_block = k % kFilters, of_warp = of_block % kWarpFilters;
   const int row = of_block - of_warp + of_warp / 2 + of_warp % 2 * (kWarpFilters / 2);
   std::int8_t* const block = packed + k / kFilters * channel_blocks * (kTaps * kTaps * kFilters * Pixel);
