@@ -15,7 +15,7 @@ COMPILING = re.compile(r"^ptxas info *: Compiling entry function '([^']+)' for '
 PROPERTIES = re.compile(r"^ptxas info *: Function properties for (\S+)")
 MEMORY = re.compile(r"^ *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 # Of wgmmas that are serialised, and why; of waits that ptxas put among them. The message names the kernel.
-LOSS = re.compile(r"^ptxas \w+ *: (.*(?:\(C75\d\d\)|Potential Performance Loss|wgmma.*serialized).*)")
+LOSS = re.compile(r"^ptxas \w+ *: (.*(?:\(C75\d\d\)|Potential Performance Loss|wgmma.*serialized|spilled).*)")
 
 
 def demangled(text):
@@ -26,19 +26,22 @@ def demangled(text):
 
 def problems(report):
     """What a report says is wrong: a line for each kernel, architecture and fault, or that it tells of no kernel."""
-    found, architecture, function, kernels = [], "?", "?", 0
+    found, architecture, function, kernels, told = [], "?", "?", 0, 0
     for line in report.splitlines():
         if match := COMPILING.match(line):
             function, architecture = match.groups()
+            kernels += 1
         elif match := PROPERTIES.match(line):
             function = match[1]
         elif match := MEMORY.match(line):
-            kernels += 1
+            told += 1
             if any(int(size) for size in match.groups()):
                 found.append(f"{function} for {architecture}: {line.strip()}")
         elif match := LOSS.match(line):
             found.append(match[1])
-    return found if kernels else [*found, "tells of no kernel's registers: was it compiled with -Xptxas=-v?"]
+    if told < kernels:
+        found.append(f"tells of the memory of {told} kernels out of {kernels}")
+    return found if told else [*found, "tells of no kernel's registers: was it compiled with -Xptxas=-v?"]
 
 
 def main():

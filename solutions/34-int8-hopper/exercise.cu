@@ -9,9 +9,8 @@
 //   1. In prepare(): a warp packs a filter as bytes, by a step of its own. Which row of the product it becomes is up to
 //      the way out.
 //   2. One thread asks for the block's filters and pixels; four warps multiply (given).
-//   3. Sums become bytes: multiplied by their filter's scale, rounded, saturated at -127 and 127. Two filters of a
-//   pixel
-//      are one "half" to stmatrix, which stores 16 filters of 32 pixels at once.
+//   3. Sums become bytes: multiplied by their filter's scale, rounded, saturated at -127 and 127. To stmatrix two
+//      filters of a pixel are one "half"; it stores 16 filters of 32 pixels at once.
 //   4. A lane stores the warp's 16 filters of a pixel, 16 bytes.
 //
 // Rules: the block's part, and wgmma, as given. Graded: the outputs for every size; no fault; few and wide stores.

@@ -57,6 +57,12 @@ class Problems(unittest.TestCase):
         self.assertEqual(len(ptxas_report.problems(SERIALISED.replace("(C7511) ", "") + CLEAN)), 1)
         self.assertEqual(len(ptxas_report.problems(WAITS + SERIALISED + CLEAN)), 2)
 
+    def test_a_kernel_of_which_nothing_is_told_is_one(self):
+        silent = "".join(SPILLS.splitlines(True)[:1])
+        self.assertEqual(len(ptxas_report.problems(CLEAN + silent)), 1)
+        warning = "ptxas warning : Registers are spilled to local memory in function '_Z1fPf', 16 bytes spill stores\n"
+        self.assertEqual(len(ptxas_report.problems(CLEAN + warning)), 1)
+
     def test_a_report_without_kernels_is_one(self):
         for report in ("", "ptxas info    : 0 bytes gmem\n", "x.cu(3): warning: never used\n"):
             self.assertEqual(len(ptxas_report.problems(report)), 1, report)

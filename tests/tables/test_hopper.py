@@ -13,14 +13,16 @@ import hopper_tables
 import tables
 from cells import TableError
 
-STAGES = {31: "implicit-gemm", 32: "implicit-gemm-hopper", 33: "winograd-hopper", 35: "winograd-fp32"}
-TYPES = {**dict.fromkeys((31, 32, 33), "fp16"), 35: "fp32"}
-EVERY = {31: 80, 32: 20, 33: 10, 35: 40}  # stages, and their times
+STAGES = {31: "implicit-gemm", 32: "implicit-gemm-hopper", 33: "winograd-hopper", 34: "int8-hopper",
+          35: "winograd-fp32"}
+TYPES = {**dict.fromkeys((31, 32, 33), "fp16"), 34: "int8", 35: "fp32"}
+EVERY = {31: 80, 32: 20, 33: 10, 34: 5, 35: 40}  # stages, and their times
 
 CUDNN = {
     "fp16": [{**trial("fp16", "IMPLICIT_GEMM", 40, layout="NHWC"), "rel_l2_err": 2e-4},
              {**trial("fp16", "WINOGRAD_NONFUSED", 400, "WINOGRAD"), "rel_l2_err": 3e-4},
              {**trial("fp16", "GEMM", 1, status="wrong result"), "rel_l2_err": 1}],
+    "int8": [{**trial("int8", "IMPLICIT_PRECOMP_GEMM", 15, layout="NHWC"), "rel_l2_err": 2e-2}],
     "fp32": [{**trial("fp32", "FFT", 160, "FFT"), "rel_l2_err": 3e-7},
              {**trial("fp32", "WINOGRAD_NONFUSED", 640, "WINOGRAD"), "rel_l2_err": 2e-6}],
 }
@@ -72,6 +74,8 @@ class Speed(unittest.TestCase):
             ["**geometric mean**", "–", "–", "–", "0.50×", "–", "–", "2.00×", "–", "–", "4.00×", "–"]])
         self.assertEqual(made(rows, "speed image fp32")[1], [
             "image (1,64,224,224)", "160.0 (FFT, NCHW)", "3.0e-07", "40.0 / 80.0", "4.00×", "1.0e-04"])
+        self.assertEqual(made(rows, "speed image int8")[1], [
+            "image (1,64,224,224)", "15.0 (IMPLICIT_PRECOMP_GEMM, NHWC)", "2.0e-02", "5.00 / 10.0", "3.00×", "1.0e-04"])
 
     def test_what_did_not_run_is_told(self):
         rows = [row(32, 8), refused(33), row(33, 10, size=960, time_cold_us=None), row(31, 1, status="wrong", size=960)]
@@ -152,6 +156,16 @@ class Goals(unittest.TestCase):
                          ["1.70×", "4.00× (33)", "image (1,64,224,224)", "4.00×", "1 of 1"])
         self.assertEqual(goals[both, "image, 448 × 448"][1], "5.00× (32)")
         self.assertEqual(goals[both, "image, 960 × 960"][1:], ["–"] * 4)
+
+    def test_what_falls_short_is_not_rounded_up_to_the_goal(self):
+        rows = [row(34, 10), row(34, 10.01, name="conv2", n=128, size=56)]
+        goals = self.goals(rows)
+        self.assertEqual(goals["34", "images"], ["1.50×", "1.50×", "image (1,64,224,224)", "1.50×", "1 of 1"])
+        self.assertEqual(goals["34", "conv2"][1:], ["1.49×", "conv2 (128,64,56,56)", "1.50×", "0 of 1"])
+
+    def test_two_rows_of_a_stage_on_a_workload_are_refused(self):
+        with self.assertRaisesRegex(TableError, "two rows"):
+            made([row(31, 50), row(31, 60)], "goals")
 
     def test_layers_of_a_resnet(self):
         rows = [row(32, time, name=name, n=n, c=c, size=size) for time, name, n, c, size in (
