@@ -6,6 +6,7 @@
 
 namespace convladder {
 
+/// The most steps of a number.
 inline constexpr double kLargestInt8 = 127;
 /// What an output of int8 holds that was never written.
 inline constexpr std::int8_t kInt8Poison = -128;
