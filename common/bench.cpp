@@ -166,6 +166,7 @@ class Bench {
     }
     register_all();
     run_benchmarks();
+    if (!failure_ && !listing()) measure_baselines_again();
     if (failure_) std::rethrow_exception(failure_);
     report.device_after = device();
     report.rows = rows();
@@ -216,8 +217,6 @@ class Bench {
     }
     try {
       RunResult result = result_of(state, rung, stage);
-      const auto baseline = baselines_.find({rung, precision_of(stage)});
-      if (baseline != baselines_.end() && !runs_on_host(stage)) result.cudnn = baseline->second;
       add_roofline(result, limits_ && !runs_on_host(stage) ? &*limits_ : nullptr);
       fmt::print(stderr, "{}\n", progress_text(result));
       if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
@@ -256,6 +255,7 @@ class Bench {
   /// Makes the workload's tensors; keeps those of one workload at a time.
   void load(std::size_t rung) {
     if (workload_ && loaded_ == rung) return;
+    measure_baselines_again();
     const NamedWorkload& named = rungs_[rung].workload;
     workload_.reset();
     if (is_on_host(rungs_[rung])) {
@@ -285,6 +285,22 @@ class Bench {
     }
     const CudnnTrial* const best = baseline.best();
     fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
+  }
+
+  /// cuDNN's best of each type once more, after the stages of the workload that is loaded, if one is.
+  void measure_baselines_again() {
+    if (!workload_) return;
+    for (auto& [key, baseline] : baselines_) {
+      if (key.first != loaded_) continue;
+      try {
+        measure_cudnn_again(workload_->problem, workload_->tensors, baseline);
+      } catch (const DeviceError&) {  // the rows that follow say so themselves
+      }
+      if (const CudnnTrial* const best = baseline.best(); best && best->time_again_us) {
+        fmt::print(stderr, "{}  cuDNN in {} again ... {}\n", workload_->name, to_string(key.second),
+                   time_text(*best->time_again_us));
+      }
+    }
   }
 
   RunResult time_on_gpu(benchmark::State& state, const StageInfo& stage) const {
@@ -328,8 +344,12 @@ class Bench {
     std::vector<RunResult> all;
     for (std::size_t r = 0; r < rungs_.size(); ++r) {
       std::vector<RunResult> of_rung;
-      for (auto& [key, result] : results_)
-        if (key.first == r) of_rung.push_back(std::move(result));
+      for (auto& [key, result] : results_) {
+        if (key.first != r) continue;
+        const auto baseline = baselines_.find({r, precision_of(*result.stage)});
+        if (baseline != baselines_.end() && !runs_on_host(*result.stage)) result.cudnn = baseline->second;
+        of_rung.push_back(std::move(result));
+      }
       add_speedups(of_rung);
       std::move(of_rung.begin(), of_rung.end(), std::back_inserter(all));
     }

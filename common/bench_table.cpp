@@ -239,9 +239,13 @@ std::string cudnn_text(const RunResult& row, bool several) {
   std::string text;
   const auto line = [&](const char* label, const CudnnTrial* trial) {
     if (!trial) return;
-    text += fmt::format("  cuDNN {}{}{}{} ({}) in {}{}\n", row.cudnn->version,
+    const auto time = [](const char* what, const std::optional<double>& time_us) {
+      return time_us ? fmt::format(", {} {}", what, time_text(*time_us)) : "";
+    };
+    text += fmt::format("  cuDNN {}{}{}{} ({}) in {}{}{}{}\n", row.cudnn->version,
                         several ? fmt::format(" {}", to_string(trial->precision)) : "", label, trial->algorithm,
-                        trial->layout, time_text(*trial->time_us),
+                        trial->layout, time_text(*trial->time_us), time("after the stages", trial->time_again_us),
+                        time("cold", trial->time_cold_us),
                         trial->workspace_bytes > 0 ? ", workspace " + bytes_text(trial->workspace_bytes) : "");
   };
   line(" Winograd: ", row.cudnn->best_of(kWinogradFamily));

@@ -2,6 +2,7 @@
 /// cuDNN on the same problem, data and device: its Winograd algorithms, and the best of everything it offers.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "common/stage.hpp"
 
 namespace convladder {
+
+struct CudnnCandidate;
 
 /// How the name of a trial of two passes begins.
 inline constexpr const char* kTwoPasses = "two passes";
@@ -35,6 +38,8 @@ struct CudnnTrial {
   std::int64_t workspace_bytes = 0;
   Precision precision = Precision::fp32;  ///< of the input and the filter
   std::optional<double> rel_l2_err = {};  ///< of its result, where it gave one
+  /// What measure_cudnn_again() finds: hot once more, and with buffers that L2 does not hold.
+  std::optional<double> time_again_us = {}, time_cold_us = {};
 
   /// Whether it may count: its result was right, and it was timed.
   bool ok() const { return time_us && status.starts_with("ok"); }
@@ -57,6 +62,7 @@ struct CudnnBaseline {
   /// What a stage of this type is compared with: the trials of it. Among those for int8 are also cuDNN's Winograd
   /// algorithms for fp16, since it has none for int8.
   Precision precision = Precision::fp32;
+  std::shared_ptr<const CudnnCandidate> best_candidate = {};  ///< what best() ran, where there is one
 
   /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
   /// them.
@@ -108,5 +114,11 @@ inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
                             Precision precision);
+
+/// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
+/// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch
+/// takes more than a second for stays without a time.
+/// @throws DeviceError if cuDNN loses the GPU context
+void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline);
 
 }  // namespace convladder

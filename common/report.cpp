@@ -70,7 +70,9 @@ Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
                     {"workspace_bytes", trial.workspace_bytes},
                     {"family", text(trial.family())},
                     {"dtype", to_string(trial.precision)},
-                    {"rel_l2_err", number(trial.rel_l2_err)}});
+                    {"rel_l2_err", number(trial.rel_l2_err)},
+                    {"time_again_us", number(trial.time_again_us)},
+                    {"time_cold_us", number(trial.time_cold_us)}});
   }
   return list;
 }

@@ -17,9 +17,7 @@
 namespace convladder {
 namespace {
 
-constexpr double kGroupUs = 2000;     // how long one replay of a timed graph should last
-constexpr std::int64_t kColdL2s = 3;  // cold buffers together exceed the L2 cache this many times
-constexpr std::int64_t kMaxCopies = 64;
+constexpr double kGroupUs = 2000;  // how long one replay of a timed graph should last
 constexpr std::size_t kLeastSamples = 5;
 constexpr std::chrono::seconds kSamplingTime{1};  // then kLeastSamples samples will do
 
@@ -90,10 +88,10 @@ class DeviceRun final : public StageRun {
 
   void time_cold() {
     const std::int64_t footprint = tensors_->bytes();
-    const std::int64_t copies = std::max<std::int64_t>(2, kColdL2s * device_info().l2_bytes / footprint + 1);
-    if (copies > kMaxCopies) {
+    const std::int64_t copies = cold_copies(footprint);
+    if (copies > kMaxColdCopies) {
       result_.cold_unavailable =
-          fmt::format("{} copies of the tensors ({} bytes) do not exceed the L2 cache", kMaxCopies, footprint);
+          fmt::format("{} copies of the tensors ({} bytes) do not exceed the L2 cache", kMaxColdCopies, footprint);
       return;
     }
     try {

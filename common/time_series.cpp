@@ -1,8 +1,10 @@
 /// @file
-/// Statistics of repeated times.
+/// Statistics of repeated times, and what to time.
 #include <algorithm>
+#include <cstdint>
 
 #include "common/device.hpp"
+#include "common/timing.hpp"
 
 namespace convladder {
 namespace {
@@ -26,6 +28,11 @@ double TimeSeries::min() const { return quantile(groups, 0); }
 double TimeSeries::spread() const {
   const double middle = median();
   return middle > 0 ? (quantile(groups, 0.75) - quantile(groups, 0.25)) / middle : 0;
+}
+
+std::int64_t cold_copies(std::int64_t bytes) {
+  constexpr std::int64_t kL2s = 3;  // which the copies fill, so that none of them survives a round
+  return std::max<std::int64_t>(2, kL2s * device_info().l2_bytes / bytes + 1);
 }
 
 }  // namespace convladder

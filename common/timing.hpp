@@ -1,6 +1,7 @@
 /// @file
 /// Timing on a GPU: replays of CUDA graphs. In the simulator there is no time, and no implementation of these.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -35,6 +36,12 @@ double time_by_events(const std::function<void(Stream)>& launch, int repetitions
 
 /// Rounds per graph such that one replay lasts about `target_us`, at least 1 and at most 200.
 int repetitions_for(const std::function<void(Stream)>& launch, double target_us);
+
+/// More copies than these of a problem's tensors are not made to time it cold.
+inline constexpr std::int64_t kMaxColdCopies = 64;
+/// How many copies of buffers of `bytes` bytes exceed the L2 cache three times over: at least 2, maybe more than
+/// kMaxColdCopies.
+std::int64_t cold_copies(std::int64_t bytes);
 
 /// What the device reaches in practice, measured at the start of a run.
 struct Ceilings {

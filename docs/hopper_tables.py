@@ -206,12 +206,16 @@ def speed_table(workloads, dtype):
         cold = median(row, "time_cold_us")
         return row_cell(row) + (f" / {time_cell(cold)}" if cold else "")
 
+    def cudnn(trial):
+        hot, cold = trial_cell(trial), trial and trial.get("time_cold_us")
+        return hot.replace(" (", f" / {time_cell(cold)} (", 1) if cold else hot
+
     headings, lines, values = [f"workload (µs), {dtype}", "cuDNN's best", "its error"], [], []
     for number in columns:
         headings += [heading(number), "over cuDNN", "error"]
     for name, stages in zip(names(workloads), workloads.values()):
         best, line, ratios = cudnn_best(stages, dtype), [name], [None, None]
-        line += [trial_cell(best), scientific(error_of(best))]
+        line += [cudnn(best), scientific(error_of(best))]
         for number in columns:
             row, over = stages.get(number), over_best(stages, number)
             line += [time(row), ratio(over), scientific(error_of(row))]
@@ -219,6 +223,20 @@ def speed_table(workloads, dtype):
         lines.append(line)
         values.append(ratios)
     return markdown(headings, with_means(lines, zip(*values), ratio), 1)
+
+
+def again_table(workloads):
+    """cuDNN's best of each type before the stages and after them: the second time over the first."""
+    lines = []
+    for dtype in TYPES:
+        bests = [(name, cudnn_best(stages, dtype)) for name, stages in zip(names(workloads), workloads.values())]
+        found = [(best["time_again_us"] / best["time_us"], name) for name, best in bests
+                 if best and best.get("time_again_us")]
+        if found:
+            least, most = min(found), max(found)
+            lines.append([dtype, str(len(found)), ratio(geometric_mean([change for change, _ in found])),
+                          f"{ratio(least[0])} ({least[1]})", f"{ratio(most[0])} ({most[1]})"])
+    return markdown(["type", "workloads", "after over before", "least", "most"], lines, 1) if lines else NOT_MEASURED
 
 
 def tiles_table(workloads):
@@ -286,12 +304,14 @@ def hopper_table(rows, words):
     kind, *rest = words or [""]
     if kind == "goals" and not rest:
         make = goals_table
+    elif kind == "again" and not rest:
+        make = again_table
     elif kind == "speed" and len(rest) == 2 and rest[0] in GROUPS and rest[1] in TYPES:
         make = functools.partial(speed_table, dtype=rest[1])
     elif kind == "tiles" and len(rest) == 1 and rest[0] in GROUPS:
         make = tiles_table
     else:
-        raise TableError("is no table: write stages; or a file, and machine or goals; or a file, speed, one of "
+        raise TableError("is no table: write stages; or a file, and machine, goals or again; or a file, speed, one of "
                          f"{', '.join(GROUPS)}, and a type; or a file, tiles, and one of the same groups; or a file, "
                          f"drawing, and one of {', '.join(DRAWINGS)}")
     workloads = hopper_workloads(rows or [], rest[0] if rest else "all")

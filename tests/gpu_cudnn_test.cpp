@@ -88,12 +88,43 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
   }
   REQUIRE(right.best() != nullptr);
   CHECK(*right.best()->time_us > 0);
+  CHECK_FALSE(right.best()->time_again_us);
+
+  CudnnBaseline twice = right;
+  measure_cudnn_again(problem, tensors, twice);
+  REQUIRE(twice.best() != nullptr);
+  CHECK(twice.best()->algorithm == right.best()->algorithm);
+  REQUIRE(twice.best()->time_again_us);
+  CHECK_FALSE(twice.best()->time_cold_us);  // 64 copies of so little do not leave L2
+  CHECK(*twice.best()->time_again_us > 0.2 * *right.best()->time_us);
+  CHECK(*twice.best()->time_again_us < 5 * *right.best()->time_us);
+  CHECK(std::count_if(twice.trials.begin(), twice.trials.end(),
+                      [](const CudnnTrial& one) { return one.time_again_us.has_value(); }) == 1);
 
   for (double& value : reference.output) value *= 1.001;
   const CudnnBaseline wrong = measure_cudnn(problem, tensors, reference, Precision::fp32);
   CHECK(wrong.best() == nullptr);
   CHECK(std::any_of(wrong.trials.begin(), wrong.trials.end(),
                     [](const CudnnTrial& one) { return one.status.starts_with("wrong result (rel. L2 error 0.001"); }));
+}
+
+TEST_CASE("cuDNN's best is timed with cold buffers, too") {
+  ConvProblem problem;
+  problem.c = problem.k = 8, problem.h = problem.w = 512;
+  problem.r = problem.s = 3, problem.pad_h = problem.pad_w = 1;
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8}) {
+    CudnnBaseline baseline = measure_cudnn(problem, tensors, reference, precision);
+    if (!baseline.unavailable.empty()) {
+      MESSAGE(baseline.unavailable);
+      return;
+    }
+    measure_cudnn_again(problem, tensors, baseline);
+    REQUIRE(baseline.best() != nullptr);
+    REQUIRE(baseline.best()->time_cold_us);
+    CHECK(*baseline.best()->time_cold_us > 0.5 * *baseline.best()->time_again_us);
+  }
 }
 
 TEST_CASE("the best are of the baseline's own type, but for Winograd") {

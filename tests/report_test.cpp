@@ -106,6 +106,8 @@ RunResult gpu_result() {
   result.cudnn->version = "9.19.0";
   result.cudnn->trials = {{"WINOGRAD", "NCHW", "CUDNN_STATUS_NOT_SUPPORTED", std::nullopt, 0},
                           {"IMPLICIT_GEMM", "NCHW", "ok", 1.0, 8}};
+  result.cudnn->trials[1].time_again_us = 1.5;
+  result.cudnn->trials[1].time_cold_us = 2.5;
   result.roofline = Roofline{8012, 6000, 1.0, 0.5, "L2"};
   return result;
 }
@@ -144,8 +146,11 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn"][0]["time_us"].is_null());
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
   CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
-  CHECK(keys(json["cudnn"][0]) ==
-        Names{"algorithm", "layout", "status", "time_us", "workspace_bytes", "family", "dtype", "rel_l2_err"});
+  CHECK(keys(json["cudnn"][0]) == Names{"algorithm", "layout", "status", "time_us", "workspace_bytes", "family",
+                                        "dtype", "rel_l2_err", "time_again_us", "time_cold_us"});
+  CHECK(json["cudnn"][0]["time_again_us"].is_null());
+  CHECK(json["cudnn"][1]["time_again_us"] == 1.5);
+  CHECK(json["cudnn"][1]["time_cold_us"] == 2.5);
   CHECK(json["cudnn"][1]["dtype"] == "fp32");
   CHECK(json["cudnn"][1]["rel_l2_err"].is_null());
   CHECK(json["dtype"] == "fp32");
@@ -318,7 +323,8 @@ TEST_CASE("the ladder's table names what is not available, once each") {
   const std::string reason = "[1] no Winograd algorithm of cuDNN 9.19.0 computes this: CUDNN_STATUS_NOT";
   REQUIRE(text.find(reason) != std::string::npos);
   CHECK(text.find(reason, text.find(reason) + 1) == std::string::npos);
-  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
+  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us, after the stages 1.50 us, cold 2.50 us, workspace") !=
+        std::string::npos);
 }
 
 /// A row of bench that is no stage.
@@ -365,7 +371,8 @@ TEST_CASE("cuDNN's two passes stand apart from its best") {
   BenchReport report;
   report.rows = rows;
   const std::string text = bench_text(report);
-  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us") != std::string::npos);
+  CHECK(text.find("best: IMPLICIT_GEMM (NCHW) in 1.00 us, after the stages 1.50 us, cold 2.50 us, workspace") !=
+        std::string::npos);
   CHECK(text.find("cuDNN 9.19.0, two passes: GEMM + plan 2 (eng0{}) (NCHW) in 0.250 us") != std::string::npos);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The labs, graded: test_labs.py BUILD CHAPTER grades a chapter's starter, its solution and its wrong answers;
 test_labs.py BUILD grader grades what is hostile, broken or no exercise at all, test_labs.py BUILD host the same of an
-exercise that runs on the host."""
+exercise that runs on the host; test_labs.py BUILD gpu compiles and links exercises as on a machine with a GPU."""
 import json
 import os
 import pathlib
@@ -609,6 +609,20 @@ class OnHost(unittest.TestCase):
                     grade_text("", path)
 
 
+class OnGpu(unittest.TestCase):
+    """What a grading on a machine with a GPU builds; it takes none to build it."""
+
+    def test_solutions_compile_and_link(self):
+        for chapter, toolchain in (("07-tiled-2d", "gpu"), ("15-depthwise-tuned", "gpu"),
+                                   ("33-winograd-hopper", "gpu-sm_90a")):
+            with self.subTest(chapter), tempfile.TemporaryDirectory() as folder:
+                program, warnings = grade.build_exercise(grade.load_toolchain(BUILD, toolchain),
+                                                         ROOT / "solutions" / chapter / "exercise.cu",
+                                                         pathlib.Path(folder), "gpu")
+                self.assertTrue(os.access(program, os.X_OK))
+                self.assertEqual([line for line in warnings if "native" not in line], [])
+
+
 class CommandLine(unittest.TestCase):
     """grade.py as `./lab grade` calls it."""
 
@@ -704,7 +718,8 @@ class Handout(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    suites = {"grader": [Grader], "host": [OnHost], "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
+    suites = {"grader": [Grader], "host": [OnHost], "gpu": [OnGpu],
+              "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
     loader = unittest.TestLoader()
     suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in suites)
     result = unittest.TextTestRunner(verbosity=1, buffer=True).run(suite)

@@ -77,6 +77,19 @@ class Speed(unittest.TestCase):
         self.assertEqual(made(rows, "speed image int8")[1], [
             "image (1,64,224,224)", "15.0 (IMPLICIT_PRECOMP_GEMM, NHWC)", "2.0e-02", "5.00 / 10.0", "3.00×", "1.0e-04"])
 
+    def test_cudnns_cold_time_stands_beside_its_hot_one(self):
+        best = {**CUDNN["int8"][0], "time_cold_us": 18, "time_again_us": 16}
+        self.assertEqual(made([row(34, 5, cudnn=[best])], "speed image int8")[1][1],
+                         "15.0 / 18.0 (IMPLICIT_PRECOMP_GEMM, NHWC)")
+
+    def test_cudnn_after_the_stages(self):
+        def of(size, again):
+            return row(34, 5, size=size, cudnn=[{**CUDNN["int8"][0], "time_again_us": again}])
+
+        self.assertEqual(made([of(224, 30), of(448, 7.5), of(960, None)], "again")[1:], [
+            ["int8", "2", "1.00×", "0.50× (image (1,64,448,448))", "2.00× (image (1,64,224,224))"]])
+        self.assertEqual(hopper_tables.hopper_table([row(34, 5)], ["again"]), hopper_tables.NOT_MEASURED)
+
     def test_what_did_not_run_is_told(self):
         rows = [row(32, 8), refused(33), row(33, 10, size=960, time_cold_us=None), row(31, 1, status="wrong", size=960)]
         self.assertEqual([line[3:] for line in made(rows, "speed image fp16")[1:]], [
