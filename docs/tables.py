@@ -11,6 +11,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:choosing h200 -->   the methods for images by the side of the filter
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
+    <!-- table:grid h200-reads 3 -->   the same, those rows whose names begin with 03
     <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (docs/ncu): global memory;
     <!-- table:compared h200-ncu shared -->       shared memory, atomics and barriers;
     <!-- table:compared h200-ncu differences -->  where the two differ, and why
@@ -270,9 +271,14 @@ def machine_table(report):
     return markdown(["what", "measured"], rows, 2)
 
 
-def grid_table(report):
-    form = report.get("format", f".{report.get('digits', 1)}f")
-    rows = [[row["name"], *(f"{value:{form}}" for value in row["values"])] for row in report["rows"]]
+def grid_table(report, stage=0):
+    """@param stage of the rows; 0 for all"""
+    form = report.get("format", f".{report.get('digits', 1)}f")  # of all columns, or a list of one for each
+    forms = form if isinstance(form, list) else [form] * len(report["columns"])
+    rows = [[row["name"], *("–" if value is None else f"{value:{form}}" for value, form in zip(row["values"], forms))]
+            for row in report["rows"] if not stage or row["name"].startswith(f"{stage:02d} ")]
+    if not rows:
+        raise TableError("has no rows")
     return markdown([report["corner"], *report["columns"]], rows, 1)
 
 
@@ -646,16 +652,16 @@ def table(name, page):
     if words[:1] == ["ladder"] and len(words) > 1:
         return ladder_table([row for file in words[1:] for row in results(file)["rows"]], page)
     kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd", "hopper"]
-    stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in KINDS else 0
+    stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in (*KINDS, "grid") else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
         raise TableError(f"is no table: write one of {', '.join(kinds)}, a file of docs/results, and after "
-                         f"{' or '.join(KINDS)} a stage's number or none")
+                         f"{' or '.join(KINDS)} or grid a stage's number or none")
     if words[0] == "compared" and part not in [*COMPARED, "differences"]:
         raise TableError(f"is no table: write one of {', '.join(COMPARED)} and differences after the file")
     report = results(words[1])
     if words[0] == "grid":
-        return grid_table(report)
+        return grid_table(report, stage)
     if words[0] == "compared":
         return compared_table(report, part)
     rows = report["rows"]
