@@ -274,5 +274,21 @@ class Others(unittest.TestCase):
         self.assertIn("2.50× (IMPLICIT_GEMM (float output))", tables.stages_table("times", [self.ladder_row(30)], 30))
 
 
+class Grid(unittest.TestCase):
+    """A measurement of its own."""
+    REPORT = {"corner": "stage", "columns": ["µs", "%"], "format": [".2f", ".0f"],
+              "rows": [{"name": "31 image", "values": [1.234, 50.4]}, {"name": "32 image", "values": [2, None]}]}
+
+    def test_a_format_for_each_column(self):
+        self.assertEqual(tables.grid_table(self.REPORT).splitlines()[2:],
+                         ["| 31 image | 1.23 | 50 |", "| 32 image | 2.00 | – |"])
+        self.assertIn("| 31 image | 1.2 | 50.4 |", tables.grid_table({**self.REPORT, "format": ".1f"}))
+
+    def test_rows_of_a_stage(self):
+        self.assertEqual(tables.grid_table(self.REPORT, 32).splitlines()[2:], ["| 32 image | 2.00 | – |"])
+        with self.assertRaisesRegex(TableError, "has no rows"):
+            tables.grid_table(self.REPORT, 3)
+
+
 if __name__ == "__main__":
     unittest.main()
