@@ -294,9 +294,11 @@ class Bench {
       if (key.first != loaded_) continue;
       try {
         measure_cudnn_again(workload_->problem, workload_->tensors, baseline);
-      } catch (const DeviceError&) {  // the rows that follow say so themselves
+      } catch (const std::exception& error) {  // the rows stay, without these times
+        fmt::print(stderr, "{}  cuDNN in {} again: {}\n", workload_->name, to_string(key.second), error.what());
       }
-      if (const CudnnTrial* const best = baseline.best(); best && best->time_again_us) {
+      const CudnnTrial* const best = baseline.best();
+      if (best && best->time_again_us) {
         fmt::print(stderr, "{}  cuDNN in {} again ... {}\n", workload_->name, to_string(key.second),
                    time_text(*best->time_again_us));
       }
@@ -346,8 +348,9 @@ class Bench {
       std::vector<RunResult> of_rung;
       for (auto& [key, result] : results_) {
         if (key.first != r) continue;
-        const auto baseline = baselines_.find({r, precision_of(*result.stage)});
-        if (baseline != baselines_.end() && !runs_on_host(*result.stage)) result.cudnn = baseline->second;
+        const StageInfo& stage = *rungs_[r].stages[key.second];
+        const auto baseline = baselines_.find({r, precision_of(stage)});
+        if (baseline != baselines_.end() && !runs_on_host(stage)) result.cudnn = baseline->second;
         of_rung.push_back(std::move(result));
       }
       add_speedups(of_rung);

@@ -502,8 +502,9 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
 
 void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline) {
   const CudnnTrial* const best = baseline.best();
-  if (!best || !baseline.best_candidate || *best->time_us > kOnceUs) return;
-  const CudnnCandidate& candidate = *baseline.best_candidate;
+  const auto candidate_of_best = std::exchange(baseline.best_candidate, nullptr);
+  if (!best || !candidate_of_best || *best->time_us > kOnceUs) return;
+  const CudnnCandidate& candidate = *candidate_of_best;
   CudnnTrial& trial = baseline.trials[static_cast<std::size_t>(best - baseline.trials.data())];
   Steps steps;  // the candidate holds the output's
   if (baseline.precision == Precision::int8) steps = {int8_step(tensors.input), int8_step(tensors.filter), 1};

@@ -62,7 +62,8 @@ struct CudnnBaseline {
   /// What a stage of this type is compared with: the trials of it. Among those for int8 are also cuDNN's Winograd
   /// algorithms for fp16, since it has none for int8.
   Precision precision = Precision::fp32;
-  std::shared_ptr<const CudnnCandidate> best_candidate = {};  ///< what best() ran, where there is one
+  /// What best() ran, where there is one; until measure_cudnn_again(), since it holds memory of cuDNN's.
+  std::shared_ptr<const CudnnCandidate> best_candidate = {};
 
   /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
   /// them.
@@ -117,7 +118,7 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
 
 /// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
 /// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch
-/// takes more than a second for stays without a time.
+/// takes more than a second for stays without a time. The second call for a baseline does nothing.
 /// @throws DeviceError if cuDNN loses the GPU context
 void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline);
 

@@ -92,6 +92,7 @@ TEST_CASE("cuDNN is tried in both layouts, and only right results count") {
 
   CudnnBaseline twice = right;
   measure_cudnn_again(problem, tensors, twice);
+  CHECK(twice.best_candidate == nullptr);
   REQUIRE(twice.best() != nullptr);
   CHECK(twice.best()->algorithm == right.best()->algorithm);
   REQUIRE(twice.best()->time_again_us);

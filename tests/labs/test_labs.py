@@ -613,14 +613,16 @@ class OnGpu(unittest.TestCase):
     """What a grading on a machine with a GPU builds; it takes none to build it."""
 
     def test_solutions_compile_and_link(self):
-        for chapter, toolchain in (("07-tiled-2d", "gpu"), ("15-depthwise-tuned", "gpu"),
-                                   ("33-winograd-hopper", "gpu-sm_90a")):
+        exercises = [("07-tiled-2d", "gpu"), ("15-depthwise-tuned", "gpu")]
+        if (BUILD / "labs/gpu-sm_90a.json").exists():  # not in a build for older GPUs alone
+            exercises.append(("33-winograd-hopper", "gpu-sm_90a"))
+        for chapter, toolchain in exercises:
             with self.subTest(chapter), tempfile.TemporaryDirectory() as folder:
                 program, warnings = grade.build_exercise(grade.load_toolchain(BUILD, toolchain),
                                                          ROOT / "solutions" / chapter / "exercise.cu",
                                                          pathlib.Path(folder), "gpu")
                 self.assertTrue(os.access(program, os.X_OK))
-                self.assertEqual([line for line in warnings if "native" not in line], [])
+                self.assertEqual([line for line in warnings if "Cannot find valid GPU" not in line], [])
 
 
 class CommandLine(unittest.TestCase):

@@ -4,6 +4,7 @@
 import pathlib
 import sys
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -288,6 +289,15 @@ class Grid(unittest.TestCase):
         self.assertEqual(tables.grid_table(self.REPORT, 32).splitlines()[2:], ["| 32 image | 2.00 | – |"])
         with self.assertRaisesRegex(TableError, "has no rows"):
             tables.grid_table(self.REPORT, 3)
+        with mock.patch.object(tables, "results", return_value=self.REPORT):
+            self.assertEqual(tables.table("grid made-up 32", None), tables.grid_table(self.REPORT, 32))
+            self.assertEqual(tables.table("grid made-up", None), tables.grid_table(self.REPORT))
+            with self.assertRaisesRegex(TableError, "is no table"):
+                tables.table("grid made-up image", None)
+
+    def test_formats_that_are_too_few_are_refused(self):
+        with self.assertRaises(ValueError):
+            tables.grid_table({**self.REPORT, "format": [".2f"]})
 
 
 if __name__ == "__main__":
