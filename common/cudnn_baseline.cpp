@@ -348,7 +348,7 @@ std::optional<double> time_cold(const std::function<Bench()>& make_bench, const 
   std::int64_t count = 1;
   for (std::int64_t i = 0; i < count; ++i) {
     Bench bench = make_bench();
-    if (i == 0) count = cold_copies(bench.tensor_bytes(candidate));
+    if (i == 0) count = cold_copies(bench.tensor_bytes(candidate), device_info().l2_bytes);
     if (count > kMaxColdCopies) return std::nullopt;
     copies.reserve(static_cast<std::size_t>(count));  // the launches below point into it
     DeviceBuffer output = bench.output_of(candidate), workspace = Bench::workspace_of(candidate);

@@ -88,7 +88,7 @@ class DeviceRun final : public StageRun {
 
   void time_cold() {
     const std::int64_t footprint = tensors_->bytes();
-    const std::int64_t copies = cold_copies(footprint);
+    const std::int64_t copies = cold_copies(footprint, device_info().l2_bytes);
     if (copies > kMaxColdCopies) {
       result_.cold_unavailable =
           fmt::format("{} copies of the tensors ({} bytes) do not exceed the L2 cache", kMaxColdCopies, footprint);

@@ -30,9 +30,9 @@ double TimeSeries::spread() const {
   return middle > 0 ? (quantile(groups, 0.75) - quantile(groups, 0.25)) / middle : 0;
 }
 
-std::int64_t cold_copies(std::int64_t bytes) {
+std::int64_t cold_copies(std::int64_t bytes, std::int64_t l2_bytes) {
   constexpr std::int64_t kL2s = 3;  // which the copies fill, so that none of them survives a round
-  return std::max<std::int64_t>(2, kL2s * device_info().l2_bytes / bytes + 1);
+  return std::max<std::int64_t>(2, kL2s * l2_bytes / bytes + 1);
 }
 
 }  // namespace convladder

@@ -39,9 +39,9 @@ int repetitions_for(const std::function<void(Stream)>& launch, double target_us)
 
 /// More copies than these of a problem's tensors are not made to time it cold.
 inline constexpr std::int64_t kMaxColdCopies = 64;
-/// How many copies of buffers of `bytes` bytes exceed the L2 cache three times over: at least 2, maybe more than
-/// kMaxColdCopies.
-std::int64_t cold_copies(std::int64_t bytes);
+/// How many copies of buffers of `bytes` bytes exceed an L2 cache of `l2_bytes` three times over: at least 2, maybe
+/// more than kMaxColdCopies.
+std::int64_t cold_copies(std::int64_t bytes, std::int64_t l2_bytes);
 
 /// What the device reaches in practice, measured at the start of a run.
 struct Ceilings {

@@ -275,7 +275,9 @@ def grid_table(report, stage=0):
     """@param stage of the rows; 0 for all"""
     form = report.get("format", f".{report.get('digits', 1)}f")  # of all columns, or a list of one for each
     forms = form if isinstance(form, list) else [form] * len(report["columns"])
-    rows = [[row["name"], *("–" if value is None else f"{value:{form}}" for value, form in zip(row["values"], forms, strict=True))]
+    if any(len(row["values"]) != len(forms) for row in report["rows"]):
+        raise TableError("has a row with more or fewer values than formats")
+    rows = [[row["name"], *("–" if value is None else f"{value:{form}}" for value, form in zip(row["values"], forms))]
             for row in report["rows"] if not stage or row["name"].startswith(f"{stage:02d} ")]
     if not rows:
         raise TableError("has no rows")

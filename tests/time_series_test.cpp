@@ -1,7 +1,6 @@
 // The statistics of TimeSeries, and how many copies are timed; neither needs a GPU.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "common/device.hpp"
@@ -26,12 +25,12 @@ TEST_CASE("TimeSeries of none, one, two and several groups") {
 }
 
 TEST_CASE("copies that are timed cold exceed L2 three times over, and are at least two") {
-  const std::int64_t l2 = std::max<std::int64_t>(convladder::device_info().l2_bytes, 0);
-  for (const std::int64_t bytes : {std::int64_t{1000}, l2 / 7 + 1, l2 + 1, 3 * l2 + 1, 100 * l2 + 1}) {
-    CAPTURE(bytes);
-    const std::int64_t copies = convladder::cold_copies(bytes);
-    CHECK(copies >= 2);
-    CHECK(copies * bytes > 3 * l2);
-    CHECK((copies == 2 || (copies - 1) * bytes <= 3 * l2));
-  }
+  using convladder::cold_copies;
+  CHECK(cold_copies(100, 100) == 4);
+  CHECK(cold_copies(99, 100) == 4);
+  CHECK(cold_copies(101, 100) == 3);
+  CHECK(cold_copies(1, 100) == 301);
+  CHECK(cold_copies(1000, 100) == 2);
+  CHECK(cold_copies(1000, 0) == 2);
+  CHECK(cold_copies(std::int64_t{1} << 20, std::int64_t{1} << 40) == 3 * (1 << 20) + 1);
 }

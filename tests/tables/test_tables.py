@@ -296,7 +296,7 @@ class Grid(unittest.TestCase):
                 tables.table("grid made-up image", None)
 
     def test_formats_that_are_too_few_are_refused(self):
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(TableError, "more or fewer values"):
             tables.grid_table({**self.REPORT, "format": [".2f"]})
 
 
