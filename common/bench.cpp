@@ -12,10 +12,12 @@
 #include <set>
 #include <utility>
 
+#include "common/host.hpp"
+#include "common/runner.hpp"
 #include "common/bench_table.hpp"
 #include "common/host_run.hpp"
 #include "common/output_file.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/report.hpp"
 #include "common/rows_beside.hpp"
 #include "common/spelling.hpp"

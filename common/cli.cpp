@@ -17,7 +17,7 @@
 #include "common/commands.hpp"
 #include "common/explore_command.hpp"
 #include "common/image_command.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/programs.hpp"
 #include "common/prune_command.hpp"
 #include "common/registry.hpp"

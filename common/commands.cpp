@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/runner.hpp"
+#include "common/refusal.hpp"
 #include "common/comparison.hpp"
 #include "common/disassembly.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/report.hpp"
 #include "common/settings.hpp"
 #include "common/standing.hpp"

@@ -2,7 +2,6 @@
 /// The device under a program: memory, facts, measurement. Two implementations, one linked into each program:
 /// device_sim.cpp over the simulator and device_gpu.cu over CUDA.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "common/counters.hpp"
+#include "common/device_buffer.hpp"
 #include "common/stage.hpp"
 
 namespace convladder {
@@ -46,43 +46,6 @@ struct MachineError : std::runtime_error {
 /// A kernel or a CUDA call failed while running. Exit status 1.
 struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-/// The bit pattern of poisoned floats: a quiet NaN with a payload. Each half of it is a NaN of fp16, too.
-inline constexpr std::uint32_t kPoison = 0x7fed7fed;
-/// The bit pattern of poisoned halves.
-inline constexpr std::uint16_t kHalfPoison = kPoison & 0xffff;
-
-/// Device memory with an owner. On a GPU, guard bands surround it; in the simulator every access is checked instead.
-class DeviceBuffer {
- public:
-  DeviceBuffer() = default;
-  /// @param bytes may be 0; contents are undefined
-  /// @param name for fault messages ("input"); must outlive the buffer
-  /// @throws MachineError if the memory is not there
-  DeviceBuffer(std::size_t bytes, const char* name);
-  ~DeviceBuffer();
-  /// Takes the memory over; `other` is left empty.
-  DeviceBuffer(DeviceBuffer&& other) noexcept;
-  /// The same, after freeing its own.
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
-
-  void* data() const { return data_; }                          ///< device address; null if empty
-  std::size_t bytes() const { return bytes_; }                  ///< without the guard bands
-  float* floats() const { return static_cast<float*>(data_); }  ///< data() as floats
-
-  void upload(const void* source);         ///< bytes() bytes from the host
-  void download(void* destination) const;  ///< bytes() bytes to the host
-  /// Fills with the word (kPoison is a quiet NaN that no arithmetic makes) and rewrites the guard bands; in the
-  /// simulator, reads of it before a write are faults.
-  void poison(std::uint32_t word = kPoison);
-  /// Whether nothing has written the guard bands since poison(). Always true in the simulator.
-  bool guards_intact() const;
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
-  const char* name_ = "";
 };
 
 /// One fault found by the simulator, or a failed launch on a GPU.

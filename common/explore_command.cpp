@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fusion_space.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/programs.hpp"
 #include "common/report.hpp"

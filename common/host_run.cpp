@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,17 +9,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <string_view>
 
-#include "common/problem_io.hpp"
 #include "common/stage_run.hpp"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace convladder {
 namespace {
@@ -36,26 +29,6 @@ constexpr double kEnoughUs = 300'000;     // of all samples together
 constexpr double kTooLongUs = 3'000'000;  // then fewer than kLeastSamples will do
 
 constexpr double kShared = 50;  // involuntary waits for a core, a second, that only other programs can cause
-
-int threads() {
-#ifdef _OPENMP
-  return std::min(omp_get_max_threads(), omp_get_thread_limit());
-#else
-  return 1;
-#endif
-}
-
-/// "AMD EPYC 9654 96-Core Processor", or the architecture where the system tells no model.
-std::string processor() {
-  std::ifstream facts("/proc/cpuinfo");
-  for (std::string line; std::getline(facts, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  utsname names{};
-  uname(&names);
-  return names.machine;
-}
 
 /// Floats with a guard band on either side.
 class HostBuffer {
@@ -202,14 +175,6 @@ class HostRun final : public StageRun {
 };
 
 }  // namespace
-
-DeviceInfo host_info() {
-  static const std::string model = processor();
-  DeviceInfo info;
-  info.name = fmt::format("{}, {} thread{}", model, threads(), threads() == 1 ? "" : "s");
-  info.memory_bytes = info.free_memory_bytes = host_memory_bytes();
-  return info;
-}
 
 void run_on_host(const Workload& workload, const RunOptions& options, RunResult& result) {
   HostRun(workload, options, result).execute();

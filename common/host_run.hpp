@@ -1,12 +1,9 @@
 /// @file
 /// Runs a stage of the track cpu: in the host's memory, by the host's clock, with every program.
 #pragma once
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 
 namespace convladder {
-
-/// The host as a device: its name is the processor's model and the number of threads that OpenMP uses.
-DeviceInfo host_info();
 
 /// Runs the stage, into `result`: checked, timed and checked again, as on a GPU. Its tensors are aligned to 64 bytes.
 /// A sample is as many launches as fill about 2 ms; there are 20 samples, or fewer where these take more than 0.3 s.

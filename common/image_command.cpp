@@ -11,10 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "common/refusal.hpp"
 #include "common/device.hpp"
 #include "common/output_file.hpp"
 #include "common/picture.hpp"
 #include "common/picture_convolution.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/runner.hpp"
 

@@ -16,7 +16,8 @@
 #include <utility>
 
 #include "common/output_file.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
+#include "common/host.hpp"
 #include "common/spelling.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied to and from '<f4' as they are");

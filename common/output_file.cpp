@@ -8,7 +8,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 
 namespace convladder {

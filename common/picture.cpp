@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "common/output_file.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 
 namespace convladder {

@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/refusal.hpp"
 #include "common/byte_images.hpp"
 #include "common/device.hpp"
-#include "common/problem_io.hpp"
+#include "common/host.hpp"
 #include "common/runner.hpp"
 #include "common/timing.hpp"
 

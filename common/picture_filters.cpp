@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/npy.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 
 namespace convladder {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -12,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 
 namespace convladder {
@@ -202,7 +202,5 @@ std::string to_string(const ConvProblem& problem) {
   }
   return text;
 }
-
-std::int64_t host_memory_bytes() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 
 }  // namespace convladder

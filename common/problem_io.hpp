@@ -1,22 +1,12 @@
 /// @file
 /// Reading, checking and writing a ConvProblem on the host side.
 #pragma once
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "common/problem.hpp"
 
 namespace convladder {
-
-/// Unusable arguments or input: one line that names the thing and the remedy. Exit status 2.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-/// A rule refuses a well-formed problem (a stage's, or reflect padding that reaches past the input). Exit status 3.
-struct RefusedError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// Parses "c=64,h=56,..." over defaults: every size 1, strides, dilations and groups 1, pad_h = (r-1)/2 and
 /// pad_w = (s-1)/2 rounded down. Keys are ConvProblem's names; each at most once.
@@ -40,8 +30,5 @@ void validate(const ConvProblem& problem, std::int64_t memory_bytes, std::string
 /// "n=1,c=1,h=1,w=4096,k=1,r=1,s=5", then what differs from parse_shape's defaults; parse_shape reads it back. The
 /// padding mode is not part of it.
 std::string to_string(const ConvProblem& problem);
-
-/// Physical memory of the host in bytes.
-std::int64_t host_memory_bytes();
 
 }  // namespace convladder

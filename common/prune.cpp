@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "common/runner.hpp"
+#include "common/refusal.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/workloads.hpp"
 

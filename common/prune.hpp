@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/barriers.hpp"
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 
 namespace convladder {
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/observation_json.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/prune.hpp"
 #include "common/report.hpp"

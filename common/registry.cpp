@@ -6,7 +6,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 
 namespace convladder {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/device.hpp"
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 #include "common/timing.hpp"
 
 namespace convladder {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "common/spelling.hpp"
 #include "common/tuning_log.hpp"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "common/refusal.hpp"
 #include "common/device_tensors.hpp"
 #include "common/half_bits.hpp"
 #include "common/settings.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 
 namespace convladder {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 #include "common/timing.hpp"
 
 namespace convladder {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/device.hpp"
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 
 namespace convladder {
 

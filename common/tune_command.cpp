@@ -19,8 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/runner.hpp"
+#include "common/refusal.hpp"
 #include "common/compiled_kernel.hpp"
 #include "common/output_file.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/report.hpp"
 #include "common/spelling.hpp"

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/spelling.hpp"
 

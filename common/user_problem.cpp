@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "common/npy.hpp"
+#include "common/errors.hpp"
+#include "common/host.hpp"
 #include "common/problem_io.hpp"
 #include "common/workloads.hpp"
 

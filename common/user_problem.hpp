@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/runner.hpp"
+#include "common/run_result.hpp"
 
 namespace convladder {
 

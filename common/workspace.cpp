@@ -1,6 +1,6 @@
 #include "common/workspace.hpp"
 
-#include "common/device.hpp"
+#include "common/device_buffer.hpp"
 
 namespace convladder {
 

@@ -10,6 +10,7 @@
 #include "common/comparison.hpp"
 #include "common/lowering.hpp"
 #include "common/output_file.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/registry.hpp"
 #include "common/rows_beside.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 
 using namespace convladder;

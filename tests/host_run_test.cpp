@@ -1,3 +1,6 @@
+#include "common/host.hpp"
+#include "common/runner.hpp"
+#include "common/refusal.hpp"
 #include "common/host_run.hpp"
 
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@
 #include <limits>
 #include <string>
 
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "tests/folder.hpp"
 
 namespace convladder {

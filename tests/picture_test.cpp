@@ -18,7 +18,7 @@
 #include "common/npy.hpp"
 #include "common/picture_convolution.hpp"
 #include "common/picture_filters.hpp"
-#include "common/problem_io.hpp"
+#include "common/errors.hpp"
 #include "tests/folder.hpp"
 
 namespace convladder {

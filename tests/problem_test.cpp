@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "common/errors.hpp"
+#include "common/host.hpp"
 #include "common/problem_io.hpp"
 #include "common/stage.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/inputs.hpp"
+#include "common/host.hpp"
 #include "common/problem_io.hpp"
 
 namespace convladder {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/rows_beside.hpp"
 #include "common/runner.hpp"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/refusal.hpp"
 #include "common/runner.hpp"
 
 namespace convladder {

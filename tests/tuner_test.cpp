@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/output_file.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/report.hpp"
 #include "common/tune_command.hpp"

@@ -26,7 +26,7 @@
 
 #include "common/device.hpp"
 #include "common/labs/exercise.hpp"
-#include "common/simt/machine.hpp"
+#include "common/simt/symbols.hpp"
 
 namespace convladder {
 namespace {

@@ -33,6 +33,8 @@
 #include "common/inputs.hpp"
 #include "common/npy.hpp"
 #include "common/output_file.hpp"
+#include "common/errors.hpp"
+#include "common/host.hpp"
 #include "common/problem_io.hpp"
 #include "common/quantise.hpp"
 #include "common/reference.hpp"

@@ -15,6 +15,7 @@
 #include "common/simt/fiber.hpp"
 #include "common/simt/runtime.hpp"
 #include "common/simt/simt.hpp"
+#include "common/simt/symbols.hpp"
 
 namespace simt {
 
@@ -64,24 +65,6 @@ struct Allocation {
 constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
 constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
 constexpr std::uint8_t kInFlight = 4;  ///< shared memory: a copy_async has yet to write it
-
-/// A variable in shared or constant memory, or a function, from the program's symbol table.
-struct Variable {
-  std::uintptr_t begin, end;
-  std::string name;
-};
-/// The variable that covers `address`, or null. @param variables sorted by address
-const Variable* find_variable(const std::vector<Variable>& variables, std::uintptr_t address);
-
-/// Of the running program, read once from its own ELF file. Shared variables are those of the first thread to ask.
-struct Program {
-  std::uintptr_t base = 0;            ///< where it was loaded
-  std::uintptr_t begin = 0, end = 0;  ///< its mapped segments
-  std::uintptr_t tls_begin = 0, tls_end = 0;
-  std::uintptr_t constant_begin = 0, constant_end = 0;
-  std::vector<Variable> shared, constants;
-};
-const Program& program();
 
 /// The allocation that `address` lies in, or null.
 Allocation* find_allocation(std::uintptr_t address);
@@ -301,9 +284,5 @@ bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.
 /// @param frame of the function that the kernel called
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space);
-
-inline Pc relative_pc(const void* return_address) {
-  return static_cast<Pc>(reinterpret_cast<std::uintptr_t>(return_address) - program().base);
-}
 
 }  // namespace simt

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "common/simt/machine.hpp"
+#include "common/simt/symbols.hpp"
 
 extern "C" char __start_simt_constant[] __attribute__((weak));
 extern "C" char __stop_simt_constant[] __attribute__((weak));

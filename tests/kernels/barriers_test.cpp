@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "common/refusal.hpp"
+#include "common/errors.hpp"
 #include "common/problem_io.hpp"
 #include "common/prune.hpp"
 

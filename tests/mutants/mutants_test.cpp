@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/refusal.hpp"
 #include "common/problem_io.hpp"
 #include "common/prune.hpp"
 #include "tests/mutants/byte_mutants.hpp"
