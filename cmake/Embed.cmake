@@ -6,7 +6,7 @@ foreach(file IN LISTS files)
   file(READ ${ROOT}/${file} text)
   string(APPEND entries "    {\"${file}\", R\"embedded(${text})embedded\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"common/embedded_files.hpp\"
+file(WRITE ${OUTPUT} "#include \"common/harness/device/gpu/embedded_files.hpp\"
 
 namespace convladder {
 

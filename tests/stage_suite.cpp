@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <memory>
 
-#include "common/problem_io.hpp"
-#include "common/workloads.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/workloads.hpp"
 
 namespace convladder {
 namespace {

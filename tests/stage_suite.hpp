@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/refusal.hpp"
-#include "common/runner.hpp"
+#include "common/harness/run/refusal.hpp"
+#include "common/harness/run/runner.hpp"
 
 namespace convladder {
 

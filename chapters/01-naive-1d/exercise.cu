@@ -14,8 +14,8 @@
 // Graded: the outputs inside and at the ends, filters longer than the signal, pads of several lengths; no fault; one
 // sample and one weight loaded for each tap; neighbouring threads read neighbouring samples.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

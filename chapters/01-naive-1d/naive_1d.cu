@@ -8,8 +8,8 @@
 //
 // Nothing is reused: each sample is fetched by up to `taps` threads, each tap by every thread.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

@@ -7,8 +7,8 @@
 //   1. prepare() copies the filter into c_filter, once.
 //   2. The kernel is that of 01.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

@@ -11,8 +11,8 @@
 //   tile          [0 ............................................... 256+taps-2]
 //   thread i                 reads tile[i .. i+taps-1]
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

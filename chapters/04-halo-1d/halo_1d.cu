@@ -16,8 +16,8 @@
 // A block of few threads with several outputs each keeps more bytes in flight than one of many threads with one, and a
 // filter length that the compiler knows takes the loop's bookkeeping away: the README shows what each choice brings.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

@@ -9,8 +9,8 @@
 //   2. For each row of the filter it finds the row of the input, and for each tap the column.
 //   3. It multiplies, adds, and stores once.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

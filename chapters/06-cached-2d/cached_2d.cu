@@ -11,8 +11,8 @@
 // No halo has to be loaded, so the kernel stays short. But every tap asks where its pixel lies, and lanes of one warp
 // may answer differently.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

@@ -25,8 +25,8 @@
 // Graded: the outputs inside, at the borders for every padding mode, and of every size; no fault; requests and bytes
 // for each output.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

@@ -17,8 +17,8 @@
 // Graded: the outputs inside, at the edges for every padding mode, and of every size and batch; no fault, races
 // among them; each pixel loaded once a block; no pixel moved; at most two barriers a tile.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

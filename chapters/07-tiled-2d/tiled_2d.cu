@@ -17,8 +17,8 @@
 //   2. A barrier.
 //   3. Each thread sums its window from shared memory.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

@@ -15,9 +15,9 @@
 
 #include <cmath>
 
-#include "common/border.hpp"
-#include "common/image.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

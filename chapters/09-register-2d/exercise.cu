@@ -14,8 +14,8 @@
 // Graded: the outputs inside, at the borders for every padding mode, and of every size and batch; no fault; one load
 // request for a row; each vector loaded once.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

@@ -18,9 +18,9 @@
 //
 // Both read and write float or, for pictures, bytes.
 
-#include "common/border.hpp"
-#include "common/byte_images.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/byte_images.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

@@ -12,8 +12,8 @@
 //   2. inline: the padded input is never stored. Each tap asks where its pixel lies when it needs it.
 //   3. The sum stays in a register, and each output is stored once.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

@@ -11,8 +11,8 @@
 //   1. The block's plane.
 //   2. The thread walks over its plane, as in 10.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

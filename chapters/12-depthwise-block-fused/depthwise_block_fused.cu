@@ -11,8 +11,8 @@
 //   1. The block's plane and row.
 //   2. The thread walks along its row.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

@@ -12,8 +12,8 @@
 // Graded: the outputs for every filter, padding mode, stride and dilation; no fault; load and store requests for each
 // output.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

@@ -14,8 +14,8 @@
 //   1. The thread's row and, in its first round, its column.
 //   2. The threads of a block move along the rows together, 16 outputs at a time.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

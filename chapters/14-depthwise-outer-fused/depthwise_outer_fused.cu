@@ -12,8 +12,8 @@
 //   1. The block's tile of 16 x 16 outputs, and the thread's place in it.
 //   2. The thread sums its window.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

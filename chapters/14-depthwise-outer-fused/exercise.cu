@@ -20,8 +20,8 @@
 // Graded: the outputs without padding, with every padding, and of every size; no fault, races among them; each pixel
 // and tap loaded once a block, with strides and dilations too; one barrier, no bank conflict.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

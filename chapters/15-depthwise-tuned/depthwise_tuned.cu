@@ -13,9 +13,9 @@
 #include <cstdio>
 
 #include "chapters/15-depthwise-tuned/schedule.cuh"
-#include "common/compiled_kernel.hpp"
-#include "common/depthwise.hpp"
-#include "common/tunable.hpp"
+#include "common/kernel/compiled_kernel.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
+#include "common/stage/tunable.hpp"
 
 namespace convladder {
 

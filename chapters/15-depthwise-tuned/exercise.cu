@@ -23,8 +23,8 @@
 // and without bank conflicts, each row of them once; a weight serves four outputs; pixels loaded as before, outputs
 // stored 16 bytes at a time.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

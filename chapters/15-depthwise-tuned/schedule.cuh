@@ -10,7 +10,7 @@
 //      every row of outputs that it serves.
 //   4. Store.
 #pragma once
-#include "common/border.hpp"
+#include "common/kernel/border.hpp"
 
 namespace convladder {
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "common/problem_io.hpp"
-#include "common/tunable.hpp"
-#include "common/tuning_log.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/tuning_log.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

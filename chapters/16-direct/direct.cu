@@ -9,8 +9,8 @@
 //   1. The thread's output.
 //   2. Its sum. The lanes of a warp read neighbouring pixels, and mostly the same tap.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 namespace {

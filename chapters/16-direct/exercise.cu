@@ -17,8 +17,8 @@
 // batch, stride, dilation and padding.
 // Graded: the outputs without padding, with every padding, and of every size; no fault; bytes and sectors loaded.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 namespace {

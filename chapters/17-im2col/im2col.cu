@@ -11,7 +11,7 @@
 //   4. The sums go out. Past the ends of the matrices, tiles hold zeros, and nothing is stored.
 
 #include "chapters/17-im2col/im2col.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -5,8 +5,8 @@
 //
 // An element of the input is written once for each window that holds it: about r s / (stride_y stride_x) times.
 #pragma once
-#include "common/border.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 

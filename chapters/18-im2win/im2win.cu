@@ -11,7 +11,7 @@
 //   3. Its sum.
 
 #include "chapters/18-im2win/im2win.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -8,9 +8,9 @@
 // element of the input is written once for each row of outputs that sees it: about rows / stride_y times, where im2col
 // writes it columns / stride_x times as often.
 #pragma once
-#include "common/border.hpp"
-#include "common/divisor.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/divisor.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 

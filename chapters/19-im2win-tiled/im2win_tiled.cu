@@ -14,7 +14,7 @@
 //   6. The sums go out.
 
 #include "chapters/18-im2win/im2win.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -17,10 +17,10 @@
 // Graded: the outputs of whole and of torn tiles, for every padding mode, stride and dilation; no fault; one barrier a
 // step; filters in 16 bytes.
 
-#include "common/border.hpp"
-#include "common/grid.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/grid.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

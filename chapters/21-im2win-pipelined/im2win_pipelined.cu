@@ -16,7 +16,7 @@
 //   6. The sums go out, as vectors where no vector spans two images.
 
 #include "chapters/18-im2win/im2win.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "common/problem_io.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

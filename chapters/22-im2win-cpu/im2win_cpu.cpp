@@ -34,9 +34,9 @@
 #endif
 
 #include "chapters/22-im2win-cpu/micro_kernels.hpp"
-#include "common/border.hpp"
-#include "common/lowering.hpp"
-#include "common/tunable.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/tunable.hpp"
 
 namespace convladder {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "common/cpu_rows.hpp"
-#include "common/lowering.hpp"
-#include "common/problem_io.hpp"
-#include "common/tunable.hpp"
+#include "common/harness/baselines/cpu_rows.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

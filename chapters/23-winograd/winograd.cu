@@ -10,8 +10,8 @@
 //   3. The sums are transformed back.
 
 #include "chapters/23-winograd/winograd.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

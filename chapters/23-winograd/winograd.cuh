@@ -7,8 +7,8 @@
 // A position is an element of a transformed tile: (m + 2)^2 of them. Neighbouring threads take neighbouring tiles, so
 // that V and M are read and written in one piece.
 #pragma once
-#include "common/kernel.hpp"
-#include "common/winograd.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd.hpp"
 
 namespace convladder {
 namespace {

@@ -12,8 +12,8 @@
 //   4. The sums go out.
 
 #include "chapters/23-winograd/winograd.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -15,10 +15,10 @@
 //   6. The next step's tiles are transformed, and stored where the step after reads them.
 //   7. At the end the sums meet in shared memory, half of the filters at a time; each thread transforms tiles back.
 
-#include "common/kernel.hpp"
-#include "common/tunable.hpp"
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -7,9 +7,9 @@
 // A channel block is 16 channels: what one matrix fragment takes. Its 16 rows of 16 halves lie in one piece of memory.
 // Channels and filters are rounded up to multiples of 16 and tiles to multiples of 32, with zeros.
 #pragma once
-#include "common/kernel.hpp"
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
 
 namespace convladder {
 namespace {

@@ -13,9 +13,9 @@
 // Rules: no __syncthreads; copies are asynchronous, and one step ahead.
 // Graded: the outputs for every size and padding; no fault; no barrier; the requests and sectors of the loads.
 
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -10,7 +10,7 @@
 //   3. The sums go out as halves.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
 #include "chapters/28-winograd-pkf-shmem/output_fusion.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

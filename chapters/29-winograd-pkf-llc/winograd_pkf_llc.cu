@@ -13,8 +13,8 @@
 //   4. The sums go out as halves.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/problem_io.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

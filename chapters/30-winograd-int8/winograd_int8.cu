@@ -16,8 +16,8 @@
 //   4. The sums leave as halves, multiplied by their scales, and are transformed back in a kernel of its own.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

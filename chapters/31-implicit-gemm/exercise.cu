@@ -16,12 +16,12 @@
 // Rules: the block's part and the layout of the filters as they are; tiles of 32 products in shared memory; ldmatrix
 // and mma_m16n8k16. Graded: the outputs for every size, stride and padding; no fault; requests and conflicts.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/half.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

@@ -16,14 +16,14 @@
 //      before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The sums go out as halves, through shared memory, 16 bytes a lane.
 
-#include "common/border.hpp"
-#include "common/divisor.hpp"
-#include "common/lowering.hpp"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/divisor.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/half.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

@@ -18,11 +18,11 @@
 // Rules: the block's part, the layout of the taps, tensor_load for pixels, wgmma; one __syncthreads, at the beginning.
 // Graded: the outputs for every size and padding; no fault; that each row of pixels is loaded once.
 
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/half.hpp"
-#include "common/hopper.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/hopper.hpp"
 
 namespace convladder {
 namespace {

@@ -20,11 +20,11 @@
 //      so one multiplies while the other stores. Positions between the rows are computed, too, and not stored.
 
 #include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/half.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

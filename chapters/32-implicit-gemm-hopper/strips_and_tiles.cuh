@@ -1,10 +1,10 @@
 // How stages 32 and 34 cut a problem: strips for `rows`, up to 64 channels, and tiles for `tiles`, more channels. An
 // element has `Bytes`: 2 for halves, 1 for int8.
 #pragma once
-#include "common/divisor.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/divisor.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 //
-#include "common/hopper.hpp"
+#include "common/kernel/hopper.hpp"
 
 namespace convladder {
 namespace {

@@ -18,11 +18,11 @@
 // Rules: rows stay in shared memory as they are given; the products are made by wgmma, with V in registers. Graded: the
 // outputs for every size and padding; no fault; requests to shared memory.
 
-#include "common/winograd_half.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/hopper.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/hopper.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/problem_io.hpp"
-#include "common/tunable.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

@@ -17,14 +17,14 @@
 //      difference. M0 is added onto the one, M3 onto the other.
 //   5. The outputs go out as halves, through shared memory, by a bulk copy for each image that the strip meets.
 
-#include "common/tunable.hpp"
-#include "common/winograd_half.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/axis.hpp"
-#include "common/hopper.hpp"
-#include "common/mma.hpp"
-#include "common/wide_load.hpp"
+#include "common/kernel/hopper.hpp"
+#include "common/kernel/mma.hpp"
+#include "common/kernel/tracks/axis.hpp"
+#include "common/kernel/wide_load.hpp"
 
 namespace convladder {
 namespace {

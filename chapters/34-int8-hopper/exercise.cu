@@ -15,11 +15,11 @@
 //
 // Rules: the block's part, and wgmma, as given. Graded: the outputs for every size; no fault; few and wide stores.
 
-#include "common/grid.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/grid.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/hopper.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/hopper.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

@@ -17,10 +17,10 @@
 //   5. As in 32, but a lane stores the 16 filters of its warp for a position.
 
 #include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
-#include "common/tunable.hpp"
-#include "common/workspace.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 //
-#include "common/mma.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "common/problem_io.hpp"
-#include "common/quantise.hpp"
-#include "common/tunable.hpp"
+#include "common/harness/check/quantise.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

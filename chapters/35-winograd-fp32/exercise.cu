@@ -11,8 +11,8 @@
 // Rules: chunks of 32 tiles, from the first tile on; one V and one M for all of them; `multiply` as it is.
 // Graded: the outputs, whether chunks and images end together or not; no fault; what is loaded, and what is stored.
 
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

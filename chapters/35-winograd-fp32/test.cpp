@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "common/problem_io.hpp"
-#include "common/tunable.hpp"
-#include "common/tuning_log.hpp"
-#include "common/winograd.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/tuning_log.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;

@@ -16,11 +16,11 @@
 //   5. A thread transforms the sums of one tile and filter back.
 //   6. The tile: its error follows from its matrices and the channels, its work from the sizes.
 
-#include "common/divisor.hpp"
-#include "common/kernel.hpp"
-#include "common/tunable.hpp"
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/divisor.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

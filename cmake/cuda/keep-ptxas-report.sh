@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# keep-ptxas-report.sh NVCC ARGUMENTS...: compiles. What nvcc says goes to OBJECT.ptxas, for tests/ptxas_report.py.
+# keep-ptxas-report.sh NVCC ARGUMENTS...: compiles. What nvcc says goes to OBJECT.ptxas, for tools/checks/ptxas_report.py.
 # Printed is all of it if nvcc fails, else what is not of -Xptxas=-v.
 set -euo pipefail
 

@@ -2,8 +2,8 @@
 /// A lab's exercise as its runner sees it: a stage of its own, whose host code is watched. Three implementations:
 /// exercise_sim.cpp, exercise_gpu.cpp, and exercise_host.cpp for the labs of stages that run on the host.
 #pragma once
-#include "common/device.hpp"
-#include "common/stage.hpp"
+#include "common/harness/device/device.hpp"
+#include "common/stage/stage.hpp"
 
 /// Made by CONVLADDER_STAGE at the end of the exercise's file.
 convladder::Stage* make_exercise();

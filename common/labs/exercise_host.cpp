@@ -24,7 +24,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "common/device.hpp"
+#include "common/harness/device/device.hpp"
 #include "common/labs/exercise.hpp"
 #include "common/simt/symbols.hpp"
 

@@ -26,20 +26,20 @@
 #include <utility>
 #include <vector>
 
-#include "common/checker.hpp"
-#include "common/counters.hpp"
-#include "common/device.hpp"
-#include "common/device_tensors.hpp"
-#include "common/inputs.hpp"
-#include "common/npy.hpp"
-#include "common/output_file.hpp"
-#include "common/errors.hpp"
-#include "common/host.hpp"
-#include "common/problem_io.hpp"
-#include "common/quantise.hpp"
-#include "common/reference.hpp"
-#include "common/spelling.hpp"
-#include "common/winograd_error.hpp"
+#include "common/harness/check/checker.hpp"
+#include "common/harness/check/device_tensors.hpp"
+#include "common/harness/check/inputs.hpp"
+#include "common/harness/check/quantise.hpp"
+#include "common/harness/check/reference.hpp"
+#include "common/harness/check/winograd_error.hpp"
+#include "common/harness/device/device.hpp"
+#include "common/harness/device/host.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/npy.hpp"
+#include "common/harness/files/output_file.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/files/spelling.hpp"
+#include "common/stage/counters.hpp"
 
 namespace convladder {
 namespace {

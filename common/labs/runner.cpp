@@ -18,13 +18,13 @@
 #include <string>
 #include <vector>
 
-#include "common/device.hpp"
-#include "common/device_tensors.hpp"
+#include "common/harness/check/device_tensors.hpp"
+#include "common/harness/device/device.hpp"
+#include "common/harness/files/npy.hpp"
+#include "common/harness/files/observation_json.hpp"
+#include "common/harness/files/output_file.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "common/labs/exercise.hpp"
-#include "common/npy.hpp"
-#include "common/observation_json.hpp"
-#include "common/output_file.hpp"
-#include "common/problem_io.hpp"
 
 namespace convladder {
 namespace {

@@ -9,7 +9,7 @@
 #include <climits>
 #include <cmath>
 
-#include "common/half_convert.hpp"
+#include "common/stage/half_convert.hpp"
 
 namespace simt {
 namespace {

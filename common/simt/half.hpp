@@ -1,5 +1,5 @@
 /// @file
-/// fp16 in the simulator, in the names of cuda_fp16.h. Included through common/half.hpp.
+/// fp16 in the simulator, in the names of cuda_fp16.h. Included through common/kernel/half.hpp.
 ///
 /// - Types: `half` (`__half`), `half2` (`__half2`, with `x`, `y`); a copy is one access of 2 or 4 bytes.
 /// - From float: `half(f)`, `__float2half`, `__float2half_rn`, `__float2half2_rn`, `__floats2half2_rn`,

@@ -1,9 +1,9 @@
 /// @file
-/// The instructions of sm_90 in the simulator: the names of common/hopper.hpp, which tells what each does. Included
-/// through it.
+/// The instructions of sm_90 in the simulator: the names of common/kernel/hopper.hpp, which tells what each does.
+/// Included through it.
 #pragma once
 #include "common/simt/simt.hpp"
-#include "common/tensor_map.hpp"
+#include "common/stage/tensor_map.hpp"
 
 /// @cond
 #define __grid_constant__
@@ -18,7 +18,7 @@ using Mbarrier = std::uint64_t;
 template <int N>
 constexpr bool kWgmmaBytes = N >= 8 && N <= 256 && (N % 16 == 0 || N == 8 || N == 24);
 
-/// A tensor in global memory, for tensor_load() and tensor_store(): see common/hopper.hpp.
+/// A tensor in global memory, for tensor_load() and tensor_store(): see common/kernel/hopper.hpp.
 struct TensorMap {
   /// @cond
   const void* global;

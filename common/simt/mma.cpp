@@ -7,8 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "common/half_convert.hpp"
 #include "common/simt/warp.hpp"
+#include "common/stage/half_convert.hpp"
 
 namespace simt {
 namespace {

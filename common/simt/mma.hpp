@@ -1,6 +1,6 @@
 /// @file
-/// `ldmatrix`, `stmatrix` and `mma.sync` in the simulator. Included through common/mma.hpp, which says what each does
-/// and which lane holds what; docs/simulator.md tells what they count, and what they order: nothing.
+/// `ldmatrix`, `stmatrix` and `mma.sync` in the simulator. Included through common/kernel/mma.hpp, which says what each
+/// does and which lane holds what; docs/simulator.md tells what they count, and what they order: nothing.
 #pragma once
 #include "common/simt/simt.hpp"
 
@@ -19,10 +19,10 @@ void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line);
 namespace convladder {
 
 /// @name Matrix instructions of a warp
-/// As in common/mma.hpp. A lane that never arrives is a fault.
+/// As in common/kernel/mma.hpp. A lane that never arrives is a fault.
 /// @{
 
-/// See common/mma.hpp.
+/// See common/kernel/mma.hpp.
 template <int Count>
 __forceinline__ void ldmatrix(unsigned (&d)[Count], const void* row, int line = __builtin_LINE()) {
   static_assert(Count == 1 || Count == 2 || Count == 4, "ldmatrix loads 1, 2 or 4 matrices");

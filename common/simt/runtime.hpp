@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/counters.hpp"
+#include "common/stage/counters.hpp"
 
 namespace simt {
 

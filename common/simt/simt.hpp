@@ -1,6 +1,6 @@
 /// @file
 /// CUDA as a kernel file sees it, on a machine without CUDA: keywords, built-in variables, barriers, shuffles, votes,
-/// atomics and vector types, over the simulator's runtime (runtime.hpp). Included through common/kernel.hpp.
+/// atomics and vector types, over the simulator's runtime (runtime.hpp). Included through common/kernel/kernel.hpp.
 ///
 /// Kernel files are compiled with -fsanitize=thread and -fsanitize-coverage=trace-pc, whose hooks the runtime defines:
 /// that is how it sees every access and every branch. A function that is compiled both with and without these flags
@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/stage.hpp"
+#include "common/stage/stage.hpp"
 
 /// @cond
 // ---- Keywords ------------------------------------------------------------------------------------------------------

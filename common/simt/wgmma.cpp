@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstring>
 
-#include "common/half_convert.hpp"
 #include "common/simt/async.hpp"
 #include "common/simt/hopper.hpp"
 #include "common/simt/warp.hpp"
+#include "common/stage/half_convert.hpp"
 
 namespace simt {
 namespace {

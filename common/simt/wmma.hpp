@@ -1,5 +1,5 @@
 /// @file
-/// Matrix fragments of a warp in the simulator, in the names of mma.h. Included through common/wmma.hpp.
+/// Matrix fragments of a warp in the simulator, in the names of mma.h. Included through common/kernel/wmma.hpp.
 ///
 /// In `nvcuda::wmma`, for the shapes (M, N, K) = (16, 16, 16), (32, 8, 16) and (8, 32, 16):
 ///

@@ -13,8 +13,8 @@
 // Graded: both outputs inside and at the ends for every padding mode, batches, long filters; no fault; each sample
 // loaded once for both filters.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

@@ -15,8 +15,8 @@
 // Graded: the outputs inside, at the ends, and of every length; no fault; weights and samples read for each output; no
 // bank conflict; whole sectors stored.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

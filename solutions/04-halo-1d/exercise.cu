@@ -15,8 +15,8 @@
 // Graded: the outputs inside, at the ends for every padding mode, and of every length and batch; no fault, races among
 // them; each sample loaded once a block; at most three barriers a tile.
 
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 
 namespace convladder {
 namespace {

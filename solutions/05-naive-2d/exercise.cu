@@ -13,8 +13,8 @@
 // Graded: the outputs inside, at the borders for every padding mode, and of every size; no fault; pixels and weights
 // read for each output; whole sectors.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 
 namespace convladder {
 namespace {

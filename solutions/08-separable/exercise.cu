@@ -21,9 +21,9 @@
 // Graded: the outputs inside, at the edges for every padding mode, and of every size and batch; no fault; one image in
 // and one out; rows + columns products for an output.
 
-#include "common/border.hpp"
-#include "common/image.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

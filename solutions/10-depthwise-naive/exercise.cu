@@ -11,8 +11,8 @@
 // Rules: a block an image, one thread a block, as in 10. Any multiplier, also one that four does not divide.
 // Graded: the outputs for every multiplier, padding mode, stride and dilation; no fault; pixels read for each output.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

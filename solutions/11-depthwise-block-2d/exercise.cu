@@ -12,8 +12,8 @@
 // Graded: the outputs of planes of every size, for every padding mode, stride and dilation; no fault; bytes loaded,
 // requests to shared memory and barriers.
 
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 
 namespace convladder {
 namespace {

@@ -16,8 +16,8 @@
 // Graded: the outputs without padding, with every padding, and of every size; no fault; bytes stored and loaded;
 // sectors.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 namespace {

@@ -19,8 +19,8 @@
 // Graded: the outputs, with every padding, of every size, stride and dilation; no fault; what is loaded and stored for
 // an output; barriers.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 namespace {

@@ -18,9 +18,9 @@
 // Graded: the outputs, in parts and in one; no fault; what is loaded and stored where sums are split and where they
 // are not.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -24,10 +24,10 @@
 
 #include <algorithm>
 
-#include "common/border.hpp"
-#include "common/grid.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/grid.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -12,8 +12,8 @@
 // Rules: the products are those of `multiply`, 24 a tile, channel and filter. Any problem that stage 23 takes.
 // Graded: the outputs, at every border and with every padding; no fault; what is stored and loaded.
 
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -16,8 +16,8 @@
 // Rules: F(2 x 2, 3 x 3). Any problem that stage 24 takes.
 // Graded: the outputs; no fault; what is stored and loaded; the barriers, and the requests to shared memory.
 
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -8,9 +8,9 @@
 // Rules: one launch beside prepare's; no copy of the input; 32 tiles and 32 filters a block.
 // Graded: the outputs of whole and of torn tiles; no fault; blocks of many images; what is loaded, and what is stored.
 
-#include "common/kernel.hpp"
-#include "common/winograd.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

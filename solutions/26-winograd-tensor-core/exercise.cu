@@ -13,9 +13,9 @@
 // Rules: the fragments and the block's part as they are; each number is copied once for a block; asynchronous copies.
 // Graded: the outputs for every size and padding; no fault; the bytes loaded; no bank conflict.
 
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -16,9 +16,9 @@
 // Rules: the input's transform stays in this kernel, and nothing but the products goes out to global memory.
 // Graded: the outputs for every size and padding; no fault; one barrier a step; the bytes loaded.
 
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -11,9 +11,9 @@
 // Rules: two pieces; a tile of a channel is transformed once; block barriers alone order the piece.
 // Graded: the outputs for every size and padding; no fault; the bytes stored; the barriers.
 
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -7,10 +7,10 @@
 // Rules: one kernel in launch(), three in prepare(); no sum in global memory.
 // Graded: the outputs of whole and of torn tiles, for every padding mode; no fault; what is stored.
 
-#include "common/kernel.hpp"
-#include "common/winograd_half.hpp"
-#include "common/wmma.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/kernel.hpp"
+#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/wmma.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {

@@ -15,7 +15,7 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "common/labs"), str(ROOT / "solutions")]
+sys.path[:0] = [str(ROOT / "tools")]
 import generate  # noqa: E402
 import grade  # noqa: E402
 
@@ -39,9 +39,9 @@ LAUNCH = next(line for line in KERNEL.splitlines() if line.startswith("  launch(
 
 # Direct convolution of halves in NHWC, one thread an output.
 HALF_EXERCISE = """
-#include "common/border.hpp"
-#include "common/half.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
 namespace {
@@ -98,7 +98,7 @@ BYTE_EXERCISE = re.sub("__(half2float|float2half)", "", HALF_EXERCISE).replace("
 
 # The same for floats.
 FLOAT_EXERCISE = re.sub("__(half2float|float2half)|half_", "", HALF_EXERCISE).replace("half", "float").replace(
-    "common/float.hpp", "common/half.hpp")
+    "common/float.hpp", "common/kernel/half.hpp")
 
 
 def has_gpu():
@@ -148,7 +148,7 @@ class Chapter(unittest.TestCase):
 
     def test_all(self):
         starter = self.exercise.read_text()
-        self.assertEqual(generate.split(self.solution)[0], starter, "run solutions/generate.py")
+        self.assertEqual(generate.split(self.solution)[0], starter, "run tools/generate.py")
         answers = json.loads((ROOT / "solutions" / WHAT / "wrong_answers.json").read_text())
         self.assertGreaterEqual(len(answers), 2)
         texts = [starter, self.solution] + [self.text_of(answer) for answer in answers]
@@ -202,7 +202,7 @@ class Grader(unittest.TestCase):
     def test_constant_memory_is_limited(self):
         marks = self.marks((LAUNCH, LAUNCH + "\n  upload_constant(c_a, tensors.filter, 1, stream);"
                                             "\n  upload_constant(c_b, tensors.filter, 1, stream);"),
-                           before='#include "common/kernel.hpp"\nnamespace { __constant__ float c_a[16384];\n'
+                           before='#include "common/kernel/kernel.hpp"\nnamespace { __constant__ float c_a[16384];\n'
                                   "__constant__ float c_b[1]; }\n")
         self.assertEqual(marks["score"], 0)
         self.assertIn("constant_limit: 65540 bytes", marks["checks"][2]["messages"][0])
@@ -311,7 +311,7 @@ class Grader(unittest.TestCase):
             "'#pragma GCC": ('#pragma GCC optimize("no-sanitize=thread")\n',),
             "'#1'": ('# 1 "/usr/include/x.h" 1 3\nasm("nop");\n# 2 "y" 2\n',),
             "includes \"/etc/passwd\"": ('#include "/etc/passwd"\n',),
-            "common/reference.hpp": ('#incl\\\nude "common/reference.hpp"\n',),
+            "common/harness/check/reference.hpp": ('#incl\\\nude "common/harness/check/reference.hpp"\n',),
         }
         for why, (before, *replacements) in hostile.items():
             with self.subTest(why):
@@ -328,7 +328,7 @@ class Grader(unittest.TestCase):
             with self.subTest(name):
                 loop = "    if (j >= 0) sum += x[j] * filter[t];\n"
                 text = "    float value = 0.0f;\n    if (j < 0) continue;\n" + code + "    sum += value * filter[t];\n"
-                marks = self.marks((loop, text), before='#include "common/kernel.hpp"\n#undef memmove\n')
+                marks = self.marks((loop, text), before='#include "common/kernel/kernel.hpp"\n#undef memmove\n')
                 self.assertEqual(marks["score"], 100, marks)
                 self.assertIn("per output is 8", marks["checks"][3]["measured"])
 
@@ -471,7 +471,7 @@ class Grader(unittest.TestCase):
                             "'1''": "constexpr int kMany = 1'000;\n",
                             "includes <../": "#include <../../etc/passwd>\n",
                             "includes <vector>": "#include <vector>\n",
-                            "includes X": '#define X "common/kernel.hpp"\n#include X\n'}.items():
+                            "includes X": '#define X "common/kernel/kernel.hpp"\n#include X\n'}.items():
             with self.subTest(why):
                 self.assert_rejected(self.marks(before=before), why)
 
@@ -594,7 +594,7 @@ class OnHost(unittest.TestCase):
 
     def test_kernels_are_no_host_code(self):
         marks = self.marks((self.LOOPS, "  launch(f, dim3(1), dim3(1), 0, nullptr)(0);\n" + self.LOOPS),
-                           before='#include "common/kernel.hpp"\n__global__ static void f(int) {}\n')
+                           before='#include "common/kernel/kernel.hpp"\n__global__ static void f(int) {}\n')
         self.assertIn("calls or uses 'simt::", marks["rejected"])
         self.assertIn("OpenMP", marks["remedy"])
 
@@ -629,7 +629,7 @@ class CommandLine(unittest.TestCase):
     """grade.py as `./lab grade` calls it."""
 
     def run_grader(self, *arguments):
-        command = [sys.executable, str(ROOT / "common/labs/grade.py"), "--build", str(BUILD), *arguments]
+        command = [sys.executable, str(ROOT / "tools/grade.py"), "--build", str(BUILD), *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
     def assert_unusable(self, why, *arguments):
@@ -682,7 +682,7 @@ class Markers(unittest.TestCase):
 
 class Handout(unittest.TestCase):
     def run_handout(self, *arguments):
-        return subprocess.run([sys.executable, str(ROOT / "common/labs/handout.py"), *arguments], capture_output=True,
+        return subprocess.run([sys.executable, str(ROOT / "tools/handout.py"), *arguments], capture_output=True,
                               text=True)
 
     def test_export(self):
@@ -691,13 +691,13 @@ class Handout(unittest.TestCase):
             target = pathlib.Path(parent) / "students"
             done = self.run_handout(str(target))
             self.assertEqual(done.returncode, 0, done.stderr)
-            for name in ("lab", "common/labs/grade.py", "chapters/01-naive-1d/exercise.cu"):
+            for name in ("lab", "tools/grade.py", "chapters/01-naive-1d/exercise.cu"):
                 self.assertTrue((target / name).exists(), name)
             for name in ("solutions", "tests/labs", "docs/instructors.md", "docs/classroom"):
                 self.assertFalse((target / name).exists(), name)
             self.assertGreater(len(handout.solution_lines()), 30)
             everything = "\n".join(path.read_text(errors="replace") for path in target.rglob("*") if path.is_file())
-            self.assertNotIn("<!-- instructors -->", everything.replace((target / "common/labs/handout.py").read_text(), ""))
+            self.assertNotIn("<!-- instructors -->", everything.replace((target / "tools/handout.py").read_text(), ""))
             # The check sees a line of a solution, in whatever file.
             line = next(iter(handout.solution_lines()))
             for quoted in (f"text\n    {line}\n", f"> {line}  \n", line.replace(" ", "\n")):

@@ -1,9 +1,9 @@
 // Wrong versions of a plain kernel on bytes: a product of each pixel and tap, both in steps, and a byte for each
 // output.
 
-#include "common/border.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 #include "tests/mutants/byte_mutants.hpp"
 
 namespace convladder {

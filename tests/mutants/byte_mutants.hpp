@@ -1,7 +1,7 @@
 /// @file
 /// Deliberately wrong kernels on tensors of bytes, to check that the tests of stage 34 would reject them.
 #pragma once
-#include "common/stage.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 

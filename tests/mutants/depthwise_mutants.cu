@@ -1,7 +1,7 @@
 // A correct depthwise kernel, a thread for each output, and versions of it with one mistake each. The tests must reject
 // every one of them.
-#include "common/border.hpp"
-#include "common/depthwise.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/depthwise.hpp"
 #include "tests/mutants/depthwise_mutants.hpp"
 
 namespace convladder {

@@ -1,12 +1,12 @@
 // A correct implicit GEMM in fp16, simpler than stage 31, and versions of it with one mistake each. The tests must
 // reject every one of them.
-#include "common/border.hpp"
-#include "common/lowering.hpp"
-#include "common/workspace.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+#include "common/stage/workspace.hpp"
 #include "tests/mutants/hopper_mutants.hpp"
 //
-#include "common/half.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {

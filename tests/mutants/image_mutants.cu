@@ -1,6 +1,6 @@
 // A correct tiled 2-D kernel, and versions of it with one mistake each. The tests must reject every one of them.
-#include "common/border.hpp"
-#include "common/image.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/image.hpp"
 #include "tests/mutants/image_mutants.hpp"
 
 namespace convladder {

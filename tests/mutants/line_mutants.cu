@@ -1,8 +1,8 @@
 // Wrong versions of a plain kernel on the layout of stage 32's tiles: whole images in shared memory, as one line with
 // the padding between, where a tap's shift is one number for all positions.
 
-#include "common/half.hpp"
-#include "common/lowering.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/tracks/lowering.hpp"
 #include "tests/mutants/line_mutants.hpp"
 
 namespace convladder {

@@ -1,7 +1,7 @@
 /// @file
 /// Deliberately wrong kernels for images that lie in shared memory as one line, as in the tiles of stage 32.
 #pragma once
-#include "common/stage.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 

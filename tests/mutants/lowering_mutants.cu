@@ -1,7 +1,7 @@
 // A correct im2win with asynchronous copies to two buffers, as stage 21 has it with smaller tiles, and versions of it
 // with one mistake each. The tests must reject every one of them.
 #include "chapters/18-im2win/im2win.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 #include "tests/mutants/lowering_mutants.hpp"
 
 namespace convladder {

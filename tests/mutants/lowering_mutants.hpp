@@ -1,7 +1,7 @@
 /// @file
 /// Deliberately wrong kernels of the lowering track.
 #pragma once
-#include "common/stage.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 

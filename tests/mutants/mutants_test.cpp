@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/refusal.hpp"
-#include "common/problem_io.hpp"
-#include "common/prune.hpp"
+#include "common/harness/commands/prune.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/run/refusal.hpp"
 #include "tests/mutants/byte_mutants.hpp"
 #include "tests/mutants/depthwise_mutants.hpp"
 #include "tests/mutants/hopper_mutants.hpp"

@@ -1,6 +1,6 @@
 // A correct tiled 1-D kernel, and versions of it with one mistake each. The tests must reject every one of them.
-#include "common/border.hpp"
-#include "common/signal.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/tracks/signal.hpp"
 #include "tests/mutants/signal_mutants.hpp"
 
 namespace convladder {

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
-#include "common/workspace.hpp"
+#include "common/stage/workspace.hpp"
 #include "tests/mutants/winograd_mutants.hpp"
 
 namespace convladder {

@@ -1,7 +1,7 @@
 // Asynchronous copies: what they count, and what is found when one is not waited for. The line of a fault carries a
 // marker: "// <- name"; that of the copy it meets "// <- name, copy".
-#include "common/border.hpp"
-#include "common/kernel.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/kernel.hpp"
 #include "tests/simt/kernels.hpp"
 
 using namespace convladder;

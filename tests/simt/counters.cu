@@ -1,5 +1,5 @@
-#include "common/border.hpp"
-#include "common/kernel.hpp"
+#include "common/kernel/border.hpp"
+#include "common/kernel/kernel.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::launch;

@@ -1,5 +1,5 @@
 // The line on which each fault must be found carries a marker: "// <- name".
-#include "common/kernel.hpp"
+#include "common/kernel/kernel.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::dynamic_shared;

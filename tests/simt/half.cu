@@ -1,7 +1,7 @@
 // Halves: what their copies count.
-#include "common/kernel.hpp"
+#include "common/kernel/kernel.hpp"
 //
-#include "common/half.hpp"
+#include "common/kernel/half.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::launch;

@@ -1,5 +1,5 @@
 // Barriers, bulk copies and matrix products of sm_90: order, and misuse.
-#include "common/hopper.hpp"
+#include "common/kernel/hopper.hpp"
 #include "tests/simt/hopper_kernels.hpp"
 
 using namespace convladder;

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "common/tensor_map.hpp"
+#include "common/stage/tensor_map.hpp"
 
 /// make_tensor_map().
 void make_map(const void* tensor, const convladder::TensorForm& form);

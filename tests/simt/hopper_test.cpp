@@ -1,5 +1,5 @@
 // Barriers, bulk copies and matrix products of sm_90: faults where one thing is missing.
-#include "tests/kernels/hopper_data.hpp"
+#include "tests/kernel/hopper_data.hpp"
 #include "tests/simt/expect.hpp"
 #include "tests/simt/hopper_kernels.hpp"
 

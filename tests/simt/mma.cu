@@ -1,9 +1,9 @@
 // ldmatrix, stmatrix and mma.sync: which lane holds what, what they count, and faults. The line of a fault carries a
 // marker: "// <- name".
-#include "common/kernel.hpp"
+#include "common/kernel/kernel.hpp"
 //
-#include "common/half.hpp"
-#include "common/mma.hpp"
+#include "common/kernel/half.hpp"
+#include "common/kernel/mma.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::commit_copies;

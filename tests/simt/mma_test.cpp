@@ -1,7 +1,7 @@
 // ldmatrix, stmatrix and mma.sync: the lanes' registers against the tables of the PTX ISA, requests, and faults.
 #include <random>
 
-#include "common/half_bits.hpp"
+#include "common/harness/check/half_bits.hpp"
 #include "tests/simt/expect.hpp"
 #include "tests/simt/kernels.hpp"
 

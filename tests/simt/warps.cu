@@ -1,4 +1,4 @@
-#include "common/kernel.hpp"
+#include "common/kernel/kernel.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::launch;

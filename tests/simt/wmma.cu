@@ -1,7 +1,7 @@
 // Matrix fragments: what loads and stores count; and faults. The line of a fault carries a marker: "// <- name".
-#include "common/kernel.hpp"
+#include "common/kernel/kernel.hpp"
 //
-#include "common/wmma.hpp"
+#include "common/kernel/wmma.hpp"
 #include "tests/simt/kernels.hpp"
 
 using convladder::dynamic_shared;

@@ -1,0 +1,125 @@
+/// @file
+/// cuDNN on the same problem, data and device: its Winograd algorithms, and the best of everything it offers.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/harness/check/inputs.hpp"
+#include "common/harness/check/reference.hpp"
+#include "common/stage/problem.hpp"
+#include "common/stage/stage.hpp"
+
+namespace convladder {
+
+struct CudnnCandidate;
+
+/// How the name of a trial of two passes begins.
+inline constexpr const char* kTwoPasses = "two passes";
+
+/// A family of cuDNN's algorithms: those that are neither Winograd nor FFT, implicit or explicit matrix products and
+/// DIRECT.
+inline constexpr std::string_view kGemmFamily = "GEMM";
+inline constexpr std::string_view kFftFamily = "FFT";            ///< the family of FFT and FFT_TILING
+inline constexpr std::string_view kWinogradFamily = "WINOGRAD";  ///< that of WINOGRAD and WINOGRAD_NONFUSED
+
+/// One algorithm or plan that was tried.
+struct CudnnTrial {
+  /// "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API; or "two passes: GEMM + plan 2 (eng0{})"
+  std::string algorithm;
+  std::string layout;  ///< "NCHW" or "NHWC"; of two passes "NCHW + NHWC" where they differ
+  /// "ok"; "ok, timed without a CUDA graph"; cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"); or what is wrong ("wrong
+  /// result (rel. L2 error 0.3)")
+  std::string status;
+  std::optional<double> time_us;  ///< hot, median of the groups
+  std::int64_t workspace_bytes = 0;
+  Precision precision = Precision::fp32;  ///< of the input and the filter
+  std::optional<double> rel_l2_err = {};  ///< of its result, where it gave one
+  /// What measure_cudnn_again() finds: hot once more, and with buffers that L2 does not hold.
+  std::optional<double> time_again_us = {}, time_cold_us = {};
+
+  /// Whether it may count: its result was right, and it was timed.
+  bool ok() const { return time_us && status.starts_with("ok"); }
+
+  /// Its family, by its name: the module names plans of the graph API after cuDNN's notes on their engines. Empty for
+  /// two passes.
+  std::string_view family() const {
+    if (algorithm.starts_with(kTwoPasses)) return "";
+    for (const std::string_view family : {kWinogradFamily, kFftFamily})
+      if (algorithm.starts_with(family)) return family;
+    return kGemmFamily;
+  }
+};
+
+/// Everything that cuDNN was tried with on one problem and element type.
+struct CudnnBaseline {
+  std::string version;      ///< "9.19.0"; empty if cuDNN is not there
+  std::string unavailable;  ///< why nothing was tried: no cuDNN, or a problem that it does not express; else empty
+  std::vector<CudnnTrial> trials;
+  /// What a stage of this type is compared with: the trials of it. Among those for int8 are also cuDNN's Winograd
+  /// algorithms for fp16, since it has none for int8.
+  Precision precision = Precision::fp32;
+  /// What best() ran, where there is one; until measure_cudnn_again(), since it holds memory of cuDNN's.
+  std::shared_ptr<const CudnnCandidate> best_candidate = {};
+
+  /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
+  /// them.
+  const CudnnTrial* best() const {
+    return fastest([this](const CudnnTrial& trial) { return trial.precision == precision && !trial.family().empty(); });
+  }
+  /// The same within a family, of any precision.
+  const CudnnTrial* best_of(std::string_view family) const {
+    return fastest([family](const CudnnTrial& trial) { return trial.family() == family; });
+  }
+  /// The 1 x s convolution with the r x 1 convolution after it, for a filter of rank one; or null.
+  const CudnnTrial* best_two_pass() const { return best_of(""); }
+
+ private:
+  template <class Counts>
+  const CudnnTrial* fastest(const Counts& counts) const {
+    const CudnnTrial* result = nullptr;
+    for (const CudnnTrial& trial : trials) {
+      if (!trial.ok() || !counts(trial)) continue;
+      if (!result || *trial.time_us < *result->time_us) result = &trial;
+    }
+    return result;
+  }
+};
+
+/// The relative L2 error up to which a trial of strict fp32 counts. Rounding in FFT and Winograd stays below it; TF32,
+/// at about 3e-4, does not.
+inline constexpr double kCudnnErrorLimit = 1e-4;
+/// The same in fp16, where the input, the filter and the output are each rounded to 11 bits, which makes about 4e-4
+/// together. What it leaves beside that is for sums in fp16. It is the limit of the project's own stages of fp16.
+inline constexpr double kCudnnHalfErrorLimit = 4e-3;
+/// The same for Winograd in fp16: cuDNN's transforms round more often and amplify it. A filter
+/// that is shifted by a tap makes an error near 1.
+inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
+/// The same in int8, with one scale for the input, one for the filter and one for the output: each is rounded to a
+/// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
+inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
+
+/// Tries every forward algorithm of cudnnConvolutionForward and every plan that the graph API proposes, and checks each
+/// result against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
+/// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
+/// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm.
+/// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
+///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
+///   one trial.
+/// - fp16: both layouts, with sums in fp32, and where cudnnConvolutionForward offers it in fp16.
+/// - int8: NHWC, with outputs of int8 and of float. The input, the filter and the reference's output are quantised by
+///   their largest magnitude over the whole tensor. After them the Winograd trials of fp16.
+/// @throws DeviceError if cuDNN loses the GPU context
+CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
+                            Precision precision);
+
+/// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
+/// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch
+/// takes more than a second for stays without a time. The second call for a baseline does nothing.
+/// @throws DeviceError if cuDNN loses the GPU context
+void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline);
+
+}  // namespace convladder

@@ -1,0 +1,479 @@
+/// @file
+/// The module `convladder_cudnn`: every call of cuDNN. Programs load it at run time, so they run without cuDNN.
+#include "common/harness/baselines/cudnn_module.hpp"
+
+#include <cudnn.h>
+#include <cudnn_backend.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace convladder {
+namespace {
+
+struct CudnnError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void check(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS) throw CudnnError(cudnnGetErrorString(status));
+}
+
+/// A handle, descriptor or plan of cuDNN with an owner.
+template <class Handle>
+using Owned = std::shared_ptr<std::remove_pointer_t<Handle>>;
+
+template <class Handle>
+Owned<Handle> create(cudnnStatus_t (*make)(Handle*), cudnnStatus_t (*destroy)(Handle)) {
+  Handle handle = nullptr;
+  check(make(&handle));
+  return Owned<Handle>(handle, destroy);
+}
+
+/// The status that `work` ends with: "" or cuDNN's word.
+template <class Work>
+std::string status_of(Work&& work) {
+  try {
+    work();
+    return "";
+  } catch (const CudnnError& error) {
+    return error.what();
+  }
+}
+
+// --- (a) cudnnConvolutionForward: one candidate for each of its algorithms ---
+
+int to_int(std::int64_t value) {
+  if (value > std::numeric_limits<int>::max()) throw CudnnError("size above 2^31 - 1");
+  return static_cast<int>(value);
+}
+
+/// A combination of types that cuDNN's documentation of cudnnConvolutionForward names.
+struct ForwardTypes {
+  cudnnDataType_t input, output, compute;  ///< the filter's is the input's
+  cudnnMathType_t math;
+  Precision stored;  ///< the output's, in our words
+  float scale;       ///< of the sums
+  const char* note;  ///< follows the algorithm's name
+};
+
+std::vector<ForwardTypes> forward_types(const CudnnTypes& types) {
+  switch (types.precision) {
+    case Precision::fp32:  // FLOAT_CONFIG, strict: no TF32
+      return {{CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_FMA_MATH, Precision::fp32, 1, ""}};
+    case Precision::fp16:  // PSEUDO_HALF_CONFIG and TRUE_HALF_CONFIG
+      return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1, ""},
+              {CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1,
+               " (half sums)"}};
+    case Precision::int8:  // INT8_CONFIG and INT8_EXT_CONFIG
+      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, CUDNN_TENSOR_OP_MATH, Precision::int8,
+               types.output_scale, ""},
+              {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, CUDNN_TENSOR_OP_MATH, Precision::fp32, 1,
+               " (float output)"}};
+  }
+  throw CudnnError("not a precision");
+}
+
+struct ForwardDescriptors {
+  Owned<cudnnTensorDescriptor_t> input = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  Owned<cudnnTensorDescriptor_t> output = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  Owned<cudnnFilterDescriptor_t> filter = create(cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor);
+  Owned<cudnnConvolutionDescriptor_t> convolution =
+      create(cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor);
+
+  ForwardDescriptors(const ConvProblem& problem, const ForwardTypes& types, bool nhwc) {
+    const cudnnTensorFormat_t format = nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    check(cudnnSetTensor4dDescriptor(input.get(), format, types.input, to_int(problem.n), to_int(problem.c),
+                                     to_int(problem.h), to_int(problem.w)));
+    check(cudnnSetTensor4dDescriptor(output.get(), format, types.output, to_int(problem.n), to_int(problem.k),
+                                     to_int(problem.p()), to_int(problem.q())));
+    check(cudnnSetFilter4dDescriptor(filter.get(), types.input, format, to_int(problem.k),
+                                     to_int(problem.c / problem.groups), to_int(problem.r), to_int(problem.s)));
+    check(cudnnSetConvolution2dDescriptor(convolution.get(), to_int(problem.pad_h), to_int(problem.pad_w),
+                                          to_int(problem.stride_h), to_int(problem.stride_w),
+                                          to_int(problem.dilation_h), to_int(problem.dilation_w),
+                                          CUDNN_CROSS_CORRELATION, types.compute));
+    check(cudnnSetConvolutionGroupCount(convolution.get(), to_int(problem.groups)));
+    check(cudnnSetConvolutionMathType(convolution.get(), types.math));
+  }
+};
+
+constexpr std::pair<cudnnConvolutionFwdAlgo_t, const char*> kForwardAlgorithms[] = {
+    {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, "IMPLICIT_GEMM"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, "IMPLICIT_PRECOMP_GEMM"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, "GEMM"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, "DIRECT"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_FFT, "FFT"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, "FFT_TILING"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, "WINOGRAD"},
+    {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, "WINOGRAD_NONFUSED"},
+};
+static_assert(std::size(kForwardAlgorithms) == CUDNN_CONVOLUTION_FWD_ALGO_COUNT, "every algorithm is tried");
+
+void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const ForwardTypes& types,
+                            bool nhwc, std::vector<CudnnCandidate>& candidates) {
+  std::shared_ptr<const ForwardDescriptors> descriptors;
+  const std::string described =
+      status_of([&] { descriptors = std::make_shared<const ForwardDescriptors>(problem, types, nhwc); });
+
+  for (const auto& [algorithm, name] : kForwardAlgorithms) {
+    CudnnCandidate& candidate = candidates.emplace_back();
+    candidate.algorithm = std::string(name) + types.note;
+    candidate.nhwc = nhwc;
+    candidate.output = types.stored;
+    std::size_t workspace_bytes = 0;
+    candidate.status = !described.empty() ? described : status_of([&, chosen = algorithm] {
+      check(cudnnGetConvolutionForwardWorkspaceSize(handle.get(), descriptors->input.get(), descriptors->filter.get(),
+                                                    descriptors->convolution.get(), descriptors->output.get(), chosen,
+                                                    &workspace_bytes));
+    });
+    if (!candidate.status.empty()) continue;
+    candidate.status = "ok";
+    candidate.workspace_bytes = static_cast<std::int64_t>(workspace_bytes);
+    candidate.run = [handle, descriptors, workspace_bytes, chosen = algorithm, scale = types.scale](
+                        const void* input, const void* filter, void* output, void* workspace, Stream stream) {
+      return status_of([&] {
+        const float zero = 0;
+        check(cudnnSetStream(handle.get(), stream));
+        check(cudnnConvolutionForward(handle.get(), &scale, descriptors->input.get(), input, descriptors->filter.get(),
+                                      filter, descriptors->convolution.get(), chosen, workspace, workspace_bytes, &zero,
+                                      descriptors->output.get(), output));
+      });
+    };
+  }
+}
+
+// --- (b) the graph API: one candidate for each plan that its heuristics propose ---
+
+/// The attribute type that goes with a C++ type.
+template <class T>
+constexpr cudnnBackendAttributeType_t attribute_type() {
+  if constexpr (std::is_same_v<T, std::int64_t>) return CUDNN_TYPE_INT64;
+  if constexpr (std::is_same_v<T, float>) return CUDNN_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, bool>) return CUDNN_TYPE_BOOLEAN;
+  if constexpr (std::is_same_v<T, cudnnHandle_t>) return CUDNN_TYPE_HANDLE;
+  if constexpr (std::is_same_v<T, cudnnDataType_t>) return CUDNN_TYPE_DATA_TYPE;
+  if constexpr (std::is_same_v<T, cudnnConvolutionMode_t>) return CUDNN_TYPE_CONVOLUTION_MODE;
+  if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
+  if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) return CUDNN_TYPE_HEUR_MODE;
+  if constexpr (std::is_same_v<T, cudnnBackendKnobType_t>) return CUDNN_TYPE_KNOB_TYPE;
+  if constexpr (std::is_same_v<T, cudnnBackendNumericalNote_t>) return CUDNN_TYPE_NUMERICAL_NOTE;
+}
+
+/// A backend descriptor, built attribute by attribute, then finalized.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type) {
+    cudnnBackendDescriptor_t made = nullptr;
+    check(cudnnBackendCreateDescriptor(type, &made));
+    owned_ = std::shared_ptr<void>(made, cudnnBackendDestroyDescriptor);
+  }
+
+  cudnnBackendDescriptor_t get() const { return owned_.get(); }
+
+  template <class T>
+  Descriptor& set(cudnnBackendAttributeName_t name, const T& value) {
+    return set(name, attribute_type<T>(), 1, &value);
+  }
+  template <class T, std::size_t N>
+  Descriptor& set(cudnnBackendAttributeName_t name, const std::array<T, N>& values) {
+    return set(name, attribute_type<T>(), N, values.data());
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    const cudnnBackendDescriptor_t value = other.get();
+    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+                  const void* values) {
+    check(cudnnBackendSetAttribute(get(), name, type, count, values));
+    return *this;
+  }
+  Descriptor& finalize() {
+    check(cudnnBackendFinalize(get()));
+    return *this;
+  }
+
+  template <class T>
+  T value(cudnnBackendAttributeName_t name) const {
+    T result{};
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(get(), name, attribute_type<T>(), 1, &count, &result));
+    return result;
+  }
+  template <class T>
+  std::vector<T> values(cudnnBackendAttributeName_t name, std::size_t at_most) const {
+    std::vector<T> result(at_most);
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(get(), name, attribute_type<T>(), static_cast<std::int64_t>(at_most), &count,
+                                   result.data()));
+    result.resize(std::min(static_cast<std::size_t>(count), at_most));
+    return result;
+  }
+  /// Descriptors that this one holds; cuDNN fills in ones that the caller has made.
+  std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                      std::size_t at_most) const {
+    std::vector<Descriptor> result;
+    std::vector<cudnnBackendDescriptor_t> pointers;
+    for (std::size_t i = 0; i < at_most; ++i) pointers.push_back(result.emplace_back(type).get());
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(at_most),
+                                   &count, pointers.data()));
+    result.erase(result.begin() + std::min(count, static_cast<std::int64_t>(at_most)), result.end());
+    return result;
+  }
+
+ private:
+  std::shared_ptr<void> owned_;
+};
+
+/// What the graph's tensors are called.
+enum TensorId : std::int64_t { kInput = 'x', kFilter = 'w', kOutput = 'y', kSums = 't', kScale = 's' };
+
+/// A tensor of dimensions (n, c, h, w) in either layout, not finalized.
+Descriptor tensor(TensorId id, cudnnDataType_t type, const std::array<std::int64_t, 4>& size, bool nhwc) {
+  const auto [n, c, h, w] = size;
+  const std::array<std::int64_t, 4> strides =
+      nhwc ? std::array{c * h * w, std::int64_t{1}, c * w, c} : std::array{c * h * w, h * w, w, std::int64_t{1}};
+  Descriptor result(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  result.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{id})
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{256});  // as DeviceBuffer aligns
+  return result;
+}
+
+/// The types of a graph: a convolution and, where the outputs are int8, the multiplication of its sums by a number.
+struct GraphTypes {
+  cudnnDataType_t input, output, compute;
+  Precision stored;
+  float scale;
+  const char* note;
+};
+
+std::vector<GraphTypes> graph_types(const CudnnTypes& types) {
+  switch (types.precision) {
+    case Precision::fp32:
+      return {{CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, Precision::fp32, 1, ""}};
+    case Precision::fp16:
+      return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, Precision::fp16, 1, ""}};
+    case Precision::int8:
+      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, Precision::int8, types.output_scale, ""},
+              {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, Precision::fp32, 1, " (float output)"}};
+  }
+  throw CudnnError("not a precision");
+}
+
+/// The output is the sums times a number that is passed by value when the plan runs.
+Descriptor scaling(const Descriptor& sums, const Descriptor& output) {
+  Descriptor scale = tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, false);
+  scale.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true).finalize();
+  Descriptor product(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  product.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+      .finalize();
+  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, product)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, scale)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, output)
+      .finalize();
+  return operation;
+}
+
+Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types,
+                           bool nhwc) {
+  const bool scaled = types.stored == Precision::int8;
+  const std::array output_size = {problem.n, problem.k, problem.p(), problem.q()};
+  Descriptor input = tensor(kInput, types.input, {problem.n, problem.c, problem.h, problem.w}, nhwc);
+  Descriptor filter = tensor(kFilter, types.input, {problem.k, problem.c / problem.groups, problem.r, problem.s}, nhwc);
+  Descriptor output = tensor(kOutput, types.output, output_size, nhwc);
+  input.finalize();
+  filter.finalize();
+  output.finalize();
+  Descriptor sums = output;
+  if (scaled) {
+    sums = tensor(kSums, CUDNN_DATA_FLOAT, output_size, nhwc);
+    sums.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true).finalize();
+  }
+
+  const std::array pads = {problem.pad_h, problem.pad_w};
+  Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2})
+      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, types.compute)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION)
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pads)
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pads)
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::array{problem.stride_h, problem.stride_w})
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{problem.dilation_h, problem.dilation_w})
+      .finalize();
+
+  Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, input)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filter)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, sums)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f)
+      .finalize();
+
+  std::vector<Descriptor> operations{operation};
+  if (scaled) operations.push_back(scaling(sums, output));
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (const Descriptor& one : operations) pointers.push_back(one.get());
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle.get())
+      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(pointers.size()),
+           pointers.data())
+      .finalize();
+  return graph;
+}
+
+/// The configurations that one heuristic proposes, best first by its own estimate; none where it has no answer.
+std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+  std::vector<Descriptor> configurations;
+  status_of([&] {
+    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode).finalize();
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                                   &count, nullptr));
+    configurations = heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                                           static_cast<std::size_t>(count));
+  });
+  return configurations;
+}
+
+/// What a configuration is, by cuDNN's own numbers, and how exact its arithmetic is.
+struct PlanFacts {
+  std::string name;  ///< "eng12{k2=1,k5=0}"
+  bool strict_fp32 = true;
+  bool winograd = false;
+  bool fft = false;
+};
+
+PlanFacts facts_of(const Descriptor& configuration) {
+  const Descriptor engine =
+      configuration.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+  PlanFacts facts;
+  std::string knobs;
+  for (const Descriptor& knob : configuration.descriptors(
+           CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
+    const auto type = knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
+    const auto choice = knob.value<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
+    knobs += (knobs.empty() ? "k" : ",k") + std::to_string(type) + "=" + std::to_string(choice);
+  }
+  facts.name = "eng" + std::to_string(engine.value<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) + "{" + knobs + "}";
+  for (const auto note :
+       engine.values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        facts.strict_fp32 = false;
+        break;
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        facts.winograd = true;
+        break;
+      case CUDNN_NUMERICAL_NOTE_FFT:
+        facts.fft = true;
+        break;
+      default:
+        break;
+    }
+  }
+  return facts;
+}
+
+/// Makes `candidate` run the configuration. @throws CudnnError if cuDNN cannot
+void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, const GraphTypes& types,
+          CudnnCandidate& candidate) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle.get())
+      .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
+      .finalize();
+  candidate.workspace_bytes = plan.value<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  const bool scaled = types.stored == Precision::int8;
+  candidate.run = [handle, plan, scaled, scale = types.scale](const void* input, const void* filter, void* output,
+                                                              void* workspace, Stream stream) {
+    return status_of([&] {
+      // The scale last: without it the others alone are passed.
+      const std::array<std::int64_t, 4> ids = {kInput, kFilter, kOutput, kScale};
+      const std::array<const void*, 4> pointers = {input, filter, output, &scale};
+      const std::int64_t count = scaled ? 4 : 3;
+      Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+      pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
+          .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data())
+          .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
+          .finalize();
+      check(cudnnSetStream(handle.get(), stream));
+      check(cudnnBackendExecute(handle.get(), plan.get(), pack.get()));
+    });
+  };
+}
+
+/// @param strict_fp32 leave out Tensor Cores and reduced precision
+void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
+               bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
+  const auto add = [&](std::string name) -> CudnnCandidate& {
+    CudnnCandidate& candidate = candidates.emplace_back();
+    candidate.algorithm = std::move(name) + types.note;
+    candidate.nhwc = nhwc;
+    candidate.output = types.stored;
+    return candidate;
+  };
+  const std::string status = status_of([&] {
+    const Descriptor graph = operation_graph(handle, problem, types, nhwc);
+    std::set<std::string> seen;
+    for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+      for (const Descriptor& configuration : propose(graph, mode)) {
+        const PlanFacts facts = facts_of(configuration);
+        if (!seen.insert(facts.name).second) continue;
+        CudnnCandidate& candidate = add((facts.winograd ? "WINOGRAD plan "
+                                         : facts.fft    ? "FFT plan "
+                                                        : "plan ") +
+                                        std::to_string(seen.size()) + " (" + facts.name + ")");
+        if (strict_fp32 && !facts.strict_fp32) {
+          candidate.status = "not strict fp32 (Tensor Cores or reduced precision)";
+          continue;
+        }
+        candidate.status = status_of([&] { plan(handle, configuration, types, candidate); });
+        if (candidate.status.empty()) candidate.status = "ok";
+      }
+    }
+    if (seen.empty()) throw CudnnError("no plan proposed");
+  });
+  if (!status.empty()) add("plans").status = status;
+}
+
+}  // namespace
+}  // namespace convladder
+
+/// Finds cuDNN's candidates for a problem with zero padding, in the types asked for. Those of int8 in NHWC alone: cuDNN
+/// has none for it in NCHW.
+extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& problem, const convladder::CudnnTypes& types,
+                                            convladder::CudnnCandidates& result) {
+  using namespace convladder;
+  const std::size_t version = cudnnGetVersion();
+  result.version = std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
+                   std::to_string(version % 100);
+  Owned<cudnnHandle_t> handle;
+  result.error = status_of([&] { handle = create(cudnnCreate, cudnnDestroy); });
+  if (!handle) return;
+  for (const bool nhwc : {false, true}) {
+    if (types.precision == Precision::int8 && !nhwc) continue;
+    for (const ForwardTypes& each : forward_types(types))
+      add_forward_algorithms(handle, problem, each, nhwc, result.candidates);
+    for (const GraphTypes& each : graph_types(types))
+      add_plans(handle, problem, each, nhwc, types.precision == Precision::fp32, result.candidates);
+  }
+}

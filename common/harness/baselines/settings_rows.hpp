@@ -1,0 +1,16 @@
+/// @file
+/// Rows of `bench` beside the stages of a track: the same stages with their knobs at other values.
+#pragma once
+#include <vector>
+
+#include "common/harness/ladder/registry.hpp"
+
+namespace convladder {
+
+/// Of the stages that are in the program. Of the winograd track, for each knob of a stage, a row for every value but
+/// the default one, the other knobs as by default: "winograd m=4", "winograd m=6", ... Of the hopper track the tiles of
+/// stage 35, whose errors differ: "winograd-fp32 bound=1e-4,tile=4x4", ... They are checked and timed as the stages
+/// are. Their number is 0, their element type the stage's.
+const std::vector<StageInfo>& settings_rows();
+
+}  // namespace convladder

@@ -1,0 +1,140 @@
+#include "common/harness/check/device_tensors.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "common/harness/check/half_bits.hpp"
+#include "common/harness/check/quantise.hpp"
+#include "common/stage/half_convert.hpp"
+
+namespace convladder {
+namespace {
+
+std::size_t bytes_of(std::int64_t count, Elements elements) {
+  const std::size_t size = elements == Elements::halves  ? sizeof(std::uint16_t)
+                           : elements == Elements::bytes ? sizeof(std::int8_t)
+                                                         : sizeof(float);
+  return static_cast<std::size_t>(count) * size;
+}
+
+/// Calls `convert(from, to)` for each element of `n` images: `from` is its place in NCHW and `to` its place in NHWC.
+template <class Convert>
+void for_each_element(std::int64_t n, std::int64_t c, std::int64_t pixels, const Convert& convert) {
+  constexpr std::int64_t kPixels = 64;  // at once: what they touch in either layout stays in the first-level cache
+  const std::int64_t pieces = (pixels - 1) / kPixels + 1;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (n * c * pixels >= 1 << 14)
+#endif
+  for (std::int64_t piece = 0; piece < n * pieces; ++piece) {
+    const std::int64_t image = piece / pieces, begin = piece % pieces * kPixels;
+    const std::int64_t end = std::min(begin + kPixels, pixels);
+    for (std::int64_t channel = 0; channel < c; ++channel)
+      for (std::int64_t pixel = begin; pixel < end; ++pixel)
+        convert((image * c + channel) * pixels + pixel, (image * pixels + pixel) * c + channel);
+  }
+}
+
+}  // namespace
+
+DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
+                             float output_step)
+    : problem_(problem),
+      elements_(elements),
+      output_step_(output_step),
+      input_(bytes_of(problem.input_size(), elements), "input"),
+      filter_(bytes_of(problem.filter_size(), Elements::floats), "filter"),
+      output_(bytes_of(problem.output_size(), elements), "output") {
+  filter_.upload(filter);
+  if (elements_ == Elements::floats) {
+    input_.upload(input);
+    return;
+  }
+  const auto upload = [&](auto elements_of_nhwc, const auto& convert) {
+    elements_of_nhwc.resize(static_cast<std::size_t>(problem.input_size()));
+    for_each_element(problem.n, problem.c, problem.h * problem.w, [&](std::int64_t from, std::int64_t to) {
+      elements_of_nhwc[static_cast<std::size_t>(to)] = convert(input[from]);
+    });
+    input_.upload(elements_of_nhwc.data());
+  };
+  if (elements_ == Elements::floats_nhwc) {
+    upload(std::vector<float>(), [](float value) { return value; });
+  } else if (elements_ == Elements::halves) {
+    upload(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
+  } else {
+    input_step_ = int8_step(std::vector<float>(input, input + problem.input_size()));
+    upload(std::vector<std::int8_t>(), [this](float value) { return int8_of(value, input_step_); });
+  }
+}
+
+Tensors DeviceTensors::view() const {
+  Tensors tensors{nullptr, filter_.floats(), nullptr};
+  if (elements_ == Elements::halves) {
+    tensors.half_input = static_cast<const __half*>(input_.data());
+    tensors.half_output = static_cast<__half*>(output_.data());
+  } else if (elements_ == Elements::bytes) {
+    tensors.byte_input = static_cast<const std::int8_t*>(input_.data());
+    tensors.byte_output = static_cast<std::int8_t*>(output_.data());
+    tensors.input_step = input_step_;
+    tensors.output_step = output_step_;
+  } else {
+    tensors.input = input_.floats();
+    tensors.output = output_.floats();
+  }
+  return tensors;
+}
+
+void DeviceTensors::poison_output() {
+  constexpr std::uint32_t kFourBytes = 0x01010101u * static_cast<std::uint8_t>(kInt8Poison);
+  output_.poison(elements_ == Elements::bytes ? kFourBytes : kPoison);
+}
+
+std::int64_t DeviceTensors::bytes() const {
+  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes() + output_.bytes());
+}
+
+void DeviceTensors::download_output(float* output) const {
+  if (elements_ == Elements::floats) return output_.download(output);
+  std::vector<std::byte> bytes(output_.bytes());
+  output_.download(bytes.data());
+  unpack_output(bytes.data(), output);
+}
+
+void DeviceTensors::unpack_output(const std::byte* bytes, float* output) const {
+  if (elements_ == Elements::floats) {
+    std::memcpy(output, bytes, output_.bytes());
+    return;
+  }
+  for_each_element(problem_.n, problem_.k, problem_.p() * problem_.q(), [&](std::int64_t to, std::int64_t from) {
+    if (elements_ == Elements::floats_nhwc) {
+      std::memcpy(output + to, bytes + from * static_cast<std::int64_t>(sizeof(float)), sizeof(float));
+      return;
+    }
+    if (elements_ == Elements::bytes) {
+      const auto steps = static_cast<std::int8_t>(bytes[from]);
+      output[to] = steps == kInt8Poison ? std::bit_cast<float>(kPoison) : static_cast<float>(steps) * output_step_;
+      return;
+    }
+    std::uint16_t half;
+    std::memcpy(&half, bytes + from * static_cast<std::int64_t>(sizeof half), sizeof half);
+    output[to] = half == kHalfPoison ? std::bit_cast<float>(kPoison) : from_half_bits(half);
+  });
+}
+
+std::vector<const char*> DeviceTensors::damaged() const {
+  std::vector<const char*> names;
+  if (!input_.guards_intact()) names.push_back("input");
+  if (!filter_.guards_intact()) names.push_back("filter");
+  if (!output_.guards_intact()) names.push_back("output");
+  return names;
+}
+
+std::optional<std::size_t> first_beyond_half(const std::vector<float>& values) {
+  const auto found = std::find_if(values.begin(), values.end(),
+                                  [](float value) { return std::isfinite(value) && std::abs(value) >= kHalfOverflow; });
+  if (found == values.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - values.begin());
+}
+
+}  // namespace convladder

@@ -1,0 +1,52 @@
+/// @file
+/// The tensors of a problem in device memory, in the element type and layout that a stage takes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/harness/device/device.hpp"
+#include "common/stage/problem.hpp"
+
+namespace convladder {
+
+/// What the input's and the output's elements are.
+enum class Elements {
+  floats,       ///< fp32, NCHW
+  floats_nhwc,  ///< fp32, NHWC
+  halves,       ///< fp16, NHWC
+  bytes,        ///< int8 (quantise.hpp), NHWC
+};
+
+/// Input, filter and output, the first two filled in.
+class DeviceTensors {
+ public:
+  /// @param input (n, c, h, w), rounded where elements are halves or bytes  @param filter (k, c/groups, r, s)
+  /// @param output_step of bytes
+  /// @throws MachineError if the memory is not there
+  DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
+                float output_step = 1);
+
+  Tensors view() const;                                   ///< for a stage
+  std::int64_t bytes() const;                             ///< of all three
+  const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it
+  void poison_output();                                   ///< with kPoison, kHalfPoison or kInt8Poison
+  /// Copies the output to the host. @param output (n, k, p, q)
+  void download_output(float* output) const;
+  /// The output from a copy of its bytes; every poison becomes kPoison. @param output (n, k, p, q)
+  void unpack_output(const std::byte* bytes, float* output) const;
+  /// Names of the tensors with a damaged guard band.
+  std::vector<const char*> damaged() const;
+
+ private:
+  ConvProblem problem_;
+  Elements elements_;
+  float input_step_ = 1, output_step_;
+  DeviceBuffer input_, filter_, output_;
+};
+
+/// The index of the first finite number that is infinite in fp16, if there is one.
+std::optional<std::size_t> first_beyond_half(const std::vector<float>& values);
+
+}  // namespace convladder

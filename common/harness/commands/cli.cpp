@@ -1,0 +1,372 @@
+#include "common/harness/commands/cli.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <functional>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/harness/commands/bench.hpp"
+#include "common/harness/commands/commands.hpp"
+#include "common/harness/commands/explore_command.hpp"
+#include "common/harness/commands/image_command.hpp"
+#include "common/harness/commands/prune_command.hpp"
+#include "common/harness/commands/tune_command.hpp"
+#include "common/harness/device/programs.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/spelling.hpp"
+#include "common/harness/ladder/registry.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
+constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune", "explore", "prune"};
+
+int complain(std::string message, int status) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  fmt::print(stderr, "./lab: {}\n", message);
+  return status;
+}
+
+/// Everything that the commands' options set.
+struct CommandLine {
+  std::string backend = "auto";
+  bool json = false, sass = false;
+  RunCommand run;
+  CompareCommand compare;
+  BenchCommand bench;
+  ImageCommand image;
+  TuneCommand tune;
+  ExploreCommand explore;
+  PruneCommand prune;
+};
+
+using Body = std::function<int()>;
+
+/// An option that sets an optional.
+template <class Value>
+CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<Value>& target,
+                          const std::string& help) {
+  return app.add_option_function<std::string>(
+      name, [&target](const std::string& text) { target = text; }, help);
+}
+
+/// An option that sets an optional number.
+template <class Value>
+void add_number(CLI::App& app, const std::string& name, std::optional<Value>& target, const std::string& help) {
+  app.add_option_function<Value>(
+      name, [&target](const Value& value) { target = value; }, help);
+}
+
+void add_backend(CLI::App& app, CommandLine& line) {
+  app.add_option("--backend", line.backend,
+                 "auto, gpu or sim; auto takes the GPU where there is one; stages of the track cpu ignore it")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}));
+}
+
+void add_problem(CLI::App& app, ProblemOptions& problem) {
+  add_optional(app, "--shape", problem.shape,
+               "as in c=64,h=56,w=56,k=64,r=3,s=3; keys n, c, h, w, k, r, s, pad_h, pad_w, stride_h, stride_w, "
+               "dilation_h, dilation_w, groups; default: the track's first workload")
+      ->type_name("KEY=N,...");
+  add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
+      ->type_name("MODE");
+  const auto set_seed = [&problem](const std::string& text) {
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), problem.seed);
+    if (error == std::errc() && rest == text.data() + text.size()) return;
+    throw UsageError(fmt::format("--seed must be an integer from 0 to 18446744073709551615; got {}", in_quotes(text)));
+  };
+  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter, and of tune's searches")
+      ->type_name("UINT");
+}
+
+void add_configuration(CLI::App& app, std::string& configuration) {
+  const auto set = [&configuration](const std::string& text) {
+    if (text.empty()) throw UsageError("--configuration takes knob=value, as in m=4,tbm=32; got ''");
+    configuration = text;
+  };
+  app.add_option_function<std::string>("--configuration", set,
+                                       "knobs of a stage that has some, as in m=4; the others keep their defaults")
+      ->type_name("KNOB=VALUE,...");
+}
+
+void add_list(CLI::App& app, CommandLine& line, Body& body) {
+  CLI::App* const list = app.add_subcommand("list", "the stages with their metadata");
+  list->add_flag("--json", line.json, "print JSON");
+  list->callback([&] { body = [&line] { return list_stages(line.json); }; });
+}
+
+int do_run(CommandLine& line, char** arguments) {
+  const StageInfo& stage = find_stage(line.run.stage);  // an unknown stage is told before anything else
+  if (runs_on_host(stage)) {
+    if (line.sass || line.run.lines) {
+      throw UsageError(fmt::format("{} runs on the CPU: it has no {}; leave out {}", stage.folder,
+                                   line.sass ? "machine code for a GPU" : "counters of source lines",
+                                   line.sass ? "--sass" : "--lines"));
+    }
+    return run_command(line.run);
+  }
+  if (line.sass) return print_sass(line.run.stage);
+  BackendChoice choice = parse_backend(line.backend);
+  if (line.run.lines) {
+    if (choice == BackendChoice::gpu) throw UsageError("--lines counts in the simulator; use it with --backend sim");
+    choice = BackendChoice::sim;
+  }
+  continue_on(choice, arguments);
+  return run_command(line.run);
+}
+
+void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
+  CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
+  CLI::Option* const stage = run->add_option("STAGE", line.run.stage, "a number (3 or 03), name or folder");
+  if (one_stage) {
+    line.run.stage = std::string(stages().front().folder);
+  } else {
+    stage->required();
+  }
+  add_problem(*run, line.run.problem);
+  add_configuration(*run, line.run.configuration);
+  add_backend(*run, line);
+  run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
+  CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
+  run->add_flag("--sass", line.sass, "print the machine code of the stage's kernels instead of running them")
+      ->excludes(json);
+  CLI::Option* const input =
+      add_optional(*run, "--input", line.run.problem.input, "float32 .npy: (n, c, h, w), or 1-D, or 2-D")
+          ->type_name("FILE");
+  CLI::Option* const filter =
+      add_optional(*run, "--filter", line.run.problem.filter, "float32 .npy: (k, c/groups, r, s), or 1-D, or 2-D")
+          ->type_name("FILE");
+  input->needs(filter);
+  filter->needs(input);
+  add_optional(*run, "--output", line.run.output, "where to write the result, (n, k, p, q), as .npy; only on success")
+      ->type_name("FILE");
+  run->callback([&, arguments] { body = [&line, arguments] { return do_run(line, arguments); }; });
+}
+
+void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const bench = app.add_subcommand("bench", "the whole ladder, verified, as a table");
+  const auto add_list_option = [&](const char* name, std::vector<std::string>& target, const char* help) {
+    bench->add_option(name, target, help)->delimiter(',')->allow_extra_args(false);
+  };
+  add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
+  add_list_option("--track", line.bench.tracks, "only these tracks");
+  // Not separated by commas: names have some.
+  bench
+      ->add_option("--workload", line.bench.workloads,
+                   "this workload by name (repeat), or all; default: the first three")
+      ->allow_extra_args(false);
+  add_backend(*bench, line);
+  add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
+  add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
+  bench->footer(
+      "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
+      "--benchmark_filter=tiled");
+  bench->callback([&, arguments] {
+    body = [&line, arguments] {
+      if (!all_on_host(chosen_stages(line.bench))) continue_on(parse_backend(line.backend), arguments);
+      return bench_command(line.bench);
+    };
+  });
+}
+
+void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const compare = app.add_subcommand("compare", "stages side by side on one problem");
+  compare->add_option("STAGES", line.compare.stages, "two or more stages; ratios are to the first")
+      ->required()
+      ->expected(2, CLI::detail::expected_max_vector_size);
+  add_problem(*compare, line.compare.problem);
+  add_configuration(*compare, line.compare.configuration);
+  add_backend(*compare, line);
+  compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
+  compare->callback([&, arguments] {
+    body = [&line, arguments] {
+      std::vector<const StageInfo*> stages;
+      for (const std::string& stage : line.compare.stages) stages.push_back(&find_stage(stage));
+      if (!all_on_host(stages)) continue_on(parse_backend(line.backend), arguments);
+      return compare_command(line.compare);
+    };
+  });
+}
+
+void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  ImageCommand& image = line.image;
+  CLI::App* const command = app.add_subcommand("image", "a filter on a PNG picture, by a stage of the track images");
+  command->add_option("FILTER", image.filter.name, std::string(kPictureFilterNames))->required();
+  command->add_option("IN", image.input, "a PNG of 8 or 16 bits; alpha is left as it is")->required();
+  command->add_option("OUT", image.output, "the PNG to write")->required();
+  add_number(*command, "--sigma", image.filter.sigma, "of gaussian, in pixels; default 2");
+  add_number(*command, "--size", image.filter.size,
+             "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
+  add_optional(*command, "--filter", image.filter.file, "of custom: a float32 .npy, or text with a row on each line")
+      ->type_name("FILE");
+  add_optional(*command, "--stage", image.stage,
+               "a number, name or folder; default: the last of the track images that takes the filter");
+  add_optional(*command, "--padding", image.padding,
+               "what lies beyond the picture's edge: zero, replicate (default) or reflect")
+      ->type_name("MODE");
+  add_backend(*command, line);
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.image);
+      continue_on(parse_backend(line.backend), arguments);
+      return image_command(line.image);
+    };
+  });
+}
+
+void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  TuneCommand& tune = line.tune;
+  CLI::App* const command =
+      app.add_subcommand("tune", "searches the configurations of a stage, 15 by default, for the fastest here");
+  add_optional(*command, "STAGE", tune.stage, "a number, name or folder; default: 15");
+  add_problem(*command, tune.problem);
+  add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, in place of --shape")
+      ->type_name("NAME");
+  command->add_option("--search", tune.search, "random, annealing (default), exhaustive, or all: one after the other");
+  command->add_option("--trials", tune.trials,
+                      "configurations that each search may try; default 60; 0: as many as are valid");
+  add_backend(*command, line);
+  command->add_flag("--json", tune.json, "print the log's JSON object in place of the report");
+  command->footer(
+      "--plot DIR draws DIR/tuning.svg afterwards.\nCtrl-C ends the search and keeps what was found (exit status "
+      "130).");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.tune);
+      continue_on(parse_backend(line.backend), arguments);
+      return tune_command(line.tune);
+    };
+  });
+}
+
+void add_explore(CLI::App& app, CommandLine& line, Body& body) {
+  ExploreCommand& explore = line.explore;
+  CLI::App* const command =
+      app.add_subcommand("explore", "the tiles of partial fusion that a GPU has room for, and why not the others");
+  add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
+      ->type_name("NAME");
+  add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
+      ->type_name("BYTES");
+  add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES");
+  add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N");
+  command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")->type_name("TYPE");
+  command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
+      ->type_name("KEY=N,...");
+  command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N");
+  command->add_flag("--all", explore.all, "list every tile with its figures");
+  command->add_flag("--json", explore.json, "print one JSON object");
+  command->callback([&] { body = [&line] { return explore_command(line.explore); }; });
+}
+
+void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  CLI::App* const command = app.add_subcommand(
+      "prune", "which block barriers of a stage's kernels are needed, by the simulator's race check");
+  command->add_option("STAGE", line.prune.stage, "a number, name or folder")->required();
+  add_configuration(*command, line.prune.configuration);
+  command->add_flag("--json", line.prune.json, "print one JSON object");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.prune);
+      continue_on(BackendChoice::sim, arguments);
+      return prune_command(line.prune);
+    };
+  });
+}
+
+/// Says what is wrong with a command line in one line.
+int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty() && !words.empty() && !words.front().starts_with("-")) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    return complain(
+        fmt::format("unknown command {}; the commands here are {}", in_quotes(words.front()), fmt::join(names, ", ")),
+        kUnusable);
+  }
+  const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  return complain(fmt::format("{}; see ./lab{} --help", error.what(), command), kUnusable);
+}
+
+/// Parses and runs. @param words without the program's name @param arguments as they came, for the sibling program
+int parse_and_run(std::vector<std::string> words, char** arguments, bool one_stage) {
+  CommandLine line;
+  Body body;
+  CLI::App app("ConvLadder: a ladder of CUDA convolution kernels", "./lab");
+  app.require_subcommand(1);
+  add_list(app, line, body);
+  add_run(app, line, body, arguments, one_stage);
+  add_bench(app, line, body, arguments);
+  if (!one_stage) add_compare(app, line, body, arguments);
+  if (!one_stage) add_image(app, line, body, arguments);
+  if (!one_stage) add_tune(app, line, body, arguments);
+  if (!one_stage) add_explore(app, line, body);
+  if (!one_stage) add_prune(app, line, body, arguments);
+
+  if (!words.empty() && words.front() == "bench") {
+    const auto separator = std::find(words.begin(), words.end(), "--");
+    if (separator != words.end()) {
+      line.bench.benchmark_flags.assign(separator + 1, words.end());
+      words.erase(separator, words.end());
+    }
+  }
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them last first
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return explain(error, app, words);
+  }
+  constexpr const char* kFull = "cannot write to the standard output";
+  try {
+    const int status = body();
+    return std::fflush(stdout) == 0 ? status : complain(kFull, kUnusable);
+  } catch (const std::system_error&) {  // fmt's, where the text is longer than the stream's buffer
+    if (std::ferror(stdout) == 0) throw;
+    return complain(kFull, kUnusable);
+  }
+}
+
+bool names_command(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  return words.front() == "--help" || words.front() == "-h" ||
+         std::find(std::begin(kCommands), std::end(kCommands), words.front()) != std::end(kCommands);
+}
+
+int guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const RefusedError& error) {
+    return complain(error.what(), kRefused);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kUnusable);
+  } catch (const MachineError& error) {
+    return complain(error.what(), kUnusable);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory; choose a smaller problem", kUnusable);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  } catch (...) {
+    return complain("a stage threw something that is no std::exception", kFailed);
+  }
+}
+
+}  // namespace
+
+int run_program(int count, char** arguments) {
+  std::vector<std::string> words(arguments + 1, arguments + count);
+  const bool one_stage = stages().size() == 1;
+  if (one_stage && !names_command(words)) words.insert(words.begin(), "run");
+  return guarded([&] { return parse_and_run(words, arguments, one_stage); });
+}
+
+}  // namespace convladder

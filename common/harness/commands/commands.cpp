@@ -1,0 +1,160 @@
+#include "common/harness/commands/commands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/harness/commands/disassembly.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/npy.hpp"
+#include "common/harness/files/output_file.hpp"
+#include "common/harness/files/text_table.hpp"
+#include "common/harness/ladder/settings.hpp"
+#include "common/harness/report/comparison.hpp"
+#include "common/harness/report/report.hpp"
+#include "common/harness/report/text_report.hpp"
+#include "common/harness/run/refusal.hpp"
+#include "common/harness/run/runner.hpp"
+#include "common/harness/run/standing.hpp"
+
+namespace convladder {
+namespace {
+
+/// Of a GPU, if one of the stages runs there.
+std::optional<Limits> limits_here(const std::vector<const StageInfo*>& stages) {
+  if (backend() != Backend::gpu || all_on_host(stages)) return std::nullopt;
+  return measure_limits();
+}
+
+/// A stage that this device cannot run at all is the machine's fault, not the problem's.
+void require_device(const StageInfo& stage) {
+  if (const std::string rule = device_refusal(stage); !rule.empty()) throw MachineError(rule);
+}
+
+/// Runs the stages on one problem. Where a rule refuses the problem itself, every result is that refusal.
+std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, const ProblemOptions& problem,
+                               const RunOptions& options) {
+  for (const StageInfo* stage : stages) require_device(*stage);
+  UserProblem user = read_problem(problem, stages.front()->track);
+  std::vector<RunResult> results;
+  try {
+    if (all_on_host(stages)) {
+      require_valid_on_host(user.problem);
+    } else {
+      require_valid(user.problem);
+    }
+  } catch (const RefusedError& error) {
+    for (const StageInfo* stage : stages) results.push_back(refused(*stage, user.problem, error.what()));
+    return results;
+  }
+  // Before the reference, which may take long.
+  const float* const filter = user.tensors ? user.tensors->filter.data() : nullptr;
+  const auto accepts = [&](const StageInfo* stage) { return refusal(*stage, user.problem, filter).empty(); };
+  if (std::none_of(stages.begin(), stages.end(), accepts)) {
+    for (const StageInfo* stage : stages)
+      results.push_back(refused(*stage, user.problem, refusal(*stage, user.problem, filter)));
+    return results;
+  }
+  const Workload workload = make_workload(std::move(user), problem.seed);
+  const std::optional<Limits> limits = limits_here(stages);
+  for (const StageInfo* stage : stages) {
+    results.push_back(run_stage(*stage, workload, options));
+    add_roofline(results.back(), limits && !runs_on_host(*stage) ? &*limits : nullptr);
+  }
+  add_speedups(results);
+  return results;
+}
+
+/// The devices that the stages run on, a line each.
+std::string device_lines(const std::vector<const StageInfo*>& stages) {
+  std::string lines;
+  for (const StageInfo* stage : stages) {
+    const std::string line = device_line(device_of(*stage)) + "\n";
+    if (lines.find(line) == std::string::npos) lines += line;
+  }
+  return lines;
+}
+
+std::vector<std::int64_t> output_shape(const ConvProblem& x) { return {x.n, x.k, x.p(), x.q()}; }
+
+}  // namespace
+
+int exit_status(const std::vector<RunResult>& results) {
+  bool any_refused = false;
+  for (const RunResult& result : results) {
+    if (result.status == Status::refused) {
+      any_refused = true;
+    } else if (result.status != Status::ok) {
+      return 1;
+    }
+  }
+  return any_refused ? 3 : 0;
+}
+
+int list_stages(bool json) {
+  if (json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const StageInfo& stage : stages()) list.push_back(to_json(stage));
+    fmt::print("{}", text_of(list));
+    return 0;
+  }
+  TextTable table({"no.", "name", "track", "type", "needs", "after", "idea"}, 5);
+  for (const StageInfo& stage : stages()) {
+    table.add({fmt::format("{:02}", stage.number), std::string(stage.name), std::string(stage.track),
+               std::string(stage.dtype), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
+               stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
+  }
+  fmt::print("{}", table.text());
+  return 0;
+}
+
+int print_sass(const std::string& stage) {
+  fmt::print("{}", sass_of(find_stage(stage)));
+  return 0;
+}
+
+int run_command(const RunCommand& command) {
+  const StageInfo& stage = find_stage(command.stage);
+  if (command.output) {
+    require_writable(*command.output);
+    if (command.problem.input) require_different("--output", *command.output, "--input", *command.problem.input);
+    if (command.problem.filter) require_different("--output", *command.output, "--filter", *command.problem.filter);
+  }
+  if (!command.configuration.empty()) require_settings(command.configuration, {&stage});
+  RunOptions options;
+  options.settings = command.configuration;
+  options.lines = command.lines;
+  options.keep_output = command.output.has_value();
+  const RunResult result = run_all({&stage}, command.problem, options).front();
+
+  const bool write = command.output && result.status == Status::ok;
+  if (write) write_npy(*command.output, {output_shape(result.problem), result.output});
+  if (command.json) {
+    fmt::print("{}", text_of(to_json(result)));
+  } else if (result.status != Status::refused) {
+    fmt::print("{}{}", device_lines({&stage}), run_text(result));
+    if (write) fmt::print("wrote {}\n", command.output->string());
+  }
+  if (result.status == Status::refused) fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
+  return exit_status({result});
+}
+
+int compare_command(const CompareCommand& command) {
+  std::vector<const StageInfo*> stages;
+  for (const std::string& designation : command.stages) stages.push_back(&find_stage(designation));
+  if (!command.configuration.empty()) require_settings(command.configuration, stages);
+  RunOptions options;
+  options.settings = command.configuration;
+  const std::vector<RunResult> results = run_all(stages, command.problem, options);
+  if (command.json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const RunResult& result : results) list.push_back(to_json(result));
+    fmt::print("{}", text_of(list));
+  } else {
+    fmt::print("{}{}", device_lines(stages), comparison_text(results));
+  }
+  return exit_status(results);
+}
+
+}  // namespace convladder

@@ -1,0 +1,117 @@
+#include "common/harness/commands/prune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/workloads.hpp"
+#include "common/harness/run/refusal.hpp"
+#include "common/harness/run/runner.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+
+/// Adds what one shape's run met to what others have met.
+void merge(const Barrier& barrier, std::vector<BarrierFinding>& findings) {
+  const auto found = std::find_if(findings.begin(), findings.end(), [&](const BarrierFinding& finding) {
+    return finding.barrier.file == barrier.file && finding.barrier.line == barrier.line;
+  });
+  if (found == findings.end()) {
+    findings.push_back({barrier, {}});
+    return;
+  }
+  Barrier& known = found->barrier;
+  known.passed += barrier.passed;
+  const auto add = [](const auto& more, auto& list) {
+    for (const auto& item : more)
+      if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  };
+  add(barrier.kernels, known.kernels);
+  add(barrier.calls, known.calls);
+}
+
+}  // namespace
+
+bool BarrierFinding::needed() const {
+  return std::any_of(trials.begin(), trials.end(),
+                     [](const BarrierTrial& trial) { return !trial.right || !trial.faults.empty(); });
+}
+
+int BarrierFinding::faults_unseen() const {
+  return static_cast<int>(std::count_if(
+      trials.begin(), trials.end(), [](const BarrierTrial& trial) { return trial.right && !trial.faults.empty(); }));
+}
+
+const Fault* BarrierFinding::first_fault(const BarrierTrial** of) const {
+  const Fault* first = nullptr;
+  for (const BarrierTrial& trial : trials) {
+    for (const Fault& fault : trial.faults) {
+      if (first && (first->kind == "race" || fault.kind != "race")) continue;
+      first = &fault;
+      *of = &trial;
+    }
+  }
+  return first;
+}
+
+std::vector<ConvProblem> prune_shapes(std::string_view track) {
+  std::vector<std::string_view> texts;
+  if (track == "signals") {
+    texts = {"w=1,s=3", "n=2,w=600,s=11", "w=1300,s=1025"};
+  } else if (track == "images") {
+    texts = {"h=5,w=7,r=3,s=3", "n=2,h=70,w=132,r=5,s=5", "h=41,w=71,r=11,s=11", "h=40,w=90,r=31,s=31"};
+  } else if (track == "depthwise") {
+    texts = {"n=2,c=3,k=3,groups=3,h=20,w=37,r=7,s=7", "c=2,k=2,groups=2,h=66,w=68,r=3,s=3",
+             "c=5,k=5,groups=5,h=29,w=31,r=5,s=5,stride_h=2,stride_w=2"};
+  } else if (track == "lowering") {
+    texts = {"n=2,c=9,h=9,w=11,k=16,r=3,s=3", "c=20,h=12,w=12,k=70,r=3,s=3",
+             "n=3,c=5,h=15,w=13,k=130,r=5,s=3,stride_w=2", "c=33,h=8,w=17,k=9"};
+  } else {
+    texts = {"n=2,c=5,h=9,w=11,k=6,r=3,s=3", "c=40,h=13,w=18,k=70,r=3,s=3", "n=3,c=136,h=7,w=7,k=33,r=3,s=3"};
+  }
+  std::vector<ConvProblem> shapes;
+  for (const std::string_view text : texts) shapes.push_back(parse_shape(text));
+  return shapes;
+}
+
+PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes, const RunOptions& options) {
+  PruneReport report;
+  std::vector<Workload> workloads;
+  std::vector<std::vector<Barrier>> passed;  // of each workload
+  for (const ConvProblem& shape : shapes) {
+    if (!refusal(stage, shape, nullptr).empty()) continue;
+    Workload workload = make_workload("", shape, InputKind::normal, filter_form(stage.track), kSeed);
+    RunResult result;
+    passed.push_back(barriers_of([&] { result = run_stage(stage, workload, options); }));
+    if (result.status != Status::ok) {
+      throw UsageError(
+          fmt::format("{} does not run as it stands on {}: {}", stage.folder, to_string(shape), result.reason));
+    }
+    report.shapes.push_back(shape);
+    workloads.push_back(std::move(workload));
+    for (const Barrier& barrier : passed.back()) merge(barrier, report.findings);
+  }
+  if (workloads.empty()) throw UsageError(fmt::format("{} refuses every shape that prune knows", stage.folder));
+
+  std::sort(report.findings.begin(), report.findings.end(), [](const BarrierFinding& a, const BarrierFinding& b) {
+    return std::pair(a.barrier.file, a.barrier.line) < std::pair(b.barrier.file, b.barrier.line);
+  });
+  for (BarrierFinding& finding : report.findings) {
+    for (std::size_t i = 0; i < workloads.size(); ++i) {
+      const bool met = std::any_of(passed[i].begin(), passed[i].end(), [&](const Barrier& barrier) {
+        return barrier.file == finding.barrier.file && barrier.line == finding.barrier.line;
+      });
+      if (!met) continue;
+      RunResult result;
+      without_barrier(finding.barrier, [&] { result = run_stage(stage, workloads[i], options); });
+      finding.trials.push_back({workloads[i].problem, result.check && result.check->ok, std::move(result.faults)});
+    }
+  }
+  return report;
+}
+
+}  // namespace convladder

@@ -1,0 +1,102 @@
+/// @file
+/// The device under a program: memory, facts, measurement. Two implementations, one linked into each program:
+/// device_sim.cpp over the simulator and device_gpu.cu over CUDA.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "common/stage/counters.hpp"
+#include "common/stage/device_buffer.hpp"
+#include "common/stage/stage.hpp"
+
+namespace convladder {
+
+/// Where kernels run.
+enum class Backend {
+  sim,  ///< in the simulator
+  gpu,  ///< on a GPU, through CUDA
+};
+
+/// The backend this program was linked with.
+Backend backend();
+
+/// Facts of the device. Clocks are read at each call; zero where the device does not tell them.
+struct DeviceInfo {
+  std::string name;            ///< "NVIDIA H200", or "SIMT simulator"
+  int compute_capability = 0;  ///< 10 * major + minor
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0, free_memory_bytes = 0;
+  std::int64_t shared_bytes_per_block = 0;  ///< opt-in maximum
+  std::int64_t l2_bytes = 0;
+  std::string driver;   ///< "13.0", empty for the simulator
+  std::string toolkit;  ///< "13.0": the CUDA Toolkit that built the program; empty for the simulator
+  double sm_clock_mhz = 0, memory_clock_mhz = 0;
+};
+
+/// @throws MachineError where there is no usable GPU (GPU programs only)
+DeviceInfo device_info();
+
+/// The machine cannot do what was asked: no GPU, too little memory. Exit status 2.
+struct MachineError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// A kernel or a CUDA call failed while running. Exit status 1.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One fault found by the simulator, or a failed launch on a GPU.
+struct Fault {
+  std::string kind;    ///< "out_of_bounds", "race", "uninitialized", "misaligned", "missing_barrier", ...
+  std::string kernel;  ///< its name, without parameters
+  std::string file;    ///< path as the compiler was given it
+  int line = 0;
+  std::string block, thread;  ///< "(1,0,0)"
+  std::string other;          ///< the second access of a race ("tiled_1d.cu:40, thread (3,0,0)"), or a detail
+  std::int64_t count = 1;     ///< how often it happened at this place
+};
+
+/// Counters of one source line (`--lines`).
+struct LineCounters {
+  std::string file;
+  int line = 0;
+  Counters counters;
+};
+
+/// Registers, memory and occupancy of a kernel that a launch used. GPU only.
+struct KernelInfo {
+  std::string name;
+  int registers = 0;
+  std::int64_t spill_bytes = 0, shared_bytes = 0;
+  double occupancy = 0;  ///< resident warps over the most a multiprocessor holds
+};
+
+/// What one run of `launch` did, as far as this backend can tell.
+struct Observation {
+  Counters counters;                ///< simulator only
+  std::vector<LineCounters> lines;  ///< simulator only, where asked for
+  std::vector<Fault> faults;
+  std::vector<KernelInfo> kernels;  ///< GPU only
+};
+
+/// Runs `launch` once, waits for it, and observes it.
+/// @param want_lines also attribute counters to source lines (costs a call of addr2line)
+/// @throws DeviceError on a GPU if it failed
+Observation observe(const std::function<void(Stream)>& launch, bool want_lines);
+
+/// Runs `work` (a stage's prepare()) on the device's stream, waits for it, and returns its time in microseconds.
+/// Faults in it throw DeviceError.
+double run_and_wait(const std::function<void(Stream)>& work);
+
+/// Times in microseconds of one launch, over groups of launches. Without groups every figure is 0.
+struct TimeSeries {
+  std::vector<double> groups;
+  double median() const;  ///< of the groups
+  double min() const;     ///< the fastest group
+  double spread() const;  ///< interquartile range over the median
+};
+
+}  // namespace convladder

@@ -1,0 +1,211 @@
+// device.hpp over the simulator. There is no time here: timing.hpp's functions are only ever called on a GPU.
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "common/harness/device/barriers.hpp"
+#include "common/harness/device/device.hpp"
+#include "common/harness/device/timing.hpp"
+#include "common/kernel/compiled_kernel.hpp"
+#include "common/simt/runtime.hpp"
+
+namespace convladder {
+namespace {
+
+/// Shadow memory takes 24 bytes for each byte of a tensor, its state one, the tensor itself one; the rest is room.
+constexpr std::int64_t kBytesPerByte = 32;
+
+std::string text_of(const unsigned (&index)[3]) {
+  return "(" + std::to_string(index[0]) + "," + std::to_string(index[1]) + "," + std::to_string(index[2]) + ")";
+}
+
+std::vector<Fault> faults_of(const simt::Measurement& measurement) {
+  std::vector<Fault> faults;
+  for (const simt::FaultRecord& record : measurement.faults) {
+    const simt::SourceLine line = simt::line_of(record), other = simt::other_line_of(record);
+    Fault fault;
+    fault.kind = simt::to_string(record.kind);
+    fault.kernel = simt::kernel_name(record.kernel);
+    fault.file = line.file;
+    fault.line = line.line;
+    fault.block = text_of(record.thread.block);
+    fault.thread = text_of(record.thread.thread);
+    fault.other = record.detail;
+    if (!other.file.empty())
+      fault.other = other.file + ":" + std::to_string(other.line) + ", block " + text_of(record.other_thread.block) +
+                    " thread " + text_of(record.other_thread.thread);
+    fault.count = record.count;
+    faults.push_back(std::move(fault));
+  }
+  return faults;
+}
+
+std::vector<LineCounters> lines_of(const simt::Measurement& measurement) {
+  std::vector<simt::Pc> pcs;
+  for (const auto& [pc, counters] : measurement.by_pc) pcs.push_back(pc);
+  const auto lines = simt::source_lines(pcs);
+  std::map<std::pair<std::string, int>, Counters> by_line;
+  for (const auto& [pc, counters] : measurement.by_pc) {
+    Counters& sum = by_line[{lines.at(pc).file, lines.at(pc).line}];
+    for (const CounterField& field : kCounterFields) sum.*field.member += counters.*field.member;
+  }
+  std::vector<LineCounters> result;
+  for (const auto& [line, counters] : by_line) result.push_back({line.first, line.second, counters});
+  return result;
+}
+
+}  // namespace
+
+Backend backend() { return Backend::sim; }
+
+DeviceInfo device_info() {
+  struct sysinfo host {};
+  sysinfo(&host);
+  DeviceInfo info;
+  info.name = "SIMT simulator";
+  info.compute_capability = 90;
+  info.multiprocessors = 1;
+  info.memory_bytes = static_cast<std::int64_t>(host.totalram) * host.mem_unit / kBytesPerByte;
+  info.free_memory_bytes = static_cast<std::int64_t>(host.freeram) * host.mem_unit / kBytesPerByte;
+  info.shared_bytes_per_block = 227 * 1024;
+  return info;
+}
+
+DeviceLimits device_limits() { return {90, 227 * 1024, 2, 60 << 20}; }
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
+  try {
+    data_ = simt::allocate(bytes, name);
+  } catch (const std::bad_alloc&) {
+    throw MachineError(
+        "not enough memory: '" + std::string(name) + "' needs " + std::to_string(bytes >> 20) +
+        " MiB and about 25 times as much for what the simulator remembers of it; choose a smaller shape");
+  }
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (data_) simt::release(data_);
+}
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_), name_(other.name_) {}
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(name_, other.name_);
+  return *this;
+}
+
+void DeviceBuffer::upload(const void* source) { simt::upload(data_, source, bytes_); }
+void DeviceBuffer::download(void* destination) const { simt::download(destination, data_, bytes_); }
+void DeviceBuffer::poison(std::uint32_t word) { simt::poison(data_, bytes_, word); }
+bool DeviceBuffer::guards_intact() const { return true; }
+
+Observation observe(const std::function<void(Stream)>& launch, bool want_lines) {
+  simt::begin_measurement();
+  launch(nullptr);
+  const simt::Measurement& measurement = simt::measurement();
+  Observation observation;
+  observation.counters = measurement.counters;
+  observation.faults = faults_of(measurement);
+  if (want_lines) observation.lines = lines_of(measurement);
+  return observation;
+}
+
+std::vector<Barrier> barriers_of(const std::function<void()>& work) {
+  simt::BarrierLog log;
+  struct Logging {
+    explicit Logging(simt::BarrierLog* log) { simt::log_barriers(log); }
+    ~Logging() { simt::log_barriers(nullptr); }
+  };
+  {
+    const Logging logging(&log);
+    work();
+  }
+  std::vector<simt::Pc> pcs;
+  for (const auto& [met, count] : log) pcs.push_back(met.first.pc);
+  const auto lines = simt::source_lines(pcs);
+  std::map<std::pair<std::string, int>, Barrier> barriers;
+  for (const auto& [met, count] : log) {
+    const auto& [call, kernel] = met;
+    const std::string& file = lines.at(call.pc).file;
+    Barrier& barrier = barriers[{file, call.line}];
+    barrier.file = file;
+    barrier.line = call.line;
+    barrier.passed += count;
+    const std::string name = simt::kernel_name(kernel);
+    if (std::find(barrier.kernels.begin(), barrier.kernels.end(), name) == barrier.kernels.end())
+      barrier.kernels.push_back(name);
+    if (const std::pair id{call.pc, call.line}; barrier.calls.empty() || barrier.calls.back() != id)
+      barrier.calls.push_back(id);  // the log is sorted by them
+  }
+  std::vector<Barrier> result;
+  for (auto& [place, barrier] : barriers) {
+    std::sort(barrier.kernels.begin(), barrier.kernels.end());  // the log sorts them by address
+    result.push_back(std::move(barrier));
+  }
+  return result;
+}
+
+void without_barrier(const Barrier& barrier, const std::function<void()>& work) {
+  struct Skipping {
+    explicit Skipping(std::vector<simt::BarrierCall> calls) { simt::skip_barriers(std::move(calls)); }
+    ~Skipping() { simt::skip_barriers({}); }
+  };
+  std::vector<simt::BarrierCall> calls;
+  for (const auto& [pc, line] : barrier.calls) calls.push_back({pc, line});
+  const Skipping skipping(std::move(calls));
+  work();
+}
+
+double run_and_wait(const std::function<void(Stream)>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  const Observation observation = observe(work, false);
+  if (!observation.faults.empty()) {
+    const Fault& fault = observation.faults.front();
+    throw DeviceError(fault.kind + " at " + fault.file + ":" + std::to_string(fault.line) + " in " + fault.kernel +
+                      ": " + fault.other);
+  }
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+namespace {
+[[noreturn]] void no_time() { throw std::logic_error("the simulator has no time"); }
+}  // namespace
+
+struct GraphTimer::Graph {};
+GraphTimer::GraphTimer(const std::vector<std::function<void(Stream)>>&, int) { no_time(); }
+GraphTimer::~GraphTimer() = default;
+GraphTimer::GraphTimer(GraphTimer&&) noexcept = default;
+double GraphTimer::sample() { no_time(); }
+double time_by_events(const std::function<void(Stream)>&, int) { no_time(); }
+int repetitions_for(const std::function<void(Stream)>&, double) { no_time(); }
+Ceilings measure_ceilings() { no_time(); }
+
+// --- Nothing is compiled here: a stage runs the kernel that was compiled with the program ---
+
+struct CompiledKernel::Loaded {};
+
+CompiledKernel::~CompiledKernel() { delete loaded_; }
+
+void CompiledKernel::compile(const char*, const char*) {}
+
+void CompiledKernel::upload_constant(const char*, const float*, std::size_t, Stream) const {
+  throw std::logic_error("no kernel was compiled");
+}
+
+void CompiledKernel::start(dim3, dim3, std::size_t, Stream, void**) const {
+  throw std::logic_error("no kernel was compiled");
+}
+
+const char* compiling_unavailable() { return "the simulator compiles nothing"; }
+
+}  // namespace convladder

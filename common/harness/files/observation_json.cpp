@@ -1,0 +1,48 @@
+#include "common/harness/files/observation_json.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace convladder {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text(std::string_view value) { return value.empty() ? Json() : Json(value); }
+
+}  // namespace
+
+Json counters_json(const Counters& counters) {
+  Json object;
+  for (const CounterField& field : kCounterFields) {
+    const std::int64_t value = counters.*field.member;
+    object[field.name] = value < 0 ? Json() : Json(value);
+  }
+  return object;
+}
+
+Json faults_json(const std::vector<Fault>& faults) {
+  Json list = Json::array();
+  for (const Fault& fault : faults) {
+    list.push_back({{"kind", fault.kind},
+                    {"kernel", text(fault.kernel)},
+                    {"file", text(fault.file)},
+                    {"line", fault.line > 0 ? Json(fault.line) : Json()},
+                    {"block", text(fault.block)},
+                    {"thread", text(fault.thread)},
+                    {"other", text(fault.other)},
+                    {"count", fault.count}});
+  }
+  return list;
+}
+
+Json lines_json(const std::vector<LineCounters>& lines) {
+  if (lines.empty()) return {};
+  Json list = Json::array();
+  for (const LineCounters& line : lines) {
+    list.push_back({{"file", line.file}, {"line", line.line}, {"counters", counters_json(line.counters)}});
+  }
+  return list;
+}
+
+}  // namespace convladder

@@ -1,0 +1,18 @@
+/// @file
+/// What a run observed, as JSON: the counters, faults and lines of `run --json` and of the labs.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "common/harness/device/device.hpp"
+
+namespace convladder {
+
+/// Counters by name; a negative one (no claim) is null.
+nlohmann::ordered_json counters_json(const Counters& counters);
+/// [{kind, kernel, file, line, block, thread, other, count}...]; what is not known is null.
+nlohmann::ordered_json faults_json(const std::vector<Fault>& faults);
+/// [{file, line, counters}...], or null if there are none.
+nlohmann::ordered_json lines_json(const std::vector<LineCounters>& lines);
+
+}  // namespace convladder

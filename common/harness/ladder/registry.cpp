@@ -1,0 +1,76 @@
+#include "common/harness/ladder/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/spelling.hpp"
+
+namespace convladder {
+namespace {
+
+/// The number that the whole text spells, or -1.
+int number_of(std::string_view text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && rest == text.data() + text.size() ? number : -1;
+}
+
+[[noreturn]] void throw_unknown_stage(std::string_view designation) {
+  std::vector<std::string_view> names;
+  for (const StageInfo& stage : stages()) {
+    names.push_back(stage.name);
+    names.push_back(stage.folder);
+  }
+  if (stages().size() == 1) {
+    throw UsageError(
+        fmt::format("unknown stage {}; this program holds {} only", in_quotes(designation), stages().front().folder));
+  }
+  const std::string_view nearest = nearest_name(designation, names);
+  throw UsageError(fmt::format("unknown stage {}{}; './lab list' shows the stages", in_quotes(designation),
+                               nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
+}
+
+}  // namespace
+
+const StageInfo& find_stage(std::string_view designation) {
+  const int number = number_of(designation);
+  for (const StageInfo& stage : stages()) {
+    if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
+  }
+  throw_unknown_stage(designation);
+}
+
+bool all_on_host(const std::vector<const StageInfo*>& stages) {
+  return std::all_of(stages.begin(), stages.end(), [](const StageInfo* stage) { return runs_on_host(*stage); });
+}
+
+Precision precision_of(const StageInfo& stage) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8})
+    if (stage.dtype == to_string(precision)) return precision;
+  throw UsageError(fmt::format("the dtype of {} must be fp32, fp16 or int8; got {}", stage.name, stage.dtype));
+}
+
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::int8:
+      return "int8";
+  }
+  throw std::logic_error("not a precision");
+}
+
+bool runs_on(const StageInfo& stage, int capability) {
+  const std::string_view text = stage.requires_capability;
+  int required = 0;
+  if (text.starts_with("sm_")) std::from_chars(text.data() + 3, text.data() + text.size(), required);
+  return text.ends_with('a') ? capability == required : capability >= required;
+}
+
+}  // namespace convladder

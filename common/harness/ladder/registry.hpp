@@ -1,0 +1,57 @@
+/// @file
+/// The stages linked into this program. The build generates the table from chapters/NN-name/stage.json.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/stage/stage.hpp"
+
+namespace convladder {
+
+/// A stage's metadata, from its stage.json, and how to make it.
+struct StageInfo {
+  int number;
+  std::string_view name;  ///< "tiled-1d"; the folder is "03-tiled-1d"
+  std::string_view folder;
+  std::string_view title, track, idea;
+  int previous;                          ///< the stage its speedup is measured against, 0 for the first of a track
+  std::string_view dtype;                ///< "fp32", "fp16", "int8"
+  std::string_view layout;               ///< "NCHW", "NHWC"
+  std::string_view source;               ///< which seed document and section the idea follows
+  std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it, "sm_90a": the only; JSON "requires"
+  Stage* (*make)();
+  std::string_view settings = {};  ///< of a row that is a stage with some knobs set ("m=4"): which
+};
+
+/// Whether it is a stage: bench has rows that are none, and their number is 0.
+inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
+
+/// Its element type. @throws UsageError if its dtype is none
+Precision precision_of(const StageInfo& stage);
+/// "fp32", "fp16" or "int8".
+std::string_view to_string(Precision precision);
+
+/// Whether it runs on the host's processor, with every program, and not on the program's device.
+inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; }
+
+/// Whether all of them do.
+bool all_on_host(const std::vector<const StageInfo*>& stages);
+
+/// Whether its input and output are bytes in NHWC. Winograd's algorithm in int8 takes halves: its bytes are made of
+/// transformed tiles.
+inline bool takes_bytes(const StageInfo& stage) { return stage.dtype == "int8" && stage.track != "winograd"; }
+/// Whether they are halves in NHWC; otherwise they are floats in its layout.
+inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32" && !takes_bytes(stage); }
+
+/// In the order of their numbers.
+std::span<const StageInfo> stages();
+
+/// A stage by number ("1", "01"), name or folder. @throws UsageError, with the nearest names, if there is none
+const StageInfo& find_stage(std::string_view designation);
+
+/// Whether GPUs of a compute capability, 10 * major + minor, run the stage: from 70 on for "sm_70", 90 alone for
+/// "sm_90a".
+bool runs_on(const StageInfo& stage, int capability);
+
+}  // namespace convladder

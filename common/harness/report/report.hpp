@@ -1,0 +1,37 @@
+/// @file
+/// Results for programs to read: JSON and CSV. What is absent, infinite or NaN is null in JSON and empty in CSV.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/harness/device/device.hpp"
+#include "common/harness/device/timing.hpp"
+#include "common/harness/run/run_result.hpp"
+
+namespace convladder {
+
+/// A stage's metadata, as `list --json` gives it.
+nlohmann::ordered_json to_json(const StageInfo& stage);
+
+/// One result, as `run --json` gives it.
+nlohmann::ordered_json to_json(const RunResult& result);
+
+/// A whole run of `bench`.
+struct BenchReport {
+  DeviceInfo device;                 ///< before the first stage ran
+  DeviceInfo device_after;           ///< after the last
+  std::optional<Ceilings> ceilings;  ///< GPU only
+  std::vector<RunResult> rows;
+};
+/// The whole report, as `bench --json` writes it.
+nlohmann::ordered_json to_json(const BenchReport& report);
+
+/// A line of headings, then one line a result, quoted as in RFC 4180.
+std::string to_csv(const std::vector<RunResult>& results);
+
+/// The text of a JSON value, ending in a newline; bytes that are not UTF-8 are replaced.
+std::string text_of(const nlohmann::ordered_json& json);
+
+}  // namespace convladder

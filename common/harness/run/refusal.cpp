@@ -1,0 +1,32 @@
+#include "common/harness/run/refusal.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "common/harness/device/host.hpp"
+
+namespace convladder {
+
+std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter) {
+  std::string rule = device_refusal(stage);
+  if (!rule.empty()) return rule;
+  const std::unique_ptr<Stage> instance(stage.make());
+  const Verdict verdict = instance->check(problem, limits_of(stage));
+  if (!verdict.accepted() || !filter) return verdict.reason();
+  return instance->check_filter(problem, filter).reason();
+}
+
+DeviceInfo device_of(const StageInfo& stage) { return runs_on_host(stage) ? host_info() : device_info(); }
+
+DeviceLimits limits_of(const StageInfo& stage) { return runs_on_host(stage) ? DeviceLimits{0, 0} : device_limits(); }
+
+std::string device_refusal(const StageInfo& stage) {
+  if (runs_on_host(stage)) return "";
+  const int have = device_limits().compute_capability;
+  if (runs_on(stage, have)) return "";
+  return fmt::format("{} needs a GPU of {}{} and {} is sm_{}; use --backend sim", stage.name, stage.requires_capability,
+                     stage.requires_capability.ends_with('a') ? "" : " or later", device_info().name, have);
+}
+
+}  // namespace convladder

@@ -1,0 +1,24 @@
+/// @file
+/// Where a stage runs, and what it refuses there.
+#pragma once
+#include <string>
+
+#include "common/harness/device/device.hpp"
+#include "common/harness/ladder/registry.hpp"
+
+namespace convladder {
+
+/// The device that the stage runs on: the program's, or the host.
+DeviceInfo device_of(const StageInfo& stage);
+
+/// What a stage may ask of that device; zeros for the host.
+DeviceLimits limits_of(const StageInfo& stage);
+
+/// What a stage refuses on this device, whatever the problem: "" or the rule ("needs a GPU of sm_90 or later; ...").
+std::string device_refusal(const StageInfo& stage);
+
+/// The rule by which the device or the stage refuses the problem, or "". Cheap: nothing is allocated or computed.
+/// @param filter (k, c/groups, r, s) on the host, or null where it is not known yet: then no rule about it is asked
+std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter);
+
+}  // namespace convladder

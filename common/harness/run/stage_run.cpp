@@ -1,0 +1,209 @@
+#include "common/harness/run/stage_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/harness/check/device_tensors.hpp"
+#include "common/harness/check/half_bits.hpp"
+#include "common/harness/check/winograd_error.hpp"
+#include "common/harness/ladder/settings.hpp"
+#include "common/harness/ladder/tuning_log.hpp"
+#include "common/harness/run/refusal.hpp"
+
+namespace convladder {
+namespace {
+
+std::string describe(const Fault& fault) {
+  std::string text = fault.kind;
+  if (!fault.file.empty()) text += fmt::format(" at {}:{}", fault.file, fault.line);
+  if (!fault.kernel.empty()) text += " in " + fault.kernel;
+  if (!fault.other.empty()) text += (fault.kind == "race" ? " with " : ": ") + fault.other;
+  return text;
+}
+
+}  // namespace
+
+void StageRun::execute() {
+  if (!accepted() || !configure()) return;
+  place_tensors();
+  if (!prepare() || !launch_and_check()) return;
+  if (options_.time && has_time()) {
+    time_launch();
+    if (!measure_product()) {
+      result_.reason = "the product alone: " + result_.reason;
+      return;
+    }
+    if (!launch_and_check()) {
+      result_.reason = "right before the timing, not after it: " + result_.reason;
+      return;
+    }
+  }
+  if (options_.keep_output) result_.output = std::move(output_);
+  result_.verified = true;
+  result_.status = Status::ok;
+}
+
+bool StageRun::accepted() {
+  std::string rule = refusal(*result_.stage, workload_.problem, workload_.tensors.filter.data());
+  if (rule.empty()) rule = input_refusal();
+  if (rule.empty()) return true;
+  result_.status = Status::refused;
+  result_.reason = std::move(rule);
+  return false;
+}
+
+/// The rule by which a stage of fp16 refuses numbers that fp16 does not hold, or "".
+std::string StageRun::input_refusal() const {
+  if (!takes_halves(*result_.stage)) return "";
+  const std::optional<std::size_t> found = first_beyond_half(workload_.tensors.input);
+  if (!found) return "";
+  const ConvProblem& problem = workload_.problem;
+  const auto index = static_cast<std::int64_t>(*found);
+  return fmt::format("the input is rounded to fp16 and has {:.1e} at ({},{},{},{}), beyond {}",
+                     workload_.tensors.input[*found], index / problem.w / problem.h / problem.c,
+                     index / problem.w / problem.h % problem.c, index / problem.w % problem.h, index % problem.w,
+                     kLargestHalf);
+}
+
+/// Makes the stage. @return whether no rule forbids the configuration that it is to run with
+bool StageRun::configure() {
+  const std::unique_ptr<Stage> stage(result_.stage->make());
+  if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get()); tunable && !choose_configuration(*tunable))
+    return false;
+  stage_ = make_stage();
+  return true;
+}
+
+bool StageRun::choose_configuration(const TunableStage& stage) {
+  const auto tuned = [&] {
+    return runs_on_host(*result_.stage) ? std::nullopt : tuned_configuration(*result_.stage, stage, workload_.problem);
+  };
+  UsedConfiguration& used = result_.configuration.emplace();
+  used.knobs = stage.knobs();
+  const DeviceLimits limits = limits_of(*result_.stage);
+  const std::string_view settings =
+      result_.stage->settings.empty() ? std::string_view(options_.settings) : result_.stage->settings;
+  Configuration by_name = stage.default_configuration(workload_.problem, limits);
+  if (options_.configuration) {
+    used.configuration = *options_.configuration;
+    used.origin = "given";
+    return true;
+  }
+  const bool given = !settings.empty() && apply_settings(settings, used.knobs, by_name);
+  if (const auto found = given ? std::nullopt : tuned()) {
+    used.configuration = *found;
+    used.origin = "tuned";
+    return true;
+  }
+  used.configuration = stage.decided(workload_.problem, limits, by_name);
+  used.origin = given ? "given" : "default";
+  const Verdict verdict = stage.check_configuration(workload_.problem, limits, used.configuration);
+  if (verdict.accepted()) return true;
+  result_.configuration.reset();
+  result_.status = Status::refused;
+  result_.reason = verdict.reason();
+  return false;
+}
+
+std::unique_ptr<Stage> StageRun::make_stage() const {
+  std::unique_ptr<Stage> stage(result_.stage->make());
+  if (result_.configuration) dynamic_cast<TunableStage&>(*stage).use(result_.configuration->configuration);
+  return stage;
+}
+
+/// Whether it ran without fault and its result is right. Notes what it saw; a later call replaces what an earlier one
+/// noted.
+bool StageRun::launch_and_check() {
+  poison_output();
+  const Observation seen = observe_work([&](Stream stream) { launch(stream); });
+  note_observation(seen);
+  return check(seen);
+}
+
+/// Checks and times the product alone, where the stage has one. @return whether it is right
+bool StageRun::measure_product() {
+  bool has_product = false;
+  poison_output();
+  const Observation seen = observe_work([&](Stream stream) { has_product = launch_product(stream); });
+  if (!has_product) return true;
+  if (!check(seen)) return false;
+  time_product();
+  return true;
+}
+
+bool StageRun::check(const Observation& seen) {
+  output_.resize(static_cast<std::size_t>(workload_.problem.output_size()));
+  download_output(output_.data());
+  result_.check = compare_with_reference();
+
+  std::vector<Fault> faults = seen.faults;
+  add_guard_faults(faults);
+  if (!faults.empty()) return note_faults(faults);
+  if (result_.check->ok) return true;
+  result_.status = Status::wrong;
+  result_.reason = result_.check->message;
+  return false;
+}
+
+CheckResult StageRun::compare_with_reference() {
+  const WinogradForm form = stage_->winograd(workload_.problem);
+  const StageInfo& stage = *result_.stage;
+  if (form.m == 0 && !takes_halves(stage) && !takes_bytes(stage)) {
+    const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
+                           .exact = workload_.inputs == InputKind::integers,
+                           .spread = stage_->errors_spread(),
+                           .absolute = filter_error()};
+    return check_output(workload_.problem, output_, workload_.reference, model);
+  }
+  if (!bounds_)
+    bounds_ = form.m > 0           ? winograd_bounds(workload_.problem, form, workload_.tensors)
+              : takes_bytes(stage) ? direct_int8_bounds(workload_.problem, workload_.tensors, workload_.reference)
+                                   : direct_half_bounds(workload_.problem, workload_.tensors, workload_.reference);
+  return check_output(workload_.problem, output_, workload_.reference, *bounds_);
+}
+
+/// What an output may be off by if the stage applies other taps than it was given.
+double StageRun::filter_error() const {
+  const double tap = stage_->filter_error(workload_.problem, workload_.tensors.filter.data());
+  if (tap == 0) return 0;
+  double largest = 0;
+  for (const float value : workload_.tensors.input) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  }
+  return tap * largest * static_cast<double>(workload_.problem.reduction_length());
+}
+
+void StageRun::note_observation(const Observation& seen) {
+  result_.kernels = seen.kernels;
+  result_.lines = seen.lines;
+  result_.prediction = stage_->predict(workload_.problem);
+  if (result_.backend != "sim") return;
+  result_.counters = seen.counters;
+  result_.counters->flops = std::max<std::int64_t>(result_.prediction->flops, 0);
+}
+
+void StageRun::add_guard_faults(std::vector<Fault>& faults) const {
+  const auto add = [&](const char* name) {
+    Fault fault;
+    fault.kind = "out_of_bounds";
+    if (!result_.kernels.empty()) fault.kernel = result_.kernels.front().name;
+    fault.other = fmt::format(
+        "something wrote just outside '{}'; {} names the line", name,
+        runs_on_host(*result_.stage) ? "a build with -fsanitize=address" : "--backend sim or compute-sanitizer");
+    faults.push_back(std::move(fault));
+  };
+  for (const char* name : damaged()) add(name);
+  if (!stage_->workspace_intact()) add("workspace");
+}
+
+bool StageRun::note_faults(const std::vector<Fault>& faults) {
+  result_.faults = faults;
+  result_.status = Status::fault;
+  result_.reason = describe(faults.front());
+  return false;
+}
+
+}  // namespace convladder

@@ -1,0 +1,463 @@
+/// @file
+/// The instructions of sm_90 for kernels, by name: PTX under nvcc, the simulator's own (simt/hopper.hpp) elsewhere.
+/// Include it after kernel.hpp. docs/simulator.md tells what the simulator checks.
+///
+/// A kernel takes a TensorMap as a parameter `const __grid_constant__ TensorMap map`. All else needs sm_90, wgmma and
+/// setmaxnreg sm_90a: code for another GPU compiles, and traps.
+///
+// clang-format off
+/// @file
+/// | here | PTX |
+/// | --- | --- |
+/// | `mbarrier_init`, `fence_mbarrier_init` | `mbarrier.init`, `fence.mbarrier_init.release.cluster` |
+/// | `mbarrier_arrive`, `mbarrier_expect`, `mbarrier_wait` | `mbarrier.arrive`, `.arrive.expect_tx`, `.try_wait.parity` in a loop |
+/// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
+/// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
+/// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
+/// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
+/// | `wgmma`, `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.mma_async`, `.fence`, `.commit_group`, `.wait_group` |
+/// | `set_max_registers_increase`, `set_max_registers_decrease` | `setmaxnreg` |
+// clang-format on
+#pragma once
+#include <cstdint>
+
+#include "common/kernel/kernel.hpp"
+#include "common/stage/tensor_map.hpp"
+
+#if defined(__CUDACC__)
+#include <cuda.h>
+
+/// @cond
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define CONVLADDER_SM90(...) asm volatile(__VA_ARGS__)
+#else
+#define CONVLADDER_SM90(...) __trap()
+#endif
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define CONVLADDER_SM90A(...) asm volatile(__VA_ARGS__)
+#else
+#define CONVLADDER_SM90A(...) __trap()
+#endif
+/// @endcond
+
+namespace convladder {
+
+/// A barrier in shared memory with phases: one ends when its arrivals and the bytes that it expects have come.
+using Mbarrier = std::uint64_t;
+
+/// For which N there is a wgmma of bytes.
+template <int N>
+constexpr bool kWgmmaBytes = N >= 8 && N <= 256 && (N % 16 == 0 || N == 8 || N == 24);
+
+/// A tensor in global memory, for tensor_load() and tensor_store().
+struct TensorMap {
+  /// @cond
+  CUtensorMap encoded;
+  /// @endcond
+};
+
+/// @cond
+__device__ __forceinline__ unsigned shared_address(const void* shared) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+/// @endcond
+
+/// The block's dynamic shared memory, 1024-byte aligned, as swizzled operands want it.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared_1024() {
+  extern __shared__ __align__(1024) unsigned char convladder_dynamic_shared_1024[];
+  return reinterpret_cast<T*>(convladder_dynamic_shared_1024);
+}
+
+// ---- Barriers ------------------------------------------------------------------------------------------------------
+
+/// Makes a barrier, in shared memory. By one thread; others use it after a block barrier.
+/// @param arrivals that end a phase
+__device__ __forceinline__ void mbarrier_init(Mbarrier* barrier, int arrivals) {
+  CONVLADDER_SM90("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+/// Makes the thread's mbarrier_init() visible to copies: before the first of them.
+__device__ __forceinline__ void fence_mbarrier_init() {
+  CONVLADDER_SM90("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/// One arrival. What the thread did before it is visible to those that wait for the phase.
+__device__ __forceinline__ void mbarrier_arrive(Mbarrier* barrier) {
+  CONVLADDER_SM90("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+/// One arrival; the phase also waits for copies of so many bytes.
+__device__ __forceinline__ void mbarrier_expect(Mbarrier* barrier, int bytes) {
+  CONVLADDER_SM90("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                  : "memory");
+}
+/// Waits until the present phase is not one of this parity: until phase 0, 2, ... has ended for 0, and 1, 3, ... for 1.
+/// Of a new barrier, 1 passes at once.
+__device__ __forceinline__ void mbarrier_wait(Mbarrier* barrier, int parity) {
+  unsigned done = 1;
+  do {
+    CONVLADDER_SM90(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  } while (!done);
+}
+/// What the thread has written to shared memory, or knows of, becomes visible to wgmma and to copies that start later.
+__device__ __forceinline__ void fence_async_proxy() { CONVLADDER_SM90("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// A barrier for some warps of the block: waits until `threads` have come, here or by named_barrier_arrive().
+/// @param id 1 to 15  @param threads a multiple of 32, the same in all calls
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+/// The same without waiting.
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// ---- Bulk copies ---------------------------------------------------------------------------------------------------
+
+/// Starts a copy of `bytes` to shared memory, by one thread; addresses and size are multiples of 16. Its end counts at
+/// the barrier, for the phase that is then present.
+__device__ __forceinline__ void bulk_load(void* shared, const void* global, int bytes, Mbarrier* barrier) {
+  CONVLADDER_SM90("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                      shared_address(shared)),
+                  "l"(global), "r"(bytes), "r"(shared_address(barrier))
+                  : "memory");
+}
+
+/// Starts a copy of the map's box to shared memory, at a multiple of 128 bytes; zeros where the box lies outside the
+/// tensor. Its end counts at the barrier, with all bytes of the box.
+/// @param coordinates of the box's first element, the innermost first and a multiple of 16 bytes; negative ones are
+/// outside
+template <class... Coordinates>
+__device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* barrier,
+                                            Coordinates... coordinates) {
+  const int at[] = {static_cast<int>(coordinates)...};
+  const unsigned to = shared_address(shared), bar = shared_address(barrier);
+  constexpr int kRank = sizeof...(coordinates);
+  static_assert(kRank <= 5, "a tensor has up to 5 dimensions");
+  if constexpr (kRank == 1)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3}], "
+        "[%2];" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0])
+        : "memory");
+  else if constexpr (kRank == 2)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
+        "[%2];" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1])
+        : "memory");
+  else if constexpr (kRank == 3)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+        "[%2];" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2])
+        : "memory");
+  else if constexpr (kRank == 4)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+        "%6}], "
+        "[%2];" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+  else if constexpr (kRank == 5)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, "
+        "%7}], "
+        "[%2];" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+        : "memory");
+}
+
+/// Starts a copy of the map's box from shared memory, at a multiple of 128 bytes; what lies outside the tensor is left
+/// out, but in pieces of 16 bytes: where the innermost dimension is no multiple of that, what follows it is overwritten
+/// up to the next. By one thread, whose bulk_wait_read() tells when shared memory may be written again.
+/// @param coordinates as of tensor_load(), but not negative: GPUs take that for an illegal instruction
+template <class... Coordinates>
+__device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
+  const int at[] = {static_cast<int>(coordinates)...};
+  const unsigned from = shared_address(shared);
+  constexpr int kRank = sizeof...(coordinates);
+  static_assert(kRank <= 5, "a tensor has up to 5 dimensions");
+  if constexpr (kRank == 1)
+    CONVLADDER_SM90("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%1, {%2}], [%0];" ::"r"(from),
+                    "l"(&map), "r"(at[0])
+                    : "memory");
+  else if constexpr (kRank == 2)
+    CONVLADDER_SM90("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%1, {%2, %3}], [%0];" ::"r"(from),
+                    "l"(&map), "r"(at[0]), "r"(at[1])
+                    : "memory");
+  else if constexpr (kRank == 3)
+    CONVLADDER_SM90("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4}], [%0];" ::"r"(from),
+                    "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2])
+                    : "memory");
+  else if constexpr (kRank == 4)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4, %5}], [%0];" ::"r"(from),
+        "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3])
+        : "memory");
+  else if constexpr (kRank == 5)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%1, {%2, %3, %4, %5, %6}], [%0];" ::"r"(from),
+        "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+        : "memory");
+}
+
+/// Makes one group of the copies from shared memory that this thread has started since the last call.
+__device__ __forceinline__ void bulk_commit() { CONVLADDER_SM90("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Waits until all of this thread's groups but the newest `Pending` have read shared memory.
+template <int Pending>
+__device__ __forceinline__ void bulk_wait_read() {
+  CONVLADDER_SM90("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+/// Waits until they are complete.
+template <int Pending>
+__device__ __forceinline__ void bulk_wait() {
+  CONVLADDER_SM90("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+// ---- Matrix products of a warpgroup --------------------------------------------------------------------------------
+
+/// Describes a matrix in dynamic shared memory to wgmma: rows of A, or columns of B, lie one after another, each 64 or
+/// 128 bytes along the sum, swizzled as tensor_load() leaves them. Add bytes / 16 to begin elsewhere: by 32 bytes for
+/// the next step of the sum, by whole rows for other rows.
+__device__ __forceinline__ std::uint64_t swizzled_descriptor(const void* shared, Swizzle swizzle) {
+  const std::uint64_t address = (shared_address(shared) & 0x3ffff) >> 4;
+  return swizzle == Swizzle::bytes64 ? address | 1ull << 16 | 32ull << 32 | 2ull << 62
+                                     : address | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+/// The same for a matrix in pieces of 8 rows of 16 bytes, each piece 128 bytes without gaps.
+/// @param across_bytes to the piece of the next 16 bytes along the sum  @param down_bytes to that of the next 8 rows
+__device__ __forceinline__ std::uint64_t plain_descriptor(const void* shared, int across_bytes, int down_bytes) {
+  return (shared_address(shared) & 0x3ffff) >> 4 | static_cast<std::uint64_t>(across_bytes >> 4) << 16 |
+         static_cast<std::uint64_t>(down_bytes >> 4) << 32;
+}
+
+/// Orders what the warpgroup did with its registers before the wgmmas that follow: before the first, and after each
+/// access to their accumulators or to registers of A.
+__device__ __forceinline__ void wgmma_fence() { CONVLADDER_SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
+/// Makes one group of the warpgroup's wgmmas since the last call.
+__device__ __forceinline__ void wgmma_commit() { CONVLADDER_SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until all groups but the newest `Pending` are complete: accumulators hold their sums, operands may be
+/// overwritten.
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  CONVLADDER_SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+/// Keeps the compiler from moving accesses to these registers: after wgmma_wait().
+template <int Count>
+__device__ __forceinline__ void pin(float (&d)[Count]) {
+  UNROLL
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+/// The same for sums of bytes.
+template <int Count>
+__device__ __forceinline__ void pin(int (&d)[Count]) {
+  UNROLL
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+
+/// @cond
+// The operands of 4, 8, ... 128 accumulators.
+#define CONVLADDER_D_QUAD(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3])
+#define CONVLADDER_D4(c) CONVLADDER_D_QUAD(c, 0)
+#define CONVLADDER_D8(c) CONVLADDER_D4(c), CONVLADDER_D_QUAD(c, 4)
+#define CONVLADDER_D12(c) CONVLADDER_D8(c), CONVLADDER_D_QUAD(c, 8)
+#define CONVLADDER_D16(c) CONVLADDER_D12(c), CONVLADDER_D_QUAD(c, 12)
+#define CONVLADDER_D20(c) CONVLADDER_D16(c), CONVLADDER_D_QUAD(c, 16)
+#define CONVLADDER_D24(c) CONVLADDER_D20(c), CONVLADDER_D_QUAD(c, 20)
+#define CONVLADDER_D28(c) CONVLADDER_D24(c), CONVLADDER_D_QUAD(c, 24)
+#define CONVLADDER_D32(c) CONVLADDER_D28(c), CONVLADDER_D_QUAD(c, 28)
+#define CONVLADDER_D36(c) CONVLADDER_D32(c), CONVLADDER_D_QUAD(c, 32)
+#define CONVLADDER_D40(c) CONVLADDER_D36(c), CONVLADDER_D_QUAD(c, 36)
+#define CONVLADDER_D44(c) CONVLADDER_D40(c), CONVLADDER_D_QUAD(c, 40)
+#define CONVLADDER_D48(c) CONVLADDER_D44(c), CONVLADDER_D_QUAD(c, 44)
+#define CONVLADDER_D52(c) CONVLADDER_D48(c), CONVLADDER_D_QUAD(c, 48)
+#define CONVLADDER_D56(c) CONVLADDER_D52(c), CONVLADDER_D_QUAD(c, 52)
+#define CONVLADDER_D60(c) CONVLADDER_D56(c), CONVLADDER_D_QUAD(c, 56)
+#define CONVLADDER_D64(c) CONVLADDER_D60(c), CONVLADDER_D_QUAD(c, 60)
+#define CONVLADDER_D68(c) CONVLADDER_D64(c), CONVLADDER_D_QUAD(c, 64)
+#define CONVLADDER_D72(c) CONVLADDER_D68(c), CONVLADDER_D_QUAD(c, 68)
+#define CONVLADDER_D76(c) CONVLADDER_D72(c), CONVLADDER_D_QUAD(c, 72)
+#define CONVLADDER_D80(c) CONVLADDER_D76(c), CONVLADDER_D_QUAD(c, 76)
+#define CONVLADDER_D84(c) CONVLADDER_D80(c), CONVLADDER_D_QUAD(c, 80)
+#define CONVLADDER_D88(c) CONVLADDER_D84(c), CONVLADDER_D_QUAD(c, 84)
+#define CONVLADDER_D92(c) CONVLADDER_D88(c), CONVLADDER_D_QUAD(c, 88)
+#define CONVLADDER_D96(c) CONVLADDER_D92(c), CONVLADDER_D_QUAD(c, 92)
+#define CONVLADDER_D100(c) CONVLADDER_D96(c), CONVLADDER_D_QUAD(c, 96)
+#define CONVLADDER_D104(c) CONVLADDER_D100(c), CONVLADDER_D_QUAD(c, 100)
+#define CONVLADDER_D108(c) CONVLADDER_D104(c), CONVLADDER_D_QUAD(c, 104)
+#define CONVLADDER_D112(c) CONVLADDER_D108(c), CONVLADDER_D_QUAD(c, 108)
+#define CONVLADDER_D116(c) CONVLADDER_D112(c), CONVLADDER_D_QUAD(c, 112)
+#define CONVLADDER_D120(c) CONVLADDER_D116(c), CONVLADDER_D_QUAD(c, 116)
+#define CONVLADDER_D124(c) CONVLADDER_D120(c), CONVLADDER_D_QUAD(c, 120)
+#define CONVLADDER_D128(c) CONVLADDER_D124(c), CONVLADDER_D_QUAD(c, 124)
+// Their names in the instruction.
+#define CONVLADDER_R4 "%0, %1, %2, %3"
+#define CONVLADDER_R8 CONVLADDER_R4 ", %4, %5, %6, %7"
+#define CONVLADDER_R12 CONVLADDER_R8 ", %8, %9, %10, %11"
+#define CONVLADDER_R16 CONVLADDER_R12 ", %12, %13, %14, %15"
+#define CONVLADDER_R20 CONVLADDER_R16 ", %16, %17, %18, %19"
+#define CONVLADDER_R24 CONVLADDER_R20 ", %20, %21, %22, %23"
+#define CONVLADDER_R28 CONVLADDER_R24 ", %24, %25, %26, %27"
+#define CONVLADDER_R32 CONVLADDER_R28 ", %28, %29, %30, %31"
+#define CONVLADDER_R36 CONVLADDER_R32 ", %32, %33, %34, %35"
+#define CONVLADDER_R40 CONVLADDER_R36 ", %36, %37, %38, %39"
+#define CONVLADDER_R44 CONVLADDER_R40 ", %40, %41, %42, %43"
+#define CONVLADDER_R48 CONVLADDER_R44 ", %44, %45, %46, %47"
+#define CONVLADDER_R52 CONVLADDER_R48 ", %48, %49, %50, %51"
+#define CONVLADDER_R56 CONVLADDER_R52 ", %52, %53, %54, %55"
+#define CONVLADDER_R60 CONVLADDER_R56 ", %56, %57, %58, %59"
+#define CONVLADDER_R64 CONVLADDER_R60 ", %60, %61, %62, %63"
+#define CONVLADDER_R68 CONVLADDER_R64 ", %64, %65, %66, %67"
+#define CONVLADDER_R72 CONVLADDER_R68 ", %68, %69, %70, %71"
+#define CONVLADDER_R76 CONVLADDER_R72 ", %72, %73, %74, %75"
+#define CONVLADDER_R80 CONVLADDER_R76 ", %76, %77, %78, %79"
+#define CONVLADDER_R84 CONVLADDER_R80 ", %80, %81, %82, %83"
+#define CONVLADDER_R88 CONVLADDER_R84 ", %84, %85, %86, %87"
+#define CONVLADDER_R92 CONVLADDER_R88 ", %88, %89, %90, %91"
+#define CONVLADDER_R96 CONVLADDER_R92 ", %92, %93, %94, %95"
+#define CONVLADDER_R100 CONVLADDER_R96 ", %96, %97, %98, %99"
+#define CONVLADDER_R104 CONVLADDER_R100 ", %100, %101, %102, %103"
+#define CONVLADDER_R108 CONVLADDER_R104 ", %104, %105, %106, %107"
+#define CONVLADDER_R112 CONVLADDER_R108 ", %108, %109, %110, %111"
+#define CONVLADDER_R116 CONVLADDER_R112 ", %112, %113, %114, %115"
+#define CONVLADDER_R120 CONVLADDER_R116 ", %116, %117, %118, %119"
+#define CONVLADDER_R124 CONVLADDER_R120 ", %120, %121, %122, %123"
+#define CONVLADDER_R128 CONVLADDER_R124 ", %124, %125, %126, %127"
+template <int N>
+struct WgmmaOfHalves;
+template <int N>
+struct WgmmaOfBytes;
+
+// An instruction of `count` accumulators, with A described by a word or in registers. i0 to i5 are the numbers of the
+// operands that follow the accumulators.
+#define CONVLADDER_WGMMA(Name, T, c, n, count, type, scales, scales_a, i0, i1, i2, i3, i4, i5)                    \
+  template <>                                                                                                     \
+  struct Name<n> {                                                                                                \
+    static __device__ __forceinline__ void run(T (&d)[count], std::uint64_t a, std::uint64_t b, int accumulate) { \
+      CONVLADDER_SM90A("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2                                                   \
+                       ", 0;\n"                                                                                   \
+                       "wgmma.mma_async.sync.aligned.m64n" #n type " {" CONVLADDER_R##count "}, %" #i0 ", %" #i1  \
+                                                                                            ", p" scales_a ";\n}" \
+                       : CONVLADDER_D##count(c)                                                                   \
+                       : "l"(a), "l"(b), "r"(accumulate));                                                        \
+    }                                                                                                             \
+    static __device__ __forceinline__ void run(T (&d)[count], const unsigned (&a)[4], std::uint64_t b,            \
+                                               int accumulate) {                                                  \
+      CONVLADDER_SM90A("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5                                                   \
+                       ", 0;\n"                                                                                   \
+                       "wgmma.mma_async.sync.aligned.m64n" #n type " {" CONVLADDER_R##count                       \
+                       "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p" scales ";\n}"                   \
+                       : CONVLADDER_D##count(c)                                                                   \
+                       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                    \
+    }                                                                                                             \
+  };
+#define CONVLADDER_WGMMA_HALVES(n, count, ...) \
+  CONVLADDER_WGMMA(WgmmaOfHalves, float, "+f", n, count, "k16.f32.f16.f16", ", 1, 1, 0", ", 1, 1, 0, 0", __VA_ARGS__)
+#define CONVLADDER_WGMMA_BOTH(n, count, ...)     \
+  CONVLADDER_WGMMA_HALVES(n, count, __VA_ARGS__) \
+  CONVLADDER_WGMMA(WgmmaOfBytes, int, "+r", n, count, "k32.s32.s8.s8", "", "", __VA_ARGS__)
+CONVLADDER_WGMMA_BOTH(8, 4, 4, 5, 6, 7, 8, 9)
+CONVLADDER_WGMMA_BOTH(16, 8, 8, 9, 10, 11, 12, 13)
+CONVLADDER_WGMMA_BOTH(24, 12, 12, 13, 14, 15, 16, 17)
+CONVLADDER_WGMMA_BOTH(32, 16, 16, 17, 18, 19, 20, 21)
+CONVLADDER_WGMMA_HALVES(40, 20, 20, 21, 22, 23, 24, 25)
+CONVLADDER_WGMMA_BOTH(48, 24, 24, 25, 26, 27, 28, 29)
+CONVLADDER_WGMMA_HALVES(56, 28, 28, 29, 30, 31, 32, 33)
+CONVLADDER_WGMMA_BOTH(64, 32, 32, 33, 34, 35, 36, 37)
+CONVLADDER_WGMMA_HALVES(72, 36, 36, 37, 38, 39, 40, 41)
+CONVLADDER_WGMMA_BOTH(80, 40, 40, 41, 42, 43, 44, 45)
+CONVLADDER_WGMMA_HALVES(88, 44, 44, 45, 46, 47, 48, 49)
+CONVLADDER_WGMMA_BOTH(96, 48, 48, 49, 50, 51, 52, 53)
+CONVLADDER_WGMMA_HALVES(104, 52, 52, 53, 54, 55, 56, 57)
+CONVLADDER_WGMMA_BOTH(112, 56, 56, 57, 58, 59, 60, 61)
+CONVLADDER_WGMMA_HALVES(120, 60, 60, 61, 62, 63, 64, 65)
+CONVLADDER_WGMMA_BOTH(128, 64, 64, 65, 66, 67, 68, 69)
+CONVLADDER_WGMMA_HALVES(136, 68, 68, 69, 70, 71, 72, 73)
+CONVLADDER_WGMMA_BOTH(144, 72, 72, 73, 74, 75, 76, 77)
+CONVLADDER_WGMMA_HALVES(152, 76, 76, 77, 78, 79, 80, 81)
+CONVLADDER_WGMMA_BOTH(160, 80, 80, 81, 82, 83, 84, 85)
+CONVLADDER_WGMMA_HALVES(168, 84, 84, 85, 86, 87, 88, 89)
+CONVLADDER_WGMMA_BOTH(176, 88, 88, 89, 90, 91, 92, 93)
+CONVLADDER_WGMMA_HALVES(184, 92, 92, 93, 94, 95, 96, 97)
+CONVLADDER_WGMMA_BOTH(192, 96, 96, 97, 98, 99, 100, 101)
+CONVLADDER_WGMMA_HALVES(200, 100, 100, 101, 102, 103, 104, 105)
+CONVLADDER_WGMMA_BOTH(208, 104, 104, 105, 106, 107, 108, 109)
+CONVLADDER_WGMMA_HALVES(216, 108, 108, 109, 110, 111, 112, 113)
+CONVLADDER_WGMMA_BOTH(224, 112, 112, 113, 114, 115, 116, 117)
+CONVLADDER_WGMMA_HALVES(232, 116, 116, 117, 118, 119, 120, 121)
+CONVLADDER_WGMMA_BOTH(240, 120, 120, 121, 122, 123, 124, 125)
+CONVLADDER_WGMMA_HALVES(248, 124, 124, 125, 126, 127, 128, 129)
+CONVLADDER_WGMMA_BOTH(256, 128, 128, 129, 130, 131, 132, 133)
+#undef CONVLADDER_WGMMA_BOTH
+#undef CONVLADDER_WGMMA_HALVES
+#undef CONVLADDER_WGMMA
+/// @endcond
+
+/// Starts d = a b, or d += a b with `accumulate`, for 64 rows of a warpgroup and N columns, over a sum of 16 halves. A
+/// lane holds in d[4 j + i] row 16 w + lane / 4 + 8 (i / 2), column 8 j + 2 (lane % 4) + i % 2, where w is its warp of
+/// the four. All four warps call it alike.
+/// @tparam N a multiple of 8 up to 256  @param a, b descriptors of A's rows and B's columns
+template <int N>
+__device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
+  static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
+  WgmmaOfHalves<N>::run(d, a, b, accumulate);
+}
+/// The same with A in registers, two halves each: row lane / 4 + 8 (i % 2) of the warp's 16, columns 2 (lane % 4) + 8
+/// (i / 2) and the next, in a[i].
+template <int N>
+__device__ __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate) {
+  static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
+  WgmmaOfHalves<N>::run(d, a, b, accumulate);
+}
+/// The same over a sum of 32 signed bytes. @tparam N 8, 24, or a multiple of 16 up to 256
+template <int N>
+__device__ __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
+  static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
+  WgmmaOfBytes<N>::run(d, a, b, accumulate);
+}
+/// The same with A in registers, four bytes each, from column 4 (lane % 4) + 16 (i / 2) on.
+template <int N>
+__device__ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate) {
+  static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
+  WgmmaOfBytes<N>::run(d, a, b, accumulate);
+}
+
+/// Lets each thread of the warpgroup have more registers: waits until others have given so many back. At the start of
+/// a warpgroup's part of the kernel, by all of its warps. A thread starts with its share of 65,536, the block rounded
+/// up to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a warp gives back, so a whole
+/// warpgroup should.
+/// @tparam Registers of a thread: 24 to 256, a multiple of 8
+template <int Registers>
+__device__ __forceinline__ void set_max_registers_increase() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
+  CONVLADDER_SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+/// Gives registers back.
+template <int Registers>
+__device__ __forceinline__ void set_max_registers_decrease() {
+  static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
+  CONVLADDER_SM90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+}  // namespace convladder
+
+#else
+#include "common/simt/hopper.hpp"
+#endif
+
+namespace convladder {
+
+/// Describes a tensor to the copy engine, for kernels' parameters.
+/// @param global its address on the device
+/// @throws std::invalid_argument with the rule of check_tensor() that is broken
+TensorMap make_tensor_map(const void* global, const TensorForm& form);
+
+/// Number of the warp in a block of one dimension, the same in all lanes also to the compiler.
+__device__ __forceinline__ int warp_index() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0); }
+
+}  // namespace convladder

@@ -1,0 +1,79 @@
+#include "common/kernel/tracks/depthwise.hpp"
+
+#include <cstdint>
+
+namespace convladder {
+namespace {
+
+constexpr std::int64_t kMaxPlanes = INT32_MAX;  // blocks of a grid in x
+constexpr std::int64_t kMaxGridY = 65535;       // blocks of a grid in y
+
+long long number(std::int64_t value) { return static_cast<long long>(value); }
+
+}  // namespace
+
+Verdict check_depthwise(const ConvProblem& p) {
+  if (p.groups != p.c || p.k != p.c)
+    return Verdict::refuse(
+        "the depthwise stages want a filter for each channel: groups = c = k; got groups=%lld, c=%lld, "
+        "k=%lld",
+        number(p.groups), number(p.c), number(p.k));
+  if (p.r % 2 == 0 || p.s % 2 == 0)
+    return Verdict::refuse("the depthwise stages want odd filters; got r=%lld, s=%lld", number(p.r), number(p.s));
+  if (p.r > INT32_MAX / p.s)
+    return Verdict::refuse("the depthwise stages index taps with 32 bits: r s at most %d; got r=%lld, s=%lld",
+                           INT32_MAX, number(p.r), number(p.s));
+  // A tap's row and column, and what a filter spans, are 32-bit numbers in the kernels.
+  if (p.h + 2 * p.pad_h > kMaxDepthwisePosition || p.w + 2 * p.pad_w > kMaxDepthwisePosition ||
+      p.stride_h > kMaxDepthwisePosition || p.stride_w > kMaxDepthwisePosition ||
+      p.dilation_h > kMaxDepthwisePosition || p.dilation_w > kMaxDepthwisePosition)
+    return Verdict::refuse(
+        "the depthwise stages index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides and dilations at "
+        "most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
+        number(kMaxDepthwisePosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h),
+        number(p.stride_w), number(p.dilation_h), number(p.dilation_w));
+  if (((p.p() - 1) / 16 + 1) * ((p.q() - 1) / 16 + 1) > kMaxDepthwisePosition)
+    return Verdict::refuse("the depthwise stages count tiles of 16x16 outputs with 32 bits; got %lld outputs a plane",
+                           number(p.p() * p.q()));
+  if (p.n > kMaxPlanes / p.c)
+    return Verdict::refuse("a grid covers at most %lld planes; got n=%lld, c=%lld", number(kMaxPlanes), number(p.n),
+                           number(p.c));
+  return Verdict::accept();
+}
+
+Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const char* what) {
+  const Verdict verdict = check_depthwise(problem);
+  if (!verdict.accepted() || grid_y <= kMaxGridY) return verdict;
+  return Verdict::refuse("a grid has at most %lld blocks in y, here %s; got %lld", number(kMaxGridY), what,
+                         number(grid_y));
+}
+
+Depthwise depthwise_of(const ConvProblem& p) {
+  const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
+  return {integer(p.n),        integer(p.c),        integer(p.h),          integer(p.w),          integer(p.p()),
+          integer(p.q()),      integer(p.r),        integer(p.s),          integer(p.pad_h),      integer(p.pad_w),
+          integer(p.stride_h), integer(p.stride_w), integer(p.dilation_h), integer(p.dilation_w), p.padding};
+}
+
+Axis vertical(const Depthwise& d) {
+  return {d.height, d.out_height, d.rows, d.pad_y, d.padding, d.stride_y, d.dilation_y};
+}
+
+Axis horizontal(const Depthwise& d) {
+  return {d.width, d.out_width, d.columns, d.pad_x, d.padding, d.stride_x, d.dilation_x};
+}
+
+std::int64_t reads_by_output(const Depthwise& d) {
+  return reads_by_output(vertical(d)) * reads_by_output(horizontal(d)) * planes(d);
+}
+
+Prediction predict_direct(const ConvProblem& problem) {
+  Prediction p;
+  p.global_load_bytes = 2 * reads_by_output(depthwise_of(problem)) * 4;
+  p.global_store_bytes = problem.output_size() * 4;
+  p.shared_load_requests = p.constant_load_requests = p.barriers = 0;
+  p.flops = problem.flops();
+  return p;
+}
+
+}  // namespace convladder

@@ -1,4 +1,0 @@
-// The main function of every program: with all stages, or with one.
-#include "common/cli.hpp"
-
-int main(int count, char** arguments) { return convladder::run_program(count, arguments); }

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Tests of tools/plot.py: plots of the tracks winograd and hopper. Exits with 77, for skipped, without matplotlib."""
+
+import importlib.util
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import test_hopper
+from test_tables import EVERY, failed, row
+
+if not importlib.util.find_spec("matplotlib"):
+    print("skipped: no matplotlib")
+    sys.exit(77)
+
+import hopper_tables  # noqa: E402
+import plot  # noqa: E402
+import winograd_tables  # noqa: E402
+
+
+class Plots(unittest.TestCase):
+    def test_plots(self):
+        rows = [row(*stage, size=size) for stage in EVERY.items() for size in (224, 960)]
+        rows += [failed(25, "refused", size=448), row(30, 5, size=448)]
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "a.svg"
+            self.assertTrue(plot.draw_winograd(rows, "image", "h", "side", "A", path))
+            xml.etree.ElementTree.parse(path)
+            for text in ("30 int8", "960", "over cuDNN's best"):
+                self.assertIn(text, path.read_text())
+            path.unlink()
+            self.assertFalse(plot.draw_winograd(rows, "batch", "n", "images", "A", path))
+            self.assertFalse(plot.draw_winograd([row(25, None)], "image", "h", "side", "A", path))
+            self.assertFalse(path.exists())
+
+    def test_points_of_plots(self):
+        rows = [row(25, 80), row(25, 40, size=960), failed(25, "refused", size=448), row(30, 5)]
+        panels = plot.winograd_panels(winograd_tables.winograd_workloads(rows, "image"), "h")
+        best, winograd = plot.COMPARED_WITH
+        self.assertEqual(panels, {(best, "image"): {25: {224: 2, 960: 4}, 30: {224: 4}},
+                                  (winograd, "image"): {25: {224: 8, 960: 16}, 30: {224: 0.4}}})
+
+    def drawn(self, draw, rows, *words):
+        """What was drawn, or None."""
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "a.svg"
+            self.assertEqual(draw(rows, *words, "A", path), path.exists())
+            if not path.exists():
+                return None
+            xml.etree.ElementTree.parse(path)
+            return path.read_text()
+
+    def test_plots_of_the_hopper_track(self):
+        rows = [test_hopper.row(*stage, size=size) for stage in test_hopper.EVERY.items() for size in (224, 960)]
+        rows += [test_hopper.refused(33, size=448), test_hopper.row(32, 5, size=448)]
+        text = self.drawn(plot.draw_hopper, rows, "size")
+        for words in ("32 implicit-gemm-hopper", "448", "fp32", "cuDNN's best"):
+            self.assertIn(words, text)
+        for kind in ("batch", "channels"):
+            self.assertIsNone(self.drawn(plot.draw_hopper, rows, kind))
+        layers = [test_hopper.row(31, 8, name=name, n=32, c=c, size=size) for name, c, size in (
+            ("conv2", 64, 56), ("conv5", 512, 7))]
+        self.assertIn("conv5, fp16", self.drawn(plot.draw_hopper, layers, "batch"))
+        self.assertIn("channels", self.drawn(plot.draw_hopper, layers, "channels"))
+        self.assertIsNone(self.drawn(plot.draw_hopper_errors, rows))
+        text = self.drawn(plot.draw_hopper_errors, test_hopper.TILES)
+        for words in ("7x7", "cuDNN's Winograd", "image (1,64,224,224)"):
+            self.assertIn(words, text)
+
+    def test_points_of_the_hopper_tracks_plots(self):
+        rows = [test_hopper.row(31, 8), test_hopper.row(35, 16), test_hopper.refused(33, size=960),
+                test_hopper.row(32, 2, size=960)]
+        panels = plot.hopper_panels(hopper_tables.hopper_workloads(rows, "image"), "h")
+        flops = {size: 2e-6 * 64 * 64 * size * size * 9 for size in (224, 960)}  # over µs: TFLOP/s
+        self.assertEqual(panels, {
+            ("fp16", ""): {31: {224: flops[224] / 8}, 32: {960: flops[960] / 2},
+                           plot.CUDNN: {224: flops[224] / 40, 960: flops[960] / 40}},
+            ("fp32", ""): {35: {224: flops[224] / 16}, plot.CUDNN: {224: flops[224] / 160}}})
+
+    def test_points_of_speed_over_error(self):
+        points = plot.hopper_errors(hopper_tables.hopper_workloads(test_hopper.TILES, "tiles"))
+        self.assertEqual(points, {"image (1,64,224,224)": {
+            "4x4": (1e-6, 2, False), "7x4": (3e-6, 4, True), "7x7": (9e-6, 8, False), plot.CUDNN: (3e-7, 1, False),
+            "cuDNN's Winograd": (2e-6, 0.25, False)}})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Tests of the site's two programs: the checker of links finds what is broken, and pages are rewritten right."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+
+import build  # noqa: E402
+import check_links  # noqa: E402
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name).resolve()
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+class CheckLinks(InFolder):
+    GOOD = """<html><head><link rel="stylesheet" href="a.css"></head><body>
+        <h1 id="top">A</h1><a name="old"></a> <a href="#top">.</a> <a href="#old">.</a> <a href="b/c.html#there">.</a>
+        <a href="https://example.org/">.</a> <img src="data:image/png;base64,AA"> <img src="p%20q.png"></body></html>"""
+
+    def setUp(self):
+        super().setUp()
+        self.write("index.html", self.GOOD)
+        self.write("b/c.html", '<p id="there"><a href="../index.html">.</a></p>')
+        self.write("a.css", "body { background: url(p%20q.png) }")
+        self.write("list.js", 'var pages = ["b/c.html", "index.html#top"];')
+        self.write("p q.png", "")
+
+    def test_a_whole_site_passes(self):
+        self.assertEqual(check_links.broken_links(self.folder), [])
+
+    def test_a_folder_without_pages_fails(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertEqual(len(check_links.broken_links(empty)), 1)
+
+    def test_each_broken_thing_is_found_and_named(self):
+        for text, says in [
+            ('<a href="none.html">.</a>', "none.html is not there"),
+            ('<a href="b/c.html#none">.</a>', "no such anchor"),
+            ('<a href="#none">.</a>', "no such anchor"),
+            ('<a href="../../etc/passwd">.</a>', "leads out of the site"),
+            ('<img src="none.png">', "none.png is not there"),
+            ('<img srcset="none.png 2x">', "none.png is not there"),
+            ('<script src="none.js"></script>', "none.js is not there"),
+            ('<script src="https://example.org/x.js"></script>', "from the network"),
+            ('<link rel="stylesheet" href="//example.org/x.css">', "from the network"),
+            ('<style>@import "http://example.org/x.css";</style>', "from the network"),
+            ('<p style="background: url(http://example.org/x.png)">', "from the network"),
+        ]:
+            with self.subTest(text):
+                self.write("more.html", text)
+                wrong = check_links.broken_links(self.folder)
+                self.assertEqual(len(wrong), 1, wrong)
+                self.assertIn("more.html: ", wrong[0])
+                self.assertIn(says, wrong[0])
+
+    def test_style_sheets_and_lists_of_pages_are_read(self):
+        self.write("font.css", "@font-face { src: url('https://example.org/font.woff') }")
+        self.write("list.js", 'var pages = ["index.html#none"];')
+        wrong = check_links.broken_links(self.folder)
+        self.assertEqual(len(wrong), 2, wrong)
+
+
+class Pages(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(setattr, build, "ROOT", build.ROOT)
+        build.ROOT = self.folder
+        self.write("README.md", "# Top\n")
+        self.write("docs/results/README.md", "# Results\n")
+        self.write("docs/guide.md", "# Guide\n\n## One `part`\n")
+        self.write("common/kernel/border.hpp", "")
+        for number, name in [(2, "two"), (10, "ten"), (3, "three")]:
+            folder = f"chapters/{number:02}-{name}"
+            self.write(f"{folder}/stage.json", json.dumps({"number": number, "name": name, "title": "", "idea": ""}))
+            self.write(f"{folder}/README.md", f"# {number}\n")
+            self.write(f"{folder}/{name}.cu", "")
+        self.write("chapters/03-three/LAB.md", "# Lab\n")
+        self.write("chapters/03-three/exercise.cu", "")
+        self.site = build.Site(self.folder / "out", None, None)
+        self.site.html.mkdir(parents=True)
+
+    def converted(self, text, page="chapters/03-three/README.md"):
+        self.write(page, "# Title\n\n" + text)
+        title, body = self.site.convert(pathlib.Path(page))
+        self.assertEqual(title, "Title")
+        return body.strip()
+
+    def test_links(self):
+        for target, becomes in [
+            ("../../docs/guide.md", "docs-guide.html"),
+            ("../../docs/guide.md#one-part", "docs-guide.html#docs-guide--one-part"),
+            ("../02-two/README.md", "chapters-02-two.html"),
+            ("../02-two", "chapters-02-two.html"),
+            ("../../docs/results/", "docs-results.html"),
+            ("../../README.md", "index.html"),
+            ("#here", "chapters-03-three.html#chapters-03-three--here"),
+            ("three.cu", "chapters-03-three.html#kernel"),
+            ("three.cu#L7", "chapters-03-three.html#l00007"),
+            ("exercise.cu#L7-L9", "file-chapters-03-three-exercise-cu.html#l00007"),
+            ("stage.json", "file-chapters-03-three-stage-json.html"),
+            ("../../common/kernel/border.hpp", "border_8hpp.html"),
+            ("https://example.org/a_b", "https://example.org/a_b"),
+        ]:
+            with self.subTest(target):
+                self.assertEqual(self.converted(f"[x]({target})"), f"[x]({becomes})")
+
+    def test_a_folder_lists_its_files(self):
+        self.write("solutions/03-three/exercise.cu", "")
+        site = build.Site(self.folder / "out", None, None)
+        self.assertEqual(site.source_page(pathlib.Path("solutions/03-three")),
+                         "- [`exercise.cu`](file-solutions-03-three-exercise-cu.html)\n")
+
+    def test_a_link_to_nothing_is_an_error(self):
+        with self.assertRaisesRegex(build.SiteError, "none.md leads nowhere"):
+            self.converted("[x](none.md)")
+
+    def test_a_link_to_what_students_do_not_get_is_text(self):
+        self.assertEqual(self.converted("[the `x`](../../solutions/03-three/README.md)."), "the `x`.")
+
+    def test_formulas(self):
+        self.assertEqual(self.converted("so $2r + 1$, $`a`$"), r"so \f$2r + 1\f$, \f$a\f$")
+        self.assertEqual(self.converted("```math\na_i\n```"), "\\f[\na_i\n\\f]")
+
+    def test_what_is_no_formula_stays(self):
+        fence = "```{.unparsed}\n$a$ [x](none.md) @b\n```"
+        for text in ["`$a$ [x](none.md) @b`", "5 $ and 6 $", "costs $5 and $6", fence]:
+            with self.subTest(text):
+                self.assertEqual(self.converted(text.replace("{.unparsed}", "")), text)
+
+    def test_a_bar_in_a_cell(self):
+        self.assertEqual(self.converted(r"| `a \| <b>` |"), "| <code>a &#124; &lt;b&gt;</code> |")
+
+    def test_a_quote_in_code(self):
+        self.assertEqual(self.converted("`there is no '7'`"), "<code>there is no '7'</code>")
+
+    def test_headings_have_the_anchors_of_github(self):
+        body = self.converted("## What `a` is, *now*?\n\n### Twice\n\n### Twice\n")
+        for name in ("what-a-is-now", "twice", "twice-1"):
+            self.assertIn(f"{{#chapters-03-three--{name}}}", body)
+
+    def test_a_drawing_gets_a_copy_for_each_theme(self):
+        questions = "@media (prefers-color-scheme: dark) {} @media (prefers-color-scheme:light) {}"
+        self.write("chapters/03-three/a.svg", questions)
+        self.assertIn('alt="It &amp; more"', self.converted("![It & more](a.svg)"))
+        copies = [(self.site.html / f"chapters-03-three-a-{theme}.svg").read_text() for theme in ("light", "dark")]
+        self.assertEqual(copies, ["@media not all {} @media all {}", "@media all {} @media not all {}"])
+
+    def test_a_page_without_title_and_an_open_block_are_errors(self):
+        for text in ("no title\n", "# Title\n\n```\nno end\n"):
+            with self.subTest(text), self.assertRaises(build.SiteError):
+                self.write("docs/guide.md", text)
+                self.site.convert(pathlib.Path("docs/guide.md"))
+
+    def test_chapters_follow_each_other_by_number(self):
+        self.assertEqual([chapter.number for chapter in self.site.chapters], [2, 3, 10])
+        steps = self.site.steps(1, pathlib.Path("chapters/03-three/README.md"))
+        self.assertIn('rel="prev" href="chapters-02-two.html"', steps)
+        self.assertIn('rel="next" href="chapters-10-ten.html"', steps)
+        self.assertIn('href="chapters-03-three-lab.html">Lab', steps)
+        self.assertNotIn("prev", self.site.steps(0, pathlib.Path("chapters/02-two/README.md")))
+        self.assertNotIn("next", self.site.steps(2, pathlib.Path("chapters/10-ten/README.md")))
+
+
+if __name__ == "__main__":
+    unittest.main()

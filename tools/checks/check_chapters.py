@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), naming each."""
+import pathlib
+import re
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+FILES = ["stage.json", "test.cpp", "README.md", "lab.json", "LAB.md", "exercise.cu"]
+OF_SOLUTION = ["exercise.cu", "README.md", "wrong_answers.json"]
+TESTED_BY = ["check_suite", "check_prediction", "check_refusal"]
+COUNTED_BY = "check_prediction"  # needs the simulator's counters
+SECTIONS = ["## What changes", "## Who reads what", "## The kernel", "## What to look for in the counters",
+            "## What happened on", "## Try it", "## Questions"]
+ON_HOST = {"exercise.cu": "exercise.cpp", "## What to look for in the counters": "## What to look for in the times"}
+
+
+def text_of(path):
+    return path.read_text() if path.exists() else ""
+
+
+def missing(root):
+    for chapter in sorted(path.parent for path in root.glob("chapters/*/stage.json")):
+        solution = root / "solutions" / chapter.name
+        on_host = '"track": "cpu"' in text_of(chapter / "stage.json")  # timed, and not counted
+        renamed = ON_HOST if on_host else {}
+        for folder, names in ((chapter, FILES), (solution, OF_SOLUTION)):
+            for name in (renamed.get(name, name) for name in names):
+                if not (folder / name).exists():
+                    yield f"{(folder / name).relative_to(root)}"
+        if not list(chapter.glob("*.svg")):
+            yield f"a drawing (.svg) in {chapter.relative_to(root)}"
+        if '"track": "images"' in text_of(chapter / "stage.json") and not (chapter / "after.png").exists():
+            yield f"{(chapter / 'before.png').relative_to(root)} and after.png (tools/pictures.py)"
+        lesson, tests = text_of(chapter / "README.md"), text_of(chapter / "test.cpp")
+        for section in (renamed.get(section, section) for section in SECTIONS):
+            if section not in lesson:
+                yield f"'{section}' in {(chapter / 'README.md').relative_to(root)}"
+        if "(LAB.md)" not in lesson:
+            yield f"a link to LAB.md in {(chapter / 'README.md').relative_to(root)}"
+        for call in TESTED_BY:
+            of_track = call.replace("check_", r"check_(\w+_)?")  # check_prediction, or check_winograd_prediction
+            if not re.search(of_track, tests) and not (on_host and call == COUNTED_BY):
+                yield f"{call}() in {(chapter / 'test.cpp').relative_to(root)}"
+
+
+def sees_what_is_missing():
+    with tempfile.TemporaryDirectory() as name:
+        chapter = pathlib.Path(name) / "chapters/01-x"
+        chapter.mkdir(parents=True)
+        (chapter / "stage.json").write_text("{}")
+        found = len(list(missing(pathlib.Path(name))))
+    return found == len(FILES) - 1 + len(OF_SOLUTION) + 1 + len(SECTIONS) + 1 + len(TESTED_BY)
+
+
+def main():
+    if not sees_what_is_missing():
+        sys.exit("this check does not see what is missing")
+    lacking = list(missing(ROOT))
+    if lacking:
+        sys.exit("missing:\n  " + "\n  ".join(lacking))
+
+
+if __name__ == "__main__":
+    main()

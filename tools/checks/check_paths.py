@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Finds the paths that pages, build files and comments name and the tree does not hold.
+
+    python3 tools/checks/check_paths.py [ROOT]
+
+A path is a word that begins with one of the top folders and has a slash. Patterns and names to be filled in (NN-name,
+*, a folder that building makes) are left alone.
+"""
+import pathlib
+import re
+import sys
+
+TOP = "chapters|solutions|common|tests|docs|tools|cmake"
+# What stands before a path may be part of a longer one, of the build's folder or of a machine's.
+PATH = re.compile(rf"(?<![\w.*$}}>/-])(?:\.\./)*((?:{TOP})/[\w./-]*[\w/])(?![\w*<{{$-])")
+PLACEHOLDER = re.compile(r"\bNN\b|\bNAME\b|/(?:name|NN-name)\b")
+TEXTS = ("*.md", "CMakeLists.txt", "*.cmake", "*.sh", "*.hpp", "*.cpp", "*.cu", "*.cuh")
+SKIPPED = ("build", ".git", "docs/results", ".venv")
+
+
+def problems(root):
+    for pattern in TEXTS:
+        for page in sorted(root.rglob(pattern)):
+            path = page.relative_to(root)
+            if str(path).startswith(SKIPPED):
+                continue
+            for number, line in enumerate(page.read_text().splitlines(), 1):
+                for name in PATH.findall(line):
+                    if not PLACEHOLDER.search(name) and not (root / name).exists():
+                        yield f"{path}:{number}: names {name}, which is not there"
+
+
+if __name__ == "__main__":
+    found = list(problems(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
+    print(*found, sep="\n", end="\n" if found else "")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""Builds the site of the documentation: `./lab docs` runs it, and it writes build/docs/html.
+
+Doxygen makes the pages. What it does not know of GitHub's Markdown is rewritten before, in a copy of each page:
+
+- relative links, to pages, folders and files of the repository. A file without a page of its own gets one;
+- anchors of headings, named as GitHub names them;
+- formulas: $...$ and ```math;
+- drawings: one copy for each theme, so that they follow the site's switch;
+- links between the chapters, in the order of their numbers, and the kernel beside its lesson.
+"""
+
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_links  # noqa: E402
+from handout import LEFT_OUT  # noqa: E402  of the students' copy: a link to it is plain text there
+
+SITE = ROOT / "tools" / "site"
+# What formulas need of MathJax: TeX in, SVG out.
+MATHJAX_PARTS = ["MathJax.js", "extensions/tex2jax.js", "extensions/TeX", "extensions/MathEvents.js",
+                 "extensions/AssistiveMML.js", "extensions/toMathML.js", "jax/element/mml", "jax/input/TeX",
+                 "jax/output/SVG/jax.js", "jax/output/SVG/config.js", "jax/output/SVG/autoload",
+                 "jax/output/SVG/fonts/TeX"]
+# The simulator's insides, between its own parts: no pages of the API.
+INTERNAL = [pathlib.Path("common/simt") / name for name in ("async.hpp", "machine.hpp", "fiber.hpp", "warp.hpp")]
+RESULTS = pathlib.Path("docs/results/README.md")
+# Who should begin where; a page that is not in this copy is not offered.
+AUDIENCES = [
+    ("Students", "Read a lesson, then do its lab. No GPU is needed.",
+     ["docs/students.md", "chapters/01-naive-1d/README.md", "docs/simulator.md"]),
+    ("Instructors", "Hand out labs, and grade them.", ["docs/instructors.md"]),
+    ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
+     ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/hopper.md",
+      "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md"]),
+]
+
+FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
+HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
+COMMENT = re.compile(r"^ *<!--.*--> *$")
+DRAWING = re.compile(r"^( *)!\[([^\]]*)\]\(([^)\s]+\.svg)\) *$")
+DETAILS = re.compile(r"^( *)(<details>.*|</details>|<summary>.*</summary>) *$")
+# What is rewritten in running text. A code span is found to be passed over.
+SPAN = re.compile(r"""
+    \$`(?P<quoted>[^`]+)`\$
+    | (?P<code>(?P<ticks>`+).*?(?P=ticks))
+    | (?<![\w$\\])\$(?P<math>[^\s$](?:[^$]*[^\s$])?)\$(?!\w)
+    | (?<=\])\((?P<target>[^)\s]+)\)
+    | (?P<command>[@\\])(?=\w)
+    """, re.DOTALL | re.VERBOSE)
+HIGHLIGHTED = {"cpp": ".cpp", "c++": ".cpp", "cuda": ".cpp", "python": ".py"}
+# A field of a struct may stand without a comment where its name and type say all. Every other warning is an error.
+PLAIN_FIELD = re.compile(r"\(variable\) of (struct|class) \S+ is not documented\.$")
+
+
+class SiteError(Exception):
+    """Something that the writer of a page must mend."""
+
+
+def slug(text):
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def anchor(heading):
+    """The anchor that GitHub gives a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+def block(text, indent=""):
+    """HTML that Doxygen passes on, as a paragraph of its own."""
+    return f"\n{indent}\\htmlonly[block]\n{indent}{text}\n{indent}\\endhtmlonly\n"
+
+
+def sources_in(folder):
+    """Kernels and exercises; the tests are none."""
+    return [path for kind in ("*.cu", "*.cuh", "*.cpp", "*.hpp") for path in sorted(folder.glob(kind))
+            if path.name != "test.cpp"]
+
+
+class Chapter:
+    def __init__(self, manifest):
+        stage = json.loads(manifest.read_text())
+        self.number, self.name, self.title, self.idea = (stage[key] for key in ("number", "name", "title", "idea"))
+        self.folder = manifest.parent.relative_to(ROOT)
+        self.lesson = self.folder / "README.md"
+        self.lab = self.folder / "LAB.md"
+        self.solution = pathlib.Path("solutions") / self.folder.name / "README.md"
+        kernels = sources_in(ROOT / self.folder)
+        self.exercises = [path.relative_to(ROOT) for path in kernels if path.name.startswith("exercise")]
+        self.solved = [path.relative_to(ROOT) for path in sources_in(ROOT / self.solution.parent)]
+        self.kernels = [path.relative_to(ROOT) for path in kernels if not path.name.startswith("exercise")]
+
+    def pages(self):
+        return [path for path in (self.lesson, self.lab, self.solution) if (ROOT / path).is_file()]
+
+
+class Site:
+    def __init__(self, output, awesome, mathjax):
+        self.output, self.awesome, self.mathjax = output, awesome, mathjax
+        self.html = output / "html"
+        self.work = output / "work"
+        self.pages = self.work / "pages"
+        self.chapters = sorted((Chapter(path) for path in ROOT.glob("chapters/[0-9][0-9]-*/stage.json")),
+                               key=lambda chapter: chapter.number)
+        self.headers = {path.relative_to(ROOT) for path in ROOT.glob("common/**/*.hpp")} - set(INTERNAL)
+        of_chapters = [page for chapter in self.chapters for page in chapter.pages()]
+        guides = [path.relative_to(ROOT) for path in [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "CONTRIBUTING.md"]]
+        self.guides = [path for path in guides if path != RESULTS and (ROOT / path).is_file()]
+        self.markdown = [pathlib.Path("README.md"), RESULTS, *self.guides, *of_chapters]
+        self.files = []  # files and folders that get a page because one links to them
+        self.labels = {}
+
+    # ---- Names of pages ---------------------------------------------------------------------------------------------
+
+    def label(self, path):
+        """The name of the page of a file or folder."""
+        if path == pathlib.Path("README.md"):
+            return "index"
+        if path in self.markdown:
+            name = slug(str(path.parent if path.name == "README.md" else path.with_suffix("")))
+        else:
+            name = "file-" + slug(str(path))
+        if self.labels.setdefault(name, path) != path:
+            raise SiteError(f"{path} and {self.labels[name]} would have one page: rename one of them")
+        return name
+
+    def link(self, page, target):
+        """What a link of a page becomes: a target on the site, or None for plain text."""
+        if re.match(r"[a-z]+:", target):
+            return target
+        name, _, fragment = target.partition("#")
+        if not name:
+            return f"{self.label(page)}.html#{self.label(page)}--{fragment}"
+        path = pathlib.Path(os.path.normpath(page.parent / name))
+        if (ROOT / path).is_dir() and path / "README.md" in self.markdown:
+            path = path / "README.md"
+        if path in self.markdown:
+            return f"{self.label(path)}.html" + (f"#{self.label(path)}--{fragment}" if fragment else "")
+        if not (ROOT / path).exists() or path.parts[0] == "..":
+            if f"{path}/".startswith(LEFT_OUT):
+                return None
+            raise SiteError(f"{page}: the link to {target} leads nowhere")
+        if path in self.headers:
+            return path.name.replace("_", "__").replace(".", "_8") + ".html"  # Doxygen's name for it
+        line = re.fullmatch(r"L(\d+)(?:-L\d+)?", fragment)
+        if any(path in self.sources(chapter, page) for chapter in self.chapters):
+            return f"{self.label(page)}.html#" + (f"l{int(line[1]):05}" if line else "kernel")
+        if path.suffix in (".svg", ".png"):
+            return self.copy(path)
+        if path not in self.files:
+            self.files.append(path)
+        return f"{self.label(path)}.html" + (f"#l{int(line[1]):05}" if line else "")
+
+    def copy(self, path):
+        """The name of a picture's copy on the site."""
+        name = slug(str(path.with_suffix(""))) + path.suffix
+        shutil.copy(ROOT / path, self.html / name)
+        return name
+
+    # ---- Markdown ---------------------------------------------------------------------------------------------------
+
+    def text(self, page, text):
+        """Running text: links, formulas, and what Doxygen would take for a command."""
+        def span(match):
+            if match["code"]:  # in a table Doxygen would keep the backslash; and a quote would end the code
+                code = html.escape(match["code"].strip("`"), quote=False).replace("\\|", "&#124;")
+                return f"<code>{code}</code>" if re.search(r"\\\||'", match["code"]) else match["code"]
+            if match["quoted"] or match["math"]:
+                return rf"\f${match['quoted'] or match['math']}\f$"
+            if match["command"]:
+                return "\\" + match["command"]
+            target = self.link(page, match["target"])
+            return "(" + (target or "#left-out") + ")"
+
+        text = SPAN.sub(span, text)
+        return re.sub(r"\[([^\]]*)\]\(#left-out\)", r"\1", text)
+
+    def drawing(self, page, indent, alt, name):
+        """A picture in a copy for each theme: its questions after the theme are answered."""
+        path = pathlib.Path(os.path.normpath(page.parent / name))
+        if not (ROOT / path).is_file():
+            raise SiteError(f"{page}: there is no picture {name}")
+        source = (ROOT / path).read_text()
+        lines = []
+        for theme in ("light", "dark"):
+            answered = re.sub(r"\(prefers-color-scheme: *(light|dark)\)",
+                              lambda match, theme=theme: "all" if match[1] == theme else "not all", source)
+            copy = f"{slug(str(path.with_suffix('')))}-{theme}.svg"
+            (self.html / copy).write_text(answered)
+            lines.append(f'<img class="drawing {theme}-only" src="{copy}" alt="{html.escape(alt)}">')
+        return block(f'<div class="drawing-frame">{"".join(lines)}</div>', indent)
+
+    def convert(self, page):
+        """A page's title and its text for Doxygen."""
+        title, lines, paragraph, fence, anchors = None, [], [], None, {}
+
+        def flush():
+            if paragraph:
+                lines.append(self.text(page, "\n".join(paragraph)))
+                paragraph.clear()
+
+        for line in (ROOT / page).read_text().splitlines():
+            mark = FENCE.match(line)
+            if fence:
+                if mark and mark[2].startswith(fence[2]) and not mark[3]:
+                    lines.append(f"{fence[1]}\\f]" if fence[3] == "math" else line)
+                    fence = None
+                else:
+                    lines.append(line)
+            elif mark:
+                flush()
+                fence = mark
+                language = HIGHLIGHTED.get(mark[3], ".unparsed")
+                lines.append(f"{mark[1]}\\f[" if mark[3] == "math" else f"{mark[1]}{mark[2]}{{{language}}}")
+            elif COMMENT.match(line):
+                continue
+            elif heading := HEADING.match(line):
+                flush()
+                if heading[1] == "#" and title is None:
+                    title = heading[2]
+                    continue
+                name = anchor(heading[2])
+                anchors[name] = anchors.get(name, -1) + 1
+                name += f"-{anchors[name]}" if anchors[name] else ""
+                lines.append(f"{heading[1][1:]} {self.text(page, heading[2])} {{#{self.label(page)}--{name}}}")
+            elif drawing := DRAWING.match(line):
+                flush()
+                lines.append(self.drawing(page, *drawing.groups()))
+            elif details := DETAILS.match(line):
+                flush()
+                lines.append(block(details[2], details[1]))
+            else:
+                paragraph.append(line)
+        if fence:
+            raise SiteError(f"{page}: a block of code has no end")
+        flush()
+        if title is None:
+            raise SiteError(f"{page}: it needs a title, a line that begins with '# '")
+        return title, "\n".join(lines) + "\n"
+
+    # ---- Pages ------------------------------------------------------------------------------------------------------
+
+    def write(self, label, title, text):
+        head = f"@mainpage {title}\n" if label == "index" else f"# {title} {{#{label}}}\n"
+        (self.pages / f"{label}.md").write_text(head + "\n" + text)
+
+    def title(self, path):
+        return next((line[2:] for line in (ROOT / path).read_text().splitlines() if line.startswith("# ")), str(path))
+
+    def steps(self, place, page):
+        """Links to the chapter before and after, and between the pages of this one."""
+        chapter = self.chapters[place]
+        kinds = [("Lesson", chapter.lesson), ("Lab", chapter.lab), ("Solution", chapter.solution)]
+        here = [f"<b>{kind}</b>" if path == page else f'<a href="{self.label(path)}.html">{kind}</a>'
+                for kind, path in kinds if path in chapter.pages()]
+        if self.sources(chapter, page):
+            name = "Kernel" if page == chapter.lesson else "Code"
+            here.append(f'<a href="{self.label(page)}.html#kernel">{name}</a>')
+
+        def other(step, rel, text):
+            if not 0 <= place + step < len(self.chapters):
+                return "<span></span>"
+            target = self.chapters[place + step]
+            path = target.lab if page == chapter.lab and target.lab in target.pages() else target.lesson
+            name = f"{target.number:02} {html.escape(target.name)}"
+            return f'<a rel="{rel}" href="{self.label(path)}.html">{text.format(name)}</a>'
+
+        return block(f'<nav class="steps" aria-label="Chapters">{other(-1, "prev", "← {}")}'
+                     f'<span>{" · ".join(here)}</span>{other(1, "next", "{} →")}</nav>')
+
+    def sources(self, chapter, page):
+        """The source files that belong beside a page."""
+        return {chapter.lesson: chapter.kernels, chapter.lab: chapter.exercises,
+                chapter.solution: chapter.solved}.get(page, [])
+
+    def beside(self, files):
+        """Source files for the panel beside a lesson."""
+        if not files:
+            return ""
+        parts = [block('<aside class="beside" id="kernel">')]
+        button = '<button type="button">Close</button>'
+        for path in files:
+            parts += [block(f"<h2>{html.escape(path.name)}{button}</h2>"), f"\\includelineno {path}\n"]
+            button = ""
+        return "".join([*parts, block("</aside>")])
+
+    def write_chapters(self):
+        for place, chapter in enumerate(self.chapters):
+            for page in chapter.pages():
+                title, text = self.convert(page)
+                steps = self.steps(place, page)
+                text = block('<div class="lesson">') + steps + text + steps
+                if page == chapter.lesson and len(chapter.pages()) > 1:
+                    text += "In this chapter: " + ", ".join(
+                        f"\\subpage {self.label(path)}" for path in chapter.pages()[1:]) + "\n"
+                self.write(self.label(page), title, text + block("</div>") + self.beside(self.sources(chapter, page)))
+
+    def landing(self):
+        """README.md, with who should begin where after its introduction."""
+        title, text = self.convert(pathlib.Path("README.md"))
+        cards = []
+        for who, what, paths in AUDIENCES:
+            links = "".join(f'<li><a href="{self.label(path)}.html">{html.escape(self.title(path))}</a></li>'
+                            for path in map(pathlib.Path, paths) if path in self.markdown)
+            if links:
+                cards.append(f"<div><h3>{who}</h3><p>{what}</p><ul>{links}</ul></div>")
+        introduction, heading, rest = text.partition("\n# ")
+        return title, introduction + block(f'<div class="audiences">{"".join(cards)}</div>') + heading + rest
+
+    def source_page(self, path):
+        if (ROOT / path).is_dir():
+            entries = [entry.relative_to(ROOT) for entry in sorted((ROOT / path).iterdir())
+                       if not entry.name.startswith((".", "__"))]
+            lines = []
+            for entry in entries:
+                name = f"`{entry.name}`" if (ROOT / entry).is_file() else f"`{entry.name}/`"
+                target = self.link(path / "listing", entry.name)
+                lines.append(f"- [{name}]({target})\n")
+            return "".join(lines)
+        return f"\\includelineno {path}\n"
+
+    def write_pages(self):
+        for folder in (self.work, self.html):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.pages.mkdir(parents=True)
+        self.html.mkdir()
+        self.write_chapters()
+        for path in [*self.guides, RESULTS]:
+            self.write(self.label(path), *self.convert(path))
+        title, text = self.landing()
+        for path in self.files:  # grows while folders are written
+            self.write(self.label(path), str(path), self.source_page(path))
+
+        def listing(label, title, paths):
+            self.write(label, title, "".join(f"- \\subpage {self.label(path)}\n" for path in paths))
+
+        self.write("lessons", "Lessons", "".join(
+            f"- \\subpage {self.label(chapter.lesson)}\n\n  {chapter.idea}\n\n" for chapter in self.chapters))
+        listing("guides", "Guides", self.guides)
+        listing("repository", "Other files", sorted(self.files))
+        text += ("\n# On this site {#index--on-this-site}\n\n- \\subpage lessons\n- \\subpage guides\n"
+                 f"- \\subpage {self.label(pathlib.Path('docs/results/README.md'))}\n- \\subpage repository\n")
+        self.write("index", title, text)
+
+    def navigation(self):
+        """The side bar, which on a phone is the menu: Doxygen's layout of it."""
+        def escape(title):  # of the entities Doxygen knows few
+            return html.escape(title, quote=False).replace('"', "&quot;")
+
+        def tab(title, path):
+            return f'<tab type="user" title="{escape(title)}" url="{self.label(path)}.html"/>'
+
+        def group(title, url, tabs):
+            return f'<tab type="usergroup" title="{escape(title)}" url="{url}.html">{"".join(tabs)}</tab>'
+
+        lessons = []
+        for chapter in self.chapters:
+            name = f"{chapter.number:02} {chapter.name}"
+            kinds = [("Lab", chapter.lab), ("Solution", chapter.solution)]
+            more = [tab(kind, path) for kind, path in kinds if path in chapter.pages()]
+            lessons.append(group(name, self.label(chapter.lesson), more) if more else tab(name, chapter.lesson))
+        return "".join([
+            '<navindex><tab type="mainpage" title="ConvLadder"/><tab type="pages" visible="no"/>',
+            group("Lessons", "lessons", lessons),
+            group("Guides", "guides", [tab(self.title(path), path) for path in self.guides]),
+            tab("Results", RESULTS),
+            '<tab type="usergroup" title="API"><tab type="filelist" title="Headers"/>'
+            '<tab type="classlist" title="Types"/></tab></navindex>',
+        ])
+
+    # ---- Doxygen ----------------------------------------------------------------------------------------------------
+
+    def run_doxygen(self):
+        version = subprocess.run(["doxygen", "--version"], capture_output=True, text=True, check=True).stdout.split()[0]
+        header, layout, doxyfile = (self.work / name for name in ("header.html", "layout.xml", "Doxyfile"))
+        subprocess.run(["doxygen", "-w", "html", header.name, "footer.html", "style.css"], cwd=self.work, check=True,
+                       capture_output=True)
+        header.write_text(header.read_text().replace("</head>", (SITE / "head.html").read_text() + "</head>"))
+        subprocess.run(["doxygen", "-l", layout], check=True, capture_output=True)
+        layout.write_text(re.sub(r" *<navindex>.*</navindex>\n", lambda _: self.navigation(),
+                                 layout.read_text(), flags=re.DOTALL))
+        settings = {
+            "OUTPUT_DIRECTORY": [self.output],
+            "HTML_OUTPUT": [self.html.name],
+            "INPUT": [self.pages, ROOT / "common"],
+            "EXCLUDE": [ROOT / path for path in INTERNAL],
+            "STRIP_FROM_PATH": [self.pages, ROOT],
+            "EXAMPLE_PATH": [ROOT],
+            "HTML_HEADER": [header],
+            "HTML_FOOTER": [SITE / "footer.html"],
+            "LAYOUT_FILE": [layout],
+            "MATHJAX_CODEFILE": [SITE / "mathjax.js"],
+            "HTML_EXTRA_STYLESHEET": [
+                *(self.awesome / f"doxygen-awesome{part}.css"
+                  for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")), SITE / "site.css"],
+            "HTML_EXTRA_FILES": [
+                *(self.awesome / f"doxygen-awesome-{part}.js" for part in ("darkmode-toggle", "fragment-copy-button")),
+                SITE / "site.js"],
+        }
+        if tuple(map(int, version.split("."))) >= (1, 9, 5):
+            settings["HTML_COLORSTYLE"] = ["LIGHT"]  # the dark theme is doxygen-awesome's
+        lines = [f"{key} = " + " ".join(f'"{value}"' for value in values) for key, values in settings.items()]
+        doxyfile.write_text((SITE / "Doxyfile").read_text() + "\n".join(lines) + "\n")
+        done = subprocess.run(["doxygen", doxyfile], cwd=ROOT, capture_output=True, text=True)
+        warnings = [line for line in done.stderr.splitlines() if line.strip() and not PLAIN_FIELD.search(line)]
+        if done.returncode:
+            warnings.append("Doxygen failed")
+        return warnings
+
+    def copy_mathjax(self):
+        """Where there are formulas only: Doxygen asks every page to load it."""
+        script = re.compile(r'<script type="text/x-mathjax-config">.*?MathJax\.js"></script>\n', re.DOTALL)
+        for page in self.html.rglob("*.html"):
+            text = page.read_text()
+            if 'class="formula' not in text and "\\(" not in text:  # displayed, or within a line
+                page.write_text(script.sub("", text))
+        for part in MATHJAX_PARTS:
+            target = self.html / "mathjax" / part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (self.mathjax / part).is_dir():
+                shutil.copytree(self.mathjax / part, target)
+            else:
+                shutil.copy(self.mathjax / part, target)
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: build.py FOLDER AWESOME MATHJAX: writes the site into FOLDER/html, with doxygen-awesome-css "
+                 "and MathJax 2 from the folders that hold them; ./lab docs knows where")
+    output, awesome, mathjax = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    for tool, found in [("doxygen", shutil.which("doxygen")),
+                        ("doxygen-awesome-css", (awesome / "doxygen-awesome.css").is_file()),
+                        ("libjs-mathjax (MathJax 2)", (mathjax / "MathJax.js").is_file())]:
+        if not found:
+            print(f"build.py: {tool} is missing: install the package of that name", file=sys.stderr)
+            sys.exit(2)
+    site = Site(output, awesome, mathjax)
+    try:
+        site.write_pages()
+        warnings = site.run_doxygen()
+        site.copy_mathjax()
+    except SiteError as error:
+        sys.exit(f"build.py: {error}")
+    for warning in warnings:
+        print(f"build.py: {warning}", file=sys.stderr)
+    broken = check_links.report(site.html)
+    sys.exit(1 if warnings or broken else 0)
+
+
+if __name__ == "__main__":
+    main()
