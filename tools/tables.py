@@ -7,7 +7,8 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:times h200 3 -->    the same of stage 3 alone
     <!-- table:counters sim -->    what the simulator counted for every stage, per output
     <!-- table:counters sim 3 -->  the same of stage 3 alone
-    <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran; of one or more files
+    <!-- table:ladder h200 -->     every stage with its idea, on the first workload that it ran; of one or more files;
+                                   with track=signals at the end, that track's alone
     <!-- table:choosing h200 -->   the methods for images by the side of the filter
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
@@ -180,7 +181,8 @@ def stage_json(number):
     return json.loads(next(ROOT.glob(f"chapters/{number:02d}-*/stage.json")).read_text())
 
 
-def ladder_table(rows, page):
+def ladder_table(rows, track, page):
+    """@param track  the stages' track; None for all"""
     lines = {}
     for row in rows:
         folder = f"{row['number'] or 0:02d}-{row['stage']}"
@@ -188,6 +190,8 @@ def ladder_table(rows, page):
             continue
         chapter = ROOT / "chapters" / folder
         manifest = stage_json(row["number"])
+        if track not in (None, manifest["track"]):
+            continue
         link = os.path.relpath(chapter / "README.md", page.parent)
         time, _, _, previous, _, best, share, _ = times_cells(row)
         before = stage_json(manifest["previous"]) if row["speedup"]["previous"] else manifest
@@ -652,7 +656,8 @@ def table(name, page):
     if words[:1] == ["hopper"]:
         return hopper(words[1:])
     if words[:1] == ["ladder"] and len(words) > 1:
-        return ladder_table([row for file in words[1:] for row in results(file)["rows"]], page)
+        track = words.pop().removeprefix("track=") if words[-1].startswith("track=") else None
+        return ladder_table([row for file in words[1:] for row in results(file)["rows"]], track, page)
     kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd", "hopper"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in (*KINDS, "grid") else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
