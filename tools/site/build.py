@@ -38,10 +38,10 @@ RESULTS = pathlib.Path("docs/results/README.md")
 AUDIENCES = [
     ("Students", "Read a lesson, then do its lab. No GPU is needed.",
      ["docs/students.md", "chapters/01-naive-1d/README.md", "docs/simulator.md"]),
-    ("Instructors", "Hand out labs, and grade them.", ["docs/instructors.md"]),
+    ("Instructors", "Hand out labs, grade them, write your own.", ["docs/instructors.md", "docs/instructors-labs.md"]),
     ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
      ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/hopper.md",
-      "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md"]),
+      "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md", "docs/writing-kernels.md"]),
 ]
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
