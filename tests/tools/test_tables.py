@@ -266,10 +266,16 @@ class Others(unittest.TestCase):
                 "speedup": {"previous": 2, "first": 4, "cudnn_best": 2.5}, **changes}
 
     def test_the_ladder_says_where_the_type_changes(self):
-        text = tables.ladder_table([self.ladder_row(25), self.ladder_row(26), self.ladder_row(30)], ROOT / "README.md")
+        text = tables.ladder_table([self.ladder_row(25), self.ladder_row(26), self.ladder_row(30)], None,
+                                   ROOT / "README.md")
         self.assertIn("| 8.00 | 2.00× | 2.50× |", text)
         self.assertIn("| 2.00× (fp16 over fp32) |", text)
         self.assertIn("| 2.00× (int8 over fp16) |", text)
+
+    def test_the_ladder_of_one_track(self):
+        text = tables.ladder_table([self.ladder_row(25), self.ladder_row(31)], "hopper", ROOT / "README.md")
+        self.assertIn("| 31 |", text)
+        self.assertNotIn("| 25 |", text)
 
     def test_cudnns_best_for_int8_is_of_int8(self):
         self.assertIn("2.50× (IMPLICIT_GEMM (float output))", tables.stages_table("times", [self.ladder_row(30)], 30))
