@@ -67,7 +67,7 @@ TEST_CASE("25 winograd-fused: zeros by default through the mask, other paddings 
 TEST_CASE("25 winograd-fused: buffers are refused where shared memory does not hold them") {
   const ConvProblem problem = parse_shape("c=2,k=3,h=5,w=6,r=3,s=3");
   DeviceLimits limits = device_limits();
-  // A stage of filters takes 16 x 8 x 64 floats, one of the input 16 x 8 x 32; the sums of 32 filters 16 x 32 x 32.
+  // A buffer of filters takes 16 x 8 x 64 floats, one of the input 16 x 8 x 32; the sums of 32 filters 16 x 32 x 32.
   const std::int64_t one = 16 * 32 * 32 * 4, two = (2 * 16 * 8 * 64 + 2 * 16 * 8 * 32) * 4,
                      three = two + 16 * 8 * 64 * 4;
   const auto refused = [&](int buffers, std::int64_t bytes) {
@@ -129,7 +129,7 @@ TEST_CASE("25 winograd-fused: the mask leaves zeros unread, the copy is written 
   CHECK(copy.counters->global_store_bytes - mask.counters->global_store_bytes == 4 * copied);
 }
 
-TEST_CASE("25 winograd-fused: stages and sums are written and read without a bank conflict (simulator)") {
+TEST_CASE("25 winograd-fused: buffers and sums are written and read without a bank conflict (simulator)") {
   for (const char* settings : {"", "buffers=1", "buffers=3", "padding=copy"}) {
     for (const char* sizes : {"n=2,c=16,k=64,h=8,w=8", "n=3,c=17,k=65,h=9,w=7"}) {
       CAPTURE(std::string(settings));
