@@ -13,15 +13,15 @@ RunResult run(const std::string& sizes, std::string_view settings = {}, std::str
   return run_case(find_stage(stage), {parse_shape(winograd_shape(sizes)), InputKind::normal}, settings);
 }
 
-/// Blocks that a launch of so many parts starts, with pieces of so many bytes.
-std::int64_t blocks(std::int64_t parts, std::int64_t piece) {
+/// Blocks that a launch of so many parts starts, with buffers of so many bytes.
+std::int64_t blocks(std::int64_t parts, std::int64_t buffer) {
   const DeviceLimits limits = device_limits();
-  return std::min({parts, std::int64_t{limits.multiprocessors}, limits.l2_bytes / 2 / piece});
+  return std::min({parts, std::int64_t{limits.multiprocessors}, limits.l2_bytes / 2 / buffer});
 }
 
 }  // namespace
 
-// The simulator has two multiprocessors, so most of the suite's images make blocks use their pieces again.
+// The simulator has two multiprocessors, so most of the suite's images make blocks use their buffers again.
 TEST_CASE("29 winograd-pkf-llc: every image is right") { check_suite("29", winograd_suite()); }
 
 TEST_CASE("29 winograd-pkf-llc: every image is right with 32 tiles a block") {
@@ -35,8 +35,8 @@ TEST_CASE("29 winograd-pkf-llc: counters are what the lesson predicts (simulator
 
 TEST_CASE("29 winograd-pkf-llc: refuses by rule") { check_refusals_of_winograd("29"); }
 
-TEST_CASE("29 winograd-pkf-llc: workspace is 28's and a piece a block") {
-  // A piece: 64 channels of the block's tiles at 36 positions, as halves.
+TEST_CASE("29 winograd-pkf-llc: workspace is 28's and a buffer a block") {
+  // A buffer: 64 channels of the block's tiles at 36 positions, as halves.
   const std::int64_t small = 2 * 36 * 64 * 16, large = 2 * 36 * 64 * 32;
   CHECK(run("n=2,c=3,k=5,h=9,w=7").workspace_bytes == 2 * 36 * (16 * 16 + 16 * 32) + blocks(2, small) * small);
   CHECK(run("n=33,c=17,k=33,h=2,w=1").workspace_bytes == 2 * 36 * (32 * 48 + 48 * 64) + blocks(4, small) * small);
