@@ -13,17 +13,17 @@ RunResult run(const std::string& sizes, std::string_view settings = {}) {
   return run_case(find_stage("30"), {parse_shape(winograd_shape(sizes)), InputKind::normal}, settings);
 }
 
-/// Blocks that a launch of so many parts starts, with pieces of so many bytes.
-std::int64_t blocks(std::int64_t parts, std::int64_t piece) {
+/// Blocks that a launch of so many parts starts, with buffers of so many bytes.
+std::int64_t blocks(std::int64_t parts, std::int64_t buffer) {
   const DeviceLimits limits = device_limits();
-  return std::min({parts, std::int64_t{2} * limits.multiprocessors, limits.l2_bytes / 2 / piece});
+  return std::min({parts, std::int64_t{2} * limits.multiprocessors, limits.l2_bytes / 2 / buffer});
 }
 
 }  // namespace
 
 TEST_CASE("30 winograd-int8: every image is right") { check_suite("30", winograd_suite()); }
 
-// The simulator has two multiprocessors, so blocks use their pieces again.
+// The simulator has two multiprocessors, so blocks use their buffers again.
 TEST_CASE("30 winograd-int8: every image is right through L2") { check_suite("30", winograd_suite(), "fusion=llc"); }
 
 TEST_CASE("30 winograd-int8: every image is right with 32 tiles a block") {
@@ -52,9 +52,8 @@ TEST_CASE("30 winograd-int8: refuses by rule") {
 }
 
 TEST_CASE("30 winograd-int8: workspace is what the lesson says") {
-  // At 16 positions: U in bytes, its scales, M in halves; 16 scales of the input
-  // and their inverses; with llc the blocks' pieces, 64
-  // channels of their tiles.
+  // At 16 positions: U in bytes, its scales, M in halves; 16 scales of the input and their inverses; with llc the
+  // blocks' buffers, 64 channels of their tiles.
   const auto expected = [](std::int64_t channels, std::int64_t filters, std::int64_t tiles) {
     return 16 * (channels * filters + 4 * filters + 2 * filters * tiles) + 4 * 2 * 16;
   };
