@@ -56,6 +56,7 @@ def kernels():
     for manifest in ROOT.glob("chapters/*/stage.json"):
         yield from manifest.parent.glob(manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".c*")
         yield from manifest.parent.glob("*.cuh")
+        yield from manifest.parent.glob("*.hpp")
 
 
 def words(text):

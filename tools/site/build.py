@@ -82,8 +82,8 @@ def block(text, indent=""):
 
 
 def sources_in(folder):
-    """Kernels and exercises; the tests are none."""
-    return [path for kind in ("*.cu", "*.cuh", "*.cpp", "*.hpp") for path in sorted(folder.glob(kind))
+    """Kernels and exercises, a chapter's lesson first; the tests are none."""
+    return [path for kind in ("*.cuh", "*.cu", "*.cpp", "*.hpp") for path in sorted(folder.glob(kind))
             if path.name != "test.cpp"]
 
 
