@@ -17,7 +17,7 @@ struct Variable {
 /// The variable that covers `address`, or null. @param variables sorted by address
 const Variable* find_variable(const std::vector<Variable>& variables, std::uintptr_t address);
 
-/// Of the running program, read once from its own ELF file. Shared variables are those of the first thread to ask.
+/// What the running program's own ELF file tells of it.
 struct Program {
   std::uintptr_t base = 0;            ///< where it was loaded
   std::uintptr_t begin = 0, end = 0;  ///< its mapped segments
@@ -25,6 +25,7 @@ struct Program {
   std::uintptr_t constant_begin = 0, constant_end = 0;
   std::vector<Variable> shared, constants;
 };
+/// Of this program, read once. Shared variables are those of the first thread to ask.
 const Program& program();
 
 /// Of a return address in the program.

@@ -151,7 +151,7 @@ class Site:
                 return None
             raise SiteError(f"{page}: the link to {target} leads nowhere")
         if path in self.headers:
-            return path.name.replace("_", "__").replace(".", "_8") + ".html"  # Doxygen's name for it
+            return self.doxygen_page(path)
         line = re.fullmatch(r"L(\d+)(?:-L\d+)?", fragment)
         if any(path in self.sources(chapter, page) for chapter in self.chapters):
             return f"{self.label(page)}.html#" + (f"l{int(line[1]):05}" if line else "kernel")
@@ -160,6 +160,13 @@ class Site:
         if path not in self.files:
             self.files.append(path)
         return f"{self.label(path)}.html" + (f"#l{int(line[1]):05}" if line else "")
+
+    def doxygen_page(self, header):
+        """Doxygen's name for a header's page: headers of one name are told apart by what their paths do not share."""
+        of_one_name = [path for path in self.headers if path.name == header.name]
+        shared = os.path.commonpath([path.parent for path in of_one_name])
+        name = str(header.relative_to(shared)) if len(of_one_name) > 1 else header.name
+        return name.replace("_", "__").replace(".", "_8").replace("/", "_2") + ".html"
 
     def copy(self, path):
         """The name of a picture's copy on the site."""
