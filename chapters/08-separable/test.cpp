@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "common/harness/files/problem_io.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;
@@ -32,15 +36,81 @@ std::vector<float> product_but_for(double share) {
   return filter;
 }
 
+/// A part of the suite with every padding.
+std::vector<SuiteCase> every_fifth_image() {
+  const std::vector<SuiteCase> suite = image_suite(FilterForm::rank_one);
+  std::vector<SuiteCase> part;
+  for (std::size_t i = 0; i < suite.size(); i += 5) part.push_back(suite[i]);
+  return part;
+}
+
+/// The lines that load from global memory in many requests, in their order: where pixels are staged.
+std::vector<int> staging_lines(std::string_view settings) {
+  std::vector<int> lines;
+  for (const LineCounters& line : lines_of("08", "h=300,w=40,r=5,s=5", settings))
+    if (line.counters.global_load_requests > 100) lines.push_back(line.line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+/// Every configuration.
+std::vector<std::string> configurations() {
+  std::vector<std::string> all;
+  for (const char* rows : {"rows=1", "rows=2", "rows=4"})
+    for (const char* threads : {",threads=64", ",threads=256"})
+      for (const char* loads : {",loads=together", ",loads=in-turn"})
+        for (const char* index : {",index=border", ",index=every"})
+          for (const char* rest : {",rest=groups", ",rest=single"})
+            all.push_back(std::string(rows) + threads + loads + index + rest);
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("08 separable: every image is right") { check_suite("08", image_suite(FilterForm::rank_one)); }
+
+TEST_CASE("08 separable: every image is right with each choice made otherwise, and with all") {
+  for (const char* settings : {"rows=1", "rows=4", "threads=256", "loads=in-turn", "index=every", "rest=single",
+                               "rows=1,threads=256,loads=in-turn,index=every,rest=single"})
+    check_suite("08", every_fifth_image(), settings);
+}
 
 TEST_CASE("08 separable: counters are what the lesson predicts (simulator)") {
   check_prediction("08",
                    {"h=1,w=1", "h=64,w=300,r=5,s=5", "h=4,w=800,r=1,s=5", "h=300,w=8,r=7,s=3", "n=2,h=133,w=45,r=4,s=3",
                     "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "h=80,w=70,r=65,s=33"},
                    FilterForm::rank_one);
+}
+
+TEST_CASE("08 separable: and with every configuration (simulator)") {
+  for (const std::string& settings : configurations())
+    check_prediction("08", {"h=9,w=270,r=7,s=11", "h=133,w=5,r=12,s=4,pad_h=0"}, FilterForm::rank_one, settings);
+}
+
+TEST_CASE("08 separable: each setting changes what it is about (simulator)") {
+  const auto counters = [](std::string_view settings) {
+    const SuiteCase image{parse_shape("h=128,w=64,r=15,s=15,pad_h=7,pad_w=7"), InputKind::normal, FilterForm::rank_one};
+    const RunResult result = run_case(find_stage("08"), image, settings);
+    CHECK_MESSAGE(result.status == Status::ok, result.reason);
+    REQUIRE(result.counters);
+    return *result.counters;
+  };
+  const std::int64_t columns = 2;  // blocks of the second pass, a barrier each
+  CHECK(counters("").barriers == 64 + columns);
+  CHECK(counters("rows=1").barriers == 128 + columns);
+  CHECK(counters("rows=4").barriers == 32 + columns);
+  CHECK(counters("rows=1,threads=256").barriers == 32 + columns);
+  // 15 taps, 16 outputs a thread: 8, 4 and 3 taps meet 23, 19 and 18 pixels; single ones 16 each.
+  const std::int64_t warps = columns * 8;
+  CHECK(counters("rest=single").shared_load_requests - counters("").shared_load_requests == warps * (7 * 16 - 19 - 18));
+  // The row pass; the column pass inside the image, and at its border.
+  const std::vector<int> usual = staging_lines(""), in_turn = staging_lines("loads=in-turn"),
+                         every = staging_lines("index=every");
+  REQUIRE(usual.size() == 3);
+  REQUIRE(in_turn.size() == 3);
+  CHECK(in_turn[0] != usual[0]);
+  CHECK((in_turn[1] == usual[1] && in_turn[2] == usual[2]));
+  CHECK(every == std::vector<int>{usual[0], usual[2]});
 }
 
 TEST_CASE("08 separable: refuses by rule") {
