@@ -1,23 +1,16 @@
-// 09 register-2d: a strip of outputs in registers.
+// 09 register-2d: many outputs of a thread, in registers.
 //
-// Since 07: a thread computes many outputs in place of one, so that what it has read serves all of them. Two kernels,
-// since two walls stand in the way:
+// Since 07: a thread computes 16 or 32 outputs in place of one, so that what it has read serves all of them. Two walls
+// stand in the way, so there are two kernels, each with an idea of its own:
 //
-//   small_filter (3x3, 5x5, 7x7): the wall is bandwidth. No shared memory, no barrier.
-//     1. A lane owns 4 columns and 4 rows of outputs. It asks for each row of its strip by one 16-byte load, for all of
-//        them before the first is used.
-//     2. What a window needs beside the lane's own 4 columns the neighbouring lanes hold: shuffles bring it. So the
-//        first and the last lane only lend theirs, and a warp stores 120 of the 128 columns that it loads.
-//     3. A row is added to every output that needs it, and then is done with. Results leave by 16-byte stores.
+//   small_filter, for 3x3, 5x5 and 7x7: the wall is bandwidth. Pixels come by 16-byte loads and stay in registers; what
+//     a lane needs of its neighbours' pixels, they lend. No shared memory, no barrier.
+//   large_filter, for all others: the wall is the multiply-add unit. Nothing else should take its issue slots: a read
+//     from shared memory serves as many multiply-adds as registers allow.
 //
-//   large_filter: the wall is the multiply-add unit. Nothing else should take its issue slots.
-//     1. The block stages a tile of 32 x 256 outputs with its halo in shared memory.
-//     2. A thread owns 16 columns and 2 rows. Along each row of the filter it moves over its 2 windows 16 bytes at a
-//        time: a 16-byte load serves 4 taps of 16 outputs, and a weight serves 32 outputs.
-//     3. Results leave through shared memory, so that a warp stores 32 neighbours at a time, wherever rows begin.
-//
-// Both read and write float or, for pictures, bytes.
+// Pixels are floats. The same kernels filter pictures, whose pixels are bytes: bytes.cuh has what differs.
 
+#include "chapters/09-register-2d/bytes.cuh"
 #include "common/kernel/border.hpp"
 #include "common/kernel/tracks/byte_images.hpp"
 #include "common/kernel/tracks/image.hpp"
@@ -27,9 +20,25 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kFour = 4;  // columns of one access: 16 bytes of float, 4 of bytes
+constexpr int kFour = 4;  // columns of one access: 16 bytes
 
-// Small filters.
+__constant__ float c_filter[kMaxFilterTaps];
+
+// Floats are read and stored as they are. The outputs' scale is for bytes (bytes.cuh).
+__device__ __forceinline__ float4 load_four(const float* p) { return *reinterpret_cast<const float4*>(p); }
+__device__ __forceinline__ void store(float* p, float sum, float) { *p = sum; }
+__device__ __forceinline__ void store_four(float* p, float a, float b, float c, float d, float) {
+  *reinterpret_cast<float4*>(p) = make_float4(a, b, c, d);
+}
+
+// ---- Small filters: the wall is bandwidth ---------------------------------------------------------------------------
+//
+//   1. A lane owns 4 columns and 4 rows of outputs. It asks for each row of its strip by one 16-byte load, for all of
+//      them before the first is used.
+//   2. What a window needs beside the lane's own 4 columns the neighbouring lanes hold: shuffles bring it. So the first
+//      and the last lane only lend theirs, and a warp stores 120 of the 128 columns that it loads.
+//   3. A row is added to every output that needs it, and then is done with. Results leave by 16-byte stores.
+
 constexpr int kStripRows = 4;   // outputs of a thread, down
 constexpr int kStripWarps = 4;  // of a block, one below the other
 constexpr int kStripHeight = kStripWarps * kStripRows;
@@ -37,58 +46,16 @@ constexpr int kStripWidth = (kWarp - 2) * kFour;  // outputs of a block, across
 // Blocks that a multiprocessor must hold: keeps registers few, 48 or 64 a thread.
 constexpr int strip_blocks(int rows) { return rows < 7 ? 10 : 8; }
 
-// Large filters. A warp is 2 lanes across and 16 down.
-constexpr int kLanesX = 2, kLanesY = 16;
-constexpr int kTileWarps = 8;         // of a block, side by side
-constexpr int kWide = 16, kTall = 2;  // outputs of a thread; its rows are kLanesY apart
-constexpr int kTileWidth = kTileWarps * kLanesX * kWide;
-constexpr int kTileHeight = kLanesY * kTall;
-constexpr int kGroup = 16;  // taps that a filter of any size takes at once
-
-__constant__ float c_filter[kMaxFilterTaps];
-
-// ---- Pixels: floats as they are; bytes rounded and saturated --------------------------------------------------------
-
-__device__ __forceinline__ float4 load_four(const float* p) { return *reinterpret_cast<const float4*>(p); }
-__device__ __forceinline__ float4 load_four(const std::uint8_t* p) {
-  const unsigned four = *reinterpret_cast<const unsigned*>(p);
-  return make_float4(static_cast<float>(four & 255u), static_cast<float>(four >> 8 & 255u),
-                     static_cast<float>(four >> 16 & 255u), static_cast<float>(four >> 24));
-}
-
-// floor(sum / divisor + 1/2) between 0 and 255, from 1 / divisor. Sums are integers, so sum / divisor + 1/2 is an
-// integer or at least 1 / (2 * 65 * 65) = 2^-13.05 away from one; 2^-14 lifts what rounding has put below an integer
-// (up to 2^-14.4 where the result is at most 256) back above it.
-__device__ __forceinline__ unsigned to_byte(float sum, float inverse) {
-  const float rounded = floorf(sum * inverse + (0.5f + 0x1p-14f));
-  return static_cast<unsigned>(fminf(fmaxf(rounded, 0.0f), 255.0f));
-}
-
-__device__ __forceinline__ void store_one(float* p, float value, float) { *p = value; }
-__device__ __forceinline__ void store_one(std::uint8_t* p, float value, float inverse) {
-  *p = static_cast<std::uint8_t>(to_byte(value, inverse));
-}
-__device__ __forceinline__ void store_four(float* p, float a, float b, float c, float d, float) {
-  *reinterpret_cast<float4*>(p) = make_float4(a, b, c, d);
-}
-__device__ __forceinline__ void store_four(std::uint8_t* p, float a, float b, float c, float d, float inverse) {
-  *reinterpret_cast<unsigned*>(p) =
-      to_byte(a, inverse) | to_byte(b, inverse) << 8 | to_byte(c, inverse) << 16 | to_byte(d, inverse) << 24;
-}
-
-// ---- Small filters --------------------------------------------------------------------------------------------------
-
 // The input's index at a position, or -1 where it reads zero and where no output needs it.
 __device__ __forceinline__ int index_at(int position, int size, int pad, Padding padding) {
   return position < -pad || position >= size + pad ? -1 : border_index(position, size, padding);
 }
 
-// "Same" padding across, rows of whole vectors.
 template <int kRows, int kColumns, class Pixel>
 __global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
     small_filter(const Pixel* input,  // [batch][height][width]
                  Pixel* output,       // [batch][out_height][width]
-                 Image image, float inverse) {
+                 Image image, float scale) {
   constexpr int kPad = (kColumns - 1) / 2, kCount = kStripRows + kRows - 1;
   const BlockTile tile = block_tile(image, kStripHeight, kStripWidth);
   const int lane = threadIdx.x;
@@ -120,8 +87,7 @@ __global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
       const int j = index_at(first_y + i, image.height, image.pad_y, image.padding);
       const Pixel* row = in + static_cast<std::int64_t>(j) * image.width;
       UNROLL
-      for (int e = 0; e < kFour; ++e)
-        own[i][e] = j >= 0 && columns[e] >= 0 ? static_cast<float>(row[columns[e]]) : 0.0f;
+      for (int e = 0; e < kFour; ++e) own[i][e] = j >= 0 && columns[e] >= 0 ? row[columns[e]] : 0.0f;
     }
   }
 
@@ -153,11 +119,46 @@ __global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
   for (int v = 0; v < kStripRows; ++v) {
     if (y + v < image.out_height)
       store_four(out + static_cast<std::int64_t>(y + v) * image.width + x, sum[v][0], sum[v][1], sum[v][2], sum[v][3],
-                 inverse);
+                 scale);
   }
 }
 
-// ---- Large filters --------------------------------------------------------------------------------------------------
+// Which filters and images small_filter takes: "same" padding across, rows of whole vectors.
+bool is_small(const Image& image) {
+  return image.rows == image.columns && (image.columns == 3 || image.columns == 5 || image.columns == 7) &&
+         image.pad_x == (image.columns - 1) / 2 && image.width % kFour == 0;
+}
+
+template <class Pixel>
+void launch_small(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+  const auto start = [&](auto kernel) {
+    launch(kernel, image_grid(image, kStripHeight, kStripWidth), dim3(kWarp, kStripWarps), 0, stream)(input, output,
+                                                                                                      image, scale);
+  };
+  switch (image.columns) {
+    case 3:
+      return start(small_filter<3, 3, Pixel>);
+    case 5:
+      return start(small_filter<5, 5, Pixel>);
+    default:
+      return start(small_filter<7, 7, Pixel>);
+  }
+}
+
+// ---- Large filters: the wall is the multiply-add unit ---------------------------------------------------------------
+//
+//   1. The block stages a tile of 32 x 256 outputs with its halo in shared memory.
+//   2. A thread owns 16 columns and 2 rows. Along each row of the filter it moves over its 2 windows 16 bytes at a
+//      time: a 16-byte load serves 4 taps of 16 outputs, and a weight serves 32 outputs.
+//   3. Results leave through shared memory, so that a warp stores 32 neighbours at a time, wherever rows begin.
+
+// A warp is 2 lanes across and 16 down.
+constexpr int kLanesX = 2, kLanesY = 16;
+constexpr int kTileWarps = 8;         // of a block, side by side
+constexpr int kWide = 16, kTall = 2;  // outputs of a thread; its rows are kLanesY apart
+constexpr int kTileWidth = kTileWarps * kLanesX * kWide;
+constexpr int kTileHeight = kLanesY * kTall;
+constexpr int kGroup = 16;  // taps that a filter of any size takes at once
 
 // Floats from one staged row to the next: to the end of the last thread's last 16-byte read, and such that the 8 lanes
 // that one pass over the banks serves, some across (kWide words apart) and some down, meet 8 different groups of 4
@@ -200,7 +201,7 @@ __device__ __forceinline__ void add_taps(float (&sum)[kTall][kWide], const float
 template <int kColumns, class Pixel>
 __global__ void __launch_bounds__(kWarp* kTileWarps) large_filter(const Pixel* input,  // [batch][height][width]
                                                                   Pixel* output,       // [batch][out_height][out_width]
-                                                                  Image image, float inverse) {
+                                                                  Image image, float scale) {
   if (kColumns > 0) image.columns = kColumns;
   float* staged = dynamic_shared<float>();  // [kTileHeight + rows - 1][pitch]
   const int pitch = tile_pitch(image.columns);
@@ -219,8 +220,7 @@ __global__ void __launch_bounds__(kWarp* kTileWarps) large_filter(const Pixel* i
       const Pixel* row = in + static_cast<std::int64_t>(first_y + r) * image.width + first_x;
       float held[kLoads];  // all on their way before one is waited for
       UNROLL
-      for (int u = 0; u < kLoads; ++u)
-        held[u] = lane + u * kWarp < staged_columns ? static_cast<float>(row[lane + u * kWarp]) : 0.0f;
+      for (int u = 0; u < kLoads; ++u) held[u] = lane + u * kWarp < staged_columns ? row[lane + u * kWarp] : 0.0f;
       UNROLL
       for (int u = 0; u < kLoads; ++u)
         if (lane + u * kWarp < pitch) staged[r * pitch + lane + u * kWarp] = held[u];
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(kWarp* kTileWarps) large_filter(const Pixel* i
       UNROLL_BY(4)
       for (int t = lane; t < pitch; t += kWarp) {
         const int j = t < needed_x ? border_index(first_x + t, image.width, image.padding) : -1;
-        staged[r * pitch + t] = i < 0 || j < 0 ? 0.0f : static_cast<float>(row[j]);
+        staged[r * pitch + t] = i < 0 || j < 0 ? 0.0f : row[j];
       }
     }
   }
@@ -282,16 +282,49 @@ __global__ void __launch_bounds__(kWarp* kTileWarps) large_filter(const Pixel* i
     UNROLL
     for (int u = 0; u < kTileWidth / kWarp; ++u) {
       const int t = lane + u * kWarp;
-      if (t < tile_width) store_one(row + t, staged[r * pitch + t], inverse);
+      if (t < tile_width) store(row + t, staged[r * pitch + t], scale);
     }
+  }
+}
+
+std::size_t tile_bytes(const Image& image) {
+  return static_cast<std::size_t>(kTileHeight + image.rows - 1) * tile_pitch(image.columns) * sizeof(float);
+}
+
+template <class Pixel>
+void launch_large(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+  const auto start = [&](auto kernel) {
+    launch(kernel, image_grid(image, kTileHeight, kTileWidth), dim3(kWarp, kTileWarps), tile_bytes(image), stream)(
+        input, output, image, scale);
+  };
+  switch (image.columns) {
+    case 3:
+      return start(large_filter<3, Pixel>);
+    case 5:
+      return start(large_filter<5, Pixel>);
+    case 7:
+      return start(large_filter<7, Pixel>);
+    case 9:
+      return start(large_filter<9, Pixel>);
+    case 11:
+      return start(large_filter<11, Pixel>);
+    case 15:
+      return start(large_filter<15, Pixel>);
+    case 31:
+      return start(large_filter<31, Pixel>);
+    default:
+      return start(large_filter<0, Pixel>);
   }
 }
 
 // ---- The stage ------------------------------------------------------------------------------------------------------
 
-bool is_small(const Image& image) {
-  return image.rows == image.columns && (image.columns == 3 || image.columns == 5 || image.columns == 7) &&
-         image.pad_x == (image.columns - 1) / 2 && image.width % kFour == 0;
+template <class Pixel>
+void launch_register_2d(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+  if (is_small(image))
+    launch_small(input, output, image, scale, stream);
+  else
+    launch_large(input, output, image, scale, stream);
 }
 
 // Along one dimension: elements that are loaded if every `outputs` outputs load their windows and `more` on either
@@ -305,51 +338,6 @@ std::int64_t reads_by_strips(const Axis& axis, std::int64_t outputs, std::int64_
     reads += reads_of_range(axis, begin, end - begin);
   }
   return reads;
-}
-
-std::size_t tile_bytes(const Image& image) {
-  return static_cast<std::size_t>(kTileHeight + image.rows - 1) * tile_pitch(image.columns) * sizeof(float);
-}
-
-template <class Pixel>
-void launch_register_2d(const Pixel* input, Pixel* output, const Image& image, float inverse, Stream stream) {
-  using Kernel = void (*)(const Pixel*, Pixel*, Image, float);
-  const auto small = [&](Kernel kernel) {
-    launch(kernel, image_grid(image, kStripHeight, kStripWidth), dim3(kWarp, kStripWarps), 0, stream)(input, output,
-                                                                                                      image, inverse);
-  };
-  const auto large = [&](Kernel kernel) {
-    launch(kernel, image_grid(image, kTileHeight, kTileWidth), dim3(kWarp, kTileWarps), tile_bytes(image), stream)(
-        input, output, image, inverse);
-  };
-  if (is_small(image)) {
-    switch (image.columns) {
-      case 3:
-        return small(small_filter<3, 3, Pixel>);
-      case 5:
-        return small(small_filter<5, 5, Pixel>);
-      default:
-        return small(small_filter<7, 7, Pixel>);
-    }
-  }
-  switch (image.columns) {
-    case 3:
-      return large(large_filter<3, Pixel>);
-    case 5:
-      return large(large_filter<5, Pixel>);
-    case 7:
-      return large(large_filter<7, Pixel>);
-    case 9:
-      return large(large_filter<9, Pixel>);
-    case 11:
-      return large(large_filter<11, Pixel>);
-    case 15:
-      return large(large_filter<15, Pixel>);
-    case 31:
-      return large(large_filter<31, Pixel>);
-    default:
-      return large(large_filter<0, Pixel>);
-  }
 }
 
 class Register2d final : public ByteImageStage {
