@@ -374,7 +374,7 @@ class Grader(unittest.TestCase):
         self.assertEqual(marks["checks"][3]["measured"], "barriers is 0; at most 0")
 
     def test_filters_of_rank_one(self):
-        separable = (ROOT / "chapters/08-separable/separable.cu").read_text()
+        separable = (ROOT / "solutions/08-separable/exercise.cu").read_text()
         direct = (ROOT / "chapters/05-naive-2d/naive_2d.cu").read_text()
         checks = [{"name": "right", "points": 80, "right": ["h=40,w=50,r=3,s=3", "n=2,h=33,w=37,r=4,s=9", "h=1,w=40,r=3,s=3"],
                    "padding": ["zero", "reflect"], "hint": "look at the filter"},  # reflect is not defined for one row
