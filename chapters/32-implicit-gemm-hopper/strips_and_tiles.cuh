@@ -1,5 +1,5 @@
 // How stages 32 and 34 cut a problem: strips for `rows`, up to 64 channels, and tiles for `tiles`, more channels. An
-// element has `Bytes`: 2 for halves, 1 for int8.
+// Element is Halves of 32 or Bytes of 34.
 #pragma once
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/lowering.hpp"
@@ -12,21 +12,30 @@ namespace {
 constexpr int kThreads = 256;                    // of the kernels that move memory only
 constexpr int kTaps = 3;                         // of a filter, down and across
 constexpr int kStepBytes = 32;                   // of a pixel, for one wgmma
-constexpr int kChunkBytes = 16;                  // what the copy engine and the swizzle move
-constexpr int kFilters = 64;                     // of a warpgroup
-constexpr int kConsumers = 256;                  // threads of two warpgroups
+constexpr int kChunkBytes = 16;                  // the unit of TMA and of the swizzle
+constexpr int kFilters = 64;                     // of a consumer's product
+constexpr int kConsumers = 256;                  // threads of two consumers, a warpgroup each
 constexpr int kConsumerWarps = kConsumers / 32;  // whose arrivals empty a slot
 constexpr int kRowThreads = kConsumers + 32;
-constexpr int kTileThreads = kConsumers + 128;  // registers change hands between warpgroups
+constexpr int kTileThreads = kConsumers + 128;  // setmaxnreg works on whole warpgroups
 
 constexpr int kRowChannels = 64;                 // of a pixel in shared memory, at most, for `rows`
-constexpr int kTilePixel = 128;                  // bytes of one for `tiles`: so many channels at a time
-constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of a warpgroup's filters
+constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, whatever the element
+constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
-constexpr int kStagedBytes = 512;                // that a warp rounds and stores at a time
+constexpr int kOutputBytes = 512;                // that a warp rounds and stores at a time
 
-// What shared memory holds for tiles of so many positions: rings of taps and pixels, and two buffers a warp for
-// outputs. Products of a small tile are soon done, and more must be on its way.
+template <class Element>
+constexpr int kChunk = kChunkBytes / Element::kBytes;  // elements
+
+// The sizes of a wgmma, in positions, for which there is a kernel.
+template <int... N>
+struct Positions {
+  static constexpr bool has(int positions) { return ((positions == N) || ...); }
+};
+
+// Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each warp. The
+// products of a small tile are soon done, so more taps must be on their way.
 struct TileMemory {
   int filter_slots, pixel_slots, fixed_bytes;
   int most_slot;  // positions of a slot of the pixels, at most
@@ -34,7 +43,7 @@ struct TileMemory {
   __host__ __device__ constexpr explicit TileMemory(int positions)
       : filter_slots(positions > 64 ? 8 : 16),
         pixel_slots(positions > 128 ? 2 : 3),
-        fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kStagedBytes +
+        fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kOutputBytes +
                     2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))),
         most_slot((227 * 1024 - fixed_bytes) / pixel_slots / kTilePixel / 8 * 8) {}
 };
@@ -59,10 +68,10 @@ struct Tiles {
   int pad_y, pad_x;
   int images, tile_rows, tile_columns;
   int row_pitch, image_pitch;  // positions
-  int box;                     // positions that the copy engine fills
+  int box;                     // positions that TMA fills
   int slot;                    // positions of a slot of the ring; a multiple of 8
   int strips, row_tiles;       // of an image
-  int works;                   // tiles times filter blocks
+  int work_items;              // tiles times filter blocks
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
 };
 
@@ -70,26 +79,31 @@ constexpr int kMostBox = 256;  // along one dimension
 
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels; }
 
-// Channels whose pixels are whole chunks.
-template <int Bytes>
-int wide_channels(const ConvProblem& problem) {
-  constexpr int kChunk = kChunkBytes / Bytes;
-  return blocks_for(static_cast<int>(problem.c), kChunk) * kChunk;
-}
-template <int Bytes>
-bool widens(const ConvProblem& problem) {
-  return wide_channels<Bytes>(problem) != problem.c;
-}
-template <int Bytes>
-std::int64_t wide_size(const ConvProblem& problem) {
-  return problem.n * problem.h * problem.w * wide_channels<Bytes>(problem);
+// Whether a kernel takes the problem by so many positions.
+template <class Element>
+bool has_kernel(const ConvProblem& problem, int positions) {
+  return by_rows(problem) ? Element::StripSizes::has(positions) : Element::TileSizes::has(positions);
 }
 
-template <int Bytes>
+// Channels whose pixels are whole chunks.
+template <class Element>
+int wide_channels(const ConvProblem& problem) {
+  return blocks_for(static_cast<int>(problem.c), kChunk<Element>) * kChunk<Element>;
+}
+template <class Element>
+bool widens(const ConvProblem& problem) {
+  return wide_channels<Element>(problem) != problem.c;
+}
+template <class Element>
+std::int64_t wide_size(const ConvProblem& problem) {
+  return problem.n * problem.h * problem.w * wide_channels<Element>(problem);
+}
+
+template <class Element>
 Rows rows_of(const ConvProblem& problem, int positions) {
   const Lowering l = lowering_of(problem);
   const int strips = blocks_for(l.out_width, positions);
-  return {blocks_for(l.channels * Bytes, kStepBytes),
+  return {blocks_for(l.channels * Element::kBytes, kStepBytes),
           l.batch * strips * l.out_height,
           strips,
           divisor_of(l.out_height),
@@ -137,7 +151,7 @@ std::int64_t count_of(const Tiles& g, const Lowering& l) {
 }
 
 // The fewest tiles; of two ways to make them, wider ones.
-template <int Bytes>
+template <class Element>
 Tiles tiles_of(const ConvProblem& problem, int positions) {
   const Lowering l = lowering_of(problem);
   Tiles best{};
@@ -145,8 +159,8 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
     const Tiles tiles = tiles_of(l, positions, columns);
     if (tiles.images > 0 && (best.images == 0 || count_of(tiles, l) < count_of(best, l))) best = tiles;
   }
-  best.channels = wide_channels<Bytes>(problem);
-  best.channel_blocks = blocks_for(l.channels * Bytes, kTilePixel);
+  best.channels = wide_channels<Element>(problem);
+  best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
   best.batch = l.batch;
   best.out_height = l.out_height;
   best.out_width = l.out_width;
@@ -154,7 +168,7 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   best.filter_blocks = blocks_for(l.filters, kFilters);
   best.pad_y = l.pad_y;
   best.pad_x = l.pad_x;
-  best.works = static_cast<int>(count_of(best, l)) * best.filter_blocks;
+  best.work_items = static_cast<int>(count_of(best, l)) * best.filter_blocks;
   best.by_filter_blocks = divisor_of(best.filter_blocks);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
@@ -163,79 +177,59 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   return best;
 }
 
-// What a wgmma of N pixels takes, in cycles: N / 2 for the products, or what passes shared memory at 128 bytes a cycle,
-// 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
-int cycles_of_row(int positions) {
-  const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
-  return products > shared ? products : shared;
-}
-
-// Of the whole, up to a factor.
-template <int Bytes>
+// Cycles of the whole, up to a factor.
+template <class Element>
 std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocessors) {
   if (by_rows(problem)) {
-    const Rows g = rows_of<Bytes>(problem, positions);
+    const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, multiprocessors);
-    return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} * blocks_for(g.rows, parts) *
-           cycles_of_row(positions);
+    return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
+           Element::cycles_of_rows(blocks_for(g.rows, parts), positions);
   }
   // Nine taps of 64 filters and 128 bytes are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle and
   // multiprocessor.
   constexpr std::int64_t kWgmmas = kTaps * kTaps * kTilePixel / kStepBytes, kFromL2 = 32;
-  const Tiles g = tiles_of<Bytes>(problem, positions);
-  const std::int64_t products = ((std::int64_t{g.works} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
+  const Tiles g = tiles_of<Element>(problem, positions);
+  const std::int64_t products = ((std::int64_t{g.work_items} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
   const std::int64_t loads =
-      g.works * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
+      g.work_items * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
   return products > loads ? products : loads;
 }
 
-// How many of `count` places, from `first` on, lie in [0, size).
-std::int64_t inside(std::int64_t first, std::int64_t count, std::int64_t size) {
-  const std::int64_t begin = first > 0 ? first : 0, end = first + count < size ? first + count : size;
-  return begin < end ? end - begin : 0;
-}
-
-// Pixels that the blocks of `rows` load, those outside of the images left out.
-std::int64_t pixels_loaded(const Lowering& l, const Rows& g, int positions, int parts) {
-  std::int64_t pixels = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t end = (part + 1) * g.rows / parts;
-    for (std::int64_t row = part * g.rows / parts, y, next; row < end; row = next) {
-      y = row % g.out_height;
-      next = row - y + g.out_height < end ? row - y + g.out_height : end;
-      const std::int64_t x = row / g.out_height % g.strips * positions;
-      pixels +=
-          inside(y - l.pad_y, next - row + kTaps - 1, l.height) * inside(x - l.pad_x, positions + kTaps - 1, l.width);
-    }
+// The positions that cost the least; of two alike, the larger. @param positions ascending
+template <class Element, int Count>
+int cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
+  int best = 0;
+  for (const int each : positions) {
+    if (has_kernel<Element>(problem, each) && (best == 0 || cost_of<Element>(problem, each, multiprocessors) <=
+                                                                cost_of<Element>(problem, best, multiprocessors)))
+      best = each;
   }
-  return pixels;
-}
-
-// The same of the tiles, for one block of filters.
-std::int64_t pixels_loaded(const Lowering& l, const Tiles& g) {
-  std::int64_t rows = 0, columns = 0;
-  for (int i = 0; i < g.row_tiles; ++i)
-    rows += inside(i * g.tile_rows - l.pad_y, g.image_pitch / g.row_pitch, l.height);
-  for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - l.pad_x, g.row_pitch, l.width);
-  return rows * columns * l.batch;
+  return best;
 }
 
 unsigned blocks_of(const Tiles& g) {
   const int multiprocessors = device_limits().multiprocessors;
-  return static_cast<unsigned>(g.works < multiprocessors ? g.works : multiprocessors);
+  return static_cast<unsigned>(g.work_items < multiprocessors ? g.work_items : multiprocessors);
+}
+
+// The swizzle of rows of so many bytes, 64 or 128.
+__host__ __device__ constexpr Swizzle swizzle_of(int row_bytes) {
+  return row_bytes == 64 ? Swizzle::bytes64 : Swizzle::bytes128;
 }
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.
-template <int Bytes>
+template <class Element>
 TensorMap map_of(const void* tensor, std::int64_t channels, std::int64_t width, std::int64_t height, std::int64_t batch,
                  int box_channels, int columns, int rows, int images) {
   const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const auto box = [](int value) { return static_cast<unsigned>(value); };
-  const std::int64_t pixel = Bytes * channels;
-  return make_tensor_map(tensor, {Bytes == 1 ? TensorElement::int8 : TensorElement::fp16,
-                                  box_channels * Bytes == 64 ? Swizzle::bytes64 : Swizzle::bytes128,
+  constexpr int kBytes = Element::kBytes;
+  const std::int64_t pixel = kBytes * channels;
+  return make_tensor_map(tensor, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
+                                  swizzle_of(box_channels * kBytes),
                                   4,
-                                  {{size(channels), Bytes, box(box_channels)},
+                                  {{size(channels), kBytes, box(box_channels)},
                                    {size(width), size(pixel), box(columns)},
                                    {size(height), size(pixel * width), box(rows)},
                                    {size(batch), size(pixel * width * height), box(images)}}});

@@ -1,0 +1,83 @@
+// 32 implicit-gemm-hopper: the product of 31 by wgmma, from rows of pixels that TMA loads.
+//
+//   [filters][pixels] += [filters][channels] of a tap x [channels][pixels, shifted by the tap]       nine times
+//
+// Since 31: no tile of im2col's matrix is gathered any more. Pixels lie in shared memory as in the image, 64 channels
+// in 128 bytes, one after another. The nine taps read the same pixels, each from another address: for the next column
+// 128 bytes further. No thread copies, and none computes an address for each pixel: one asks for a box, and TMA fills
+// the part outside of the image with zeros. Four warps together, a warpgroup, multiply 64 filters by up to 256 pixels
+// with one instruction, wgmma, which takes both from shared memory.
+//
+// Both kernels are persistent and warp-specialised: producers, one thread each, ask for what two consumers, a warpgroup
+// each, multiply. The consumers play ping-pong: while one multiplies, the other runs its epilogue.
+//
+//   1. In prepare(): the filters as halves, [64 filters][64 channels] for each tap, with TMA's swizzle.
+//   2. `rows` (rows.cuh), up to 64 channels. All taps of 64 filters stay in shared memory. A block goes down strips of
+//      N pixels, and its producer asks for each row of pixels once, into a ring.
+//   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
+//      the sums to halves and hands them to TMA.
+//   4. `tiles` (tiles.cuh), more channels. A tile is several rows, or several images, of pixels with so much padding
+//      between that they are one line of N positions: a tap's shift is one number for all of them. For each 64
+//      channels one producer asks for the tile's pixels, and another for the nine taps of 64 filters, one by one.
+//   5. The consumers take the work items, a tile and 64 filters, alternately. The rings hold the next loads, whichever
+//      consumer they are for. Positions between the rows are computed, too, and not stored.
+#pragma once
+#include "chapters/32-implicit-gemm-hopper/rows.cuh"
+#include "chapters/32-implicit-gemm-hopper/tiles.cuh"
+//
+#include "common/kernel/half.hpp"
+
+namespace convladder {
+namespace {
+
+// The element of both kernels (multiply_taps.cuh tells what it has).
+struct Halves {
+  using Value = half;
+  using Sum = float;
+  struct Filters {
+    const half* packed;
+  };
+  struct Scale {};  // of a product of halves there is none
+  using StripSizes = Positions<56, 112, 240>;
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;
+
+  static constexpr int kBytes = 2;
+  static constexpr int kScaleBytes = 0;
+  static constexpr int kTapsOfLoad = 1;  // a tap is 8 KB, and the first is multiplied while the others come
+  __host__ __device__ static constexpr int row_slots(int positions) {
+    return positions > 112 ? 4 : positions > 56 ? 6 : 8;
+  }
+  __host__ __device__ static constexpr int row_stores(int positions) { return positions > 56 ? 2 : 1; }
+
+  static __device__ __forceinline__ Scale scale_of(const Filters&, int, int) { return {}; }
+  // Two sums as halves.
+  static __device__ __forceinline__ unsigned rounded(const float* sums, Scale) {
+    const half2 pair = __floats2half2_rn(sums[0], sums[1]);
+    return *reinterpret_cast<const unsigned*>(&pair);
+  }
+
+  // Up to a factor. A wgmma of N pixels takes N / 2 cycles for the products, or what passes shared memory at 128 bytes
+  // a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
+  static std::int64_t cycles_of_rows(int rows, int positions) {
+    const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
+    return std::int64_t{rows} * (products > shared ? products : shared);
+  }
+};
+
+// 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
+__global__ void pack(const float* filter,  // [filters][channels][3][3]
+                     half* packed,         // [filter block][channel block][tap][64][64]
+                     int filters, int channels, int channel_blocks, int size) {
+  constexpr int kChannels = kTilePixel / Halves::kBytes;  // of `rows` as well
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= size) return;
+  const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % (kTaps * kTaps);
+  const int blocks = row / kFilters / (kTaps * kTaps);
+  const int k = blocks / channel_blocks * kFilters + of_block;
+  const int c = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
+  const bool inside = k < filters && c < channels;
+  packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * kTaps * kTaps + tap] : 0.0f);
+}
+
+}  // namespace
+}  // namespace convladder

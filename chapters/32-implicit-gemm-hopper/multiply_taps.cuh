@@ -1,0 +1,110 @@
+// What `rows` and `tiles` share, in halves and in bytes: the product of filters and pixels in shared memory, and the
+// first part of the epilogue. An Element has
+//
+//   Value, kBytes             a number of the tensors, and its size
+//   Sum                       of products
+//   Filters                   pointers to the packed filters, `packed`, and to whatever scales their sums
+//   Scale, scale_of()         the scale of the two filters whose sums a lane holds
+//   rounded()                 sums as the lane's register of a matrix that stmatrix transposes
+//   StripSizes, TileSizes     positions of a wgmma, N, for which there are kernels
+//   row_slots(), row_stores() of `rows`: rows of pixels in the ring, and stores of a row of outputs
+//   kTapsOfLoad               of `rows`: taps that are loaded, and waited for, together
+//   cycles_of_rows()          what a block of `rows` takes
+#pragma once
+#include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
+//
+#include "common/kernel/mma.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kWarpFilters = 16;  // rows of a wgmma whose sums a warp holds
+template <class Element>
+constexpr int kMatrixPositions = 32 / Element::kBytes;  // of four matrices of 8 x 8 halves, with a warp's filters
+
+// Where a byte of a row lies, of so many rows of Pitch bytes with TMA's swizzle: a chunk is at its number xor that of
+// the 128 bytes in which the row begins.
+template <int Pitch>
+__device__ __forceinline__ int swizzled(int row, int byte) {
+  constexpr int kChunks = Pitch / kChunkBytes, kLine = 128;
+  return row * Pitch + (byte / kChunkBytes ^ row * Pitch / kLine % kChunks) * kChunkBytes + byte % kChunkBytes;
+}
+
+// The descriptor of a matrix that begins so many bytes further.
+__device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int bytes) {
+  return descriptor + bytes / 16;
+}
+
+// Starts the products of so many taps with the pixels that each begins at, Pixel bytes of channels each. ptxas wants
+// fence, wgmmas and commit without a branch between: where the steps are not always the same, each is a group of its
+// own.
+template <int N, int Taps, int Pixel, class Sum>
+__device__ __forceinline__ void multiply_taps(Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b, int steps,
+                                              bool accumulate) {
+  constexpr int kSteps = Pixel / kStepBytes;
+  const auto multiply = [&](int s, int step) {
+    const int channel = step * kStepBytes;
+    wgmma<N>(sums, further(a, s * kFilters * Pixel + channel), further(b, s * Pixel + channel),
+             accumulate || s > 0 || step > 0);
+  };
+  if (steps == kSteps) {
+    wgmma_fence();
+    UNROLL
+    for (int i = 0; i < Taps * kSteps; ++i) multiply(i / kSteps, i % kSteps);
+    wgmma_commit();
+    return;
+  }
+  UNROLL_BY(1)
+  for (int s = 0; s < Taps; ++s) {
+    UNROLL_BY(1)
+    for (int step = 0; step < steps; ++step) {
+      wgmma_fence();
+      multiply(s, step);
+      wgmma_commit();
+    }
+  }
+}
+
+// Where a lane's row of four matrices goes, in rows of Pitch bytes: a position's outputs of the warp's filters, whose
+// first byte is `byte`. Two matrices side by side hold 16 halves of filters, one holds 16 bytes of them.
+template <class Element, int Pitch>
+__device__ __forceinline__ int matrix_row(int lane, int byte) {
+  const int matrix = lane / 8;
+  return swizzled<Pitch>(matrix / Element::kBytes * 8 + lane % 8, byte + matrix % Element::kBytes * kChunkBytes);
+}
+
+// Rounds the warp's sums of kMatrixPositions, or of half as many, and stores them with a position's filters side by
+// side.
+template <class Element>
+__device__ __forceinline__ void store_rounded(unsigned char* row, const typename Element::Sum* sums,
+                                              typename Element::Scale scale, bool all) {
+  const auto matrix = [&](int i) { return Element::rounded(sums + i * (4 / Element::kBytes), scale); };
+  if (all)
+    stmatrix_transposed<4>(row, {matrix(0), matrix(1), matrix(2), matrix(3)});
+  else
+    stmatrix_transposed<2>(row, {matrix(0), matrix(1)});
+}
+
+// Pixels whose channels are no whole chunks, with zeros to make them so: TMA wants multiples of 16 bytes.
+template <class Value>
+__global__ void widen(const Value* input,  // [pixels][channels]
+                      Value* wide,         // [pixels][wide_channels]
+                      std::int64_t size, int channels, int wide_channels) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= size) return;
+  const int c = static_cast<int>(i % wide_channels);
+  wide[i] = c < channels ? input[i / wide_channels * channels + c] : Value{};
+}
+
+// The input as TMA can take it: itself, or its copy with more channels.
+template <class Element, class Value = typename Element::Value>
+const Value* widened(const ConvProblem& problem, const Value* input, Value* wide, Stream stream) {
+  if (!widens<Element>(problem)) return input;
+  const std::int64_t size = wide_size<Element>(problem);
+  launch(widen<Value>, dim3(static_cast<unsigned>((size - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
+      input, wide, size, static_cast<int>(problem.c), wide_channels<Element>(problem));
+  return wide;
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,80 @@
+// The counters that the lessons of 32 and 34 derive, for a problem and so many positions.
+#pragma once
+#include "chapters/32-implicit-gemm-hopper/rows.cuh"
+
+namespace convladder {
+namespace {
+
+// How many of `count` columns or rows, from `first` on, lie in [0, size).
+std::int64_t inside(std::int64_t first, std::int64_t count, std::int64_t size) {
+  const std::int64_t begin = first > 0 ? first : 0, end = first + count < size ? first + count : size;
+  return begin < end ? end - begin : 0;
+}
+
+// Pixels that the blocks of `rows` load, those outside of the images left out.
+std::int64_t pixels_loaded(const Lowering& l, const Rows& g, int positions, int parts) {
+  std::int64_t pixels = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t end = (part + 1) * g.rows / parts;
+    for (std::int64_t row = part * g.rows / parts, y, next; row < end; row = next) {
+      y = row % g.out_height;
+      next = row - y + g.out_height < end ? row - y + g.out_height : end;
+      const std::int64_t x = row / g.out_height % g.strips * positions;
+      pixels +=
+          inside(y - l.pad_y, next - row + kTaps - 1, l.height) * inside(x - l.pad_x, positions + kTaps - 1, l.width);
+    }
+  }
+  return pixels;
+}
+
+// The same of the tiles, for one block of filters.
+std::int64_t pixels_loaded(const Lowering& l, const Tiles& g) {
+  std::int64_t rows = 0, columns = 0;
+  for (int i = 0; i < g.row_tiles; ++i)
+    rows += inside(i * g.tile_rows - l.pad_y, g.image_pitch / g.row_pitch, l.height);
+  for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - l.pad_x, g.row_pitch, l.width);
+  return rows * columns * l.batch;
+}
+
+template <class Element>
+Prediction prediction_of(const ConvProblem& problem, int positions) {
+  Prediction p;
+  const Lowering l = lowering_of(problem);
+  constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
+  const int pixel = wide_channels<Element>(problem) * kBytes;
+  if (by_rows(problem)) {
+    const Rows g = rows_of<Element>(problem, positions);
+    const int parts = parts_of(g, device_limits().multiprocessors);
+    const int stores = Element::row_stores(positions);
+    p.global_load_bytes = (pixels_loaded(l, g, positions, parts) * pixel +
+                           std::int64_t{parts} * (kTaps * kTaps * RowMemory<Element>::kTap + 2 * kConsumerScales)) *
+                          g.filter_blocks;
+    p.shared_store_requests = std::int64_t{g.rows} * g.filter_blocks * kGroupWarps * stores *
+                              blocks_for(positions / stores, kMatrixPositions<Element>);
+    if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
+    p.barriers = std::int64_t{parts} * g.filter_blocks;
+  } else {
+    const Tiles g = tiles_of<Element>(problem, positions);
+    p.global_load_bytes =
+        pixels_loaded(l, g) * pixel * g.filter_blocks +
+        std::int64_t{g.work_items} * (std::int64_t{g.channel_blocks} * kTaps * kTaps * kTileTap + kConsumerScales);
+    const int zeros = TileMemory(positions).pixel_slots * (g.slot - g.box) * (kTilePixel / 16);
+    p.shared_store_requests =
+        std::int64_t{g.work_items} * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
+        std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
+    p.barriers = blocks_of(g);
+  }
+  p.global_store_bytes = problem.output_size() * kBytes;
+  if (widens<Element>(problem)) {
+    p.global_load_bytes += problem.input_size() * kBytes;
+    p.global_store_bytes += wide_size<Element>(problem) * kBytes;
+  }
+  p.shared_load_conflicts = p.shared_store_conflicts = 0;
+  p.constant_load_requests = 0;
+  p.atomic_requests = 0;
+  p.flops = problem.flops();
+  return p;
+}
+
+}  // namespace
+}  // namespace convladder
