@@ -46,9 +46,9 @@ class ImplicitGemmHopper final : public TunableStage {
     const half* const input = widened<Halves>(problem, tensors.half_input, wide_.as<half>(), stream);
     const Halves::Filters filters{packed_.as<half>()};
     if (by_rows(problem))
-      launch_rows<Halves>(problem, positions_, input, filters, tensors.half_output, stream);
+      launch_rows<Halves>(Halves::StripSizes{}, positions_, problem, input, filters, tensors.half_output, stream);
     else
-      launch_tiles<Halves>(problem, positions_, input, filters, tensors.half_output, stream);
+      launch_tiles<Halves>(Halves::TileSizes{}, positions_, problem, input, filters, tensors.half_output, stream);
   }
 
   std::int64_t workspace_bytes() const override { return packed_.bytes() + wide_.bytes(); }

@@ -1,6 +1,6 @@
 // The counters that the lessons of 32 and 34 derive, for a problem and so many positions.
 #pragma once
-#include "chapters/32-implicit-gemm-hopper/rows.cuh"
+#include "chapters/32-implicit-gemm-hopper/multiply_taps.cuh"
 
 namespace convladder {
 namespace {
@@ -12,51 +12,51 @@ std::int64_t inside(std::int64_t first, std::int64_t count, std::int64_t size) {
 }
 
 // Pixels that the blocks of `rows` load, those outside of the images left out.
-std::int64_t pixels_loaded(const Lowering& l, const Rows& g, int positions, int parts) {
+std::int64_t pixels_loaded(const Rows& g, int positions, int parts) {
   std::int64_t pixels = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t end = (part + 1) * g.rows / parts;
-    for (std::int64_t row = part * g.rows / parts, y, next; row < end; row = next) {
+    const std::int64_t end = (part + 1) * g.all_rows / parts;
+    for (std::int64_t row = part * g.all_rows / parts, y, next; row < end; row = next) {
       y = row % g.out_height;
       next = row - y + g.out_height < end ? row - y + g.out_height : end;
       const std::int64_t x = row / g.out_height % g.strips * positions;
       pixels +=
-          inside(y - l.pad_y, next - row + kTaps - 1, l.height) * inside(x - l.pad_x, positions + kTaps - 1, l.width);
+          inside(y - g.pad_y, next - row + kTaps - 1, g.height) * inside(x - g.pad_x, positions + kTaps - 1, g.width);
     }
   }
   return pixels;
 }
 
 // The same of the tiles, for one block of filters.
-std::int64_t pixels_loaded(const Lowering& l, const Tiles& g) {
+std::int64_t pixels_loaded(const Tiles& g) {
   std::int64_t rows = 0, columns = 0;
   for (int i = 0; i < g.row_tiles; ++i)
-    rows += inside(i * g.tile_rows - l.pad_y, g.image_pitch / g.row_pitch, l.height);
-  for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - l.pad_x, g.row_pitch, l.width);
-  return rows * columns * l.batch;
+    rows += inside(i * g.tile_rows - g.pad_y, g.image_pitch / g.row_pitch, g.height);
+  for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - g.pad_x, g.row_pitch, g.width);
+  return rows * columns * g.batch;
 }
 
 template <class Element>
 Prediction prediction_of(const ConvProblem& problem, int positions) {
   Prediction p;
-  const Lowering l = lowering_of(problem);
   constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
   const int pixel = wide_channels<Element>(problem) * kBytes;
   if (by_rows(problem)) {
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, device_limits().multiprocessors);
     const int stores = Element::row_stores(positions);
-    p.global_load_bytes = (pixels_loaded(l, g, positions, parts) * pixel +
-                           std::int64_t{parts} * (kTaps * kTaps * RowMemory<Element>::kTap + 2 * kConsumerScales)) *
-                          g.filter_blocks;
-    p.shared_store_requests = std::int64_t{g.rows} * g.filter_blocks * kGroupWarps * stores *
+    p.global_load_bytes =
+        (pixels_loaded(g, positions, parts) * pixel +
+         std::int64_t{parts} * (kTaps * kTaps * kFilters * kRowChannels * kBytes + 2 * kConsumerScales)) *
+        g.filter_blocks;
+    p.shared_store_requests = std::int64_t{g.all_rows} * g.filter_blocks * kGroupWarps * stores *
                               blocks_for(positions / stores, kMatrixPositions<Element>);
     if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
     p.barriers = std::int64_t{parts} * g.filter_blocks;
   } else {
     const Tiles g = tiles_of<Element>(problem, positions);
     p.global_load_bytes =
-        pixels_loaded(l, g) * pixel * g.filter_blocks +
+        pixels_loaded(g) * pixel * g.filter_blocks +
         std::int64_t{g.work_items} * (std::int64_t{g.channel_blocks} * kTaps * kTaps * kTileTap + kConsumerScales);
     const int zeros = TileMemory(positions).pixel_slots * (g.slot - g.box) * (kTilePixel / 16);
     p.shared_store_requests =

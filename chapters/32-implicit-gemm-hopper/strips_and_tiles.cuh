@@ -48,30 +48,26 @@ struct TileMemory {
         most_slot((227 * 1024 - fixed_bytes) / pixel_slots / kTilePixel / 8 * 8) {}
 };
 
-// The problem as `rows` takes it. The rows of all strips of all images are numbered through, and divided evenly.
-struct Rows {
-  int steps;         // of kStepBytes
-  int rows, strips;  // of all images; of one
+// The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
+// divided evenly.
+struct Rows : Lowering {
+  int steps;             // of kStepBytes
+  int all_rows, strips;  // of all images; of one
+  int filter_blocks;     // of 64
   Divisor by_height, by_strips;
-  int pad_y, pad_x;
-  int out_height, out_width;
-  int filters, filter_blocks;
 };
 
-// The problem as `tiles` takes it. A tile's outputs are `images` x `tile_rows` x `tile_columns`. Output (i, y, x) of it
-// is at position i * image_pitch + y * row_pitch + x, and its tap (r, s) reads the pixel at this position plus
+// The problem, and how `tiles` takes it. A tile's outputs are `images` x `tile_rows` x `tile_columns`. Output (i, y, x)
+// of it is at position i * image_pitch + y * row_pitch + x, and its tap (r, s) reads the pixel at this position plus
 // r * row_pitch + s.
-struct Tiles {
-  int channels, channel_blocks;  // of kTilePixel bytes
-  int batch, out_height, out_width;
-  int filters, filter_blocks;  // of 64
-  int pad_y, pad_x;
+struct Tiles : Lowering {
   int images, tile_rows, tile_columns;
-  int row_pitch, image_pitch;  // positions
-  int box;                     // positions that TMA fills
-  int slot;                    // positions of a slot of the ring; a multiple of 8
-  int strips, row_tiles;       // of an image
-  int work_items;              // tiles times filter blocks
+  int row_pitch, image_pitch;         // positions
+  int box;                            // positions that TMA fills
+  int slot;                           // positions of a slot of the ring; a multiple of 8
+  int strips, row_tiles;              // of an image
+  int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
+  int work_items;                     // tiles times filter blocks
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
 };
 
@@ -101,43 +97,40 @@ std::int64_t wide_size(const ConvProblem& problem) {
 
 template <class Element>
 Rows rows_of(const ConvProblem& problem, int positions) {
-  const Lowering l = lowering_of(problem);
-  const int strips = blocks_for(l.out_width, positions);
-  return {blocks_for(l.channels * Element::kBytes, kStepBytes),
-          l.batch * strips * l.out_height,
-          strips,
-          divisor_of(l.out_height),
-          divisor_of(strips),
-          l.pad_y,
-          l.pad_x,
-          l.out_height,
-          l.out_width,
-          l.filters,
-          blocks_for(l.filters, kFilters)};
+  Rows g{};
+  static_cast<Lowering&>(g) = lowering_of(problem);
+  g.steps = blocks_for(g.channels * Element::kBytes, kStepBytes);
+  g.strips = blocks_for(g.out_width, positions);
+  g.all_rows = g.batch * g.strips * g.out_height;
+  g.filter_blocks = blocks_for(g.filters, kFilters);
+  g.by_height = divisor_of(g.out_height);
+  g.by_strips = divisor_of(g.strips);
+  return g;
 }
 
 // Blocks that share the rows, for each block of filters: all blocks together as many as there are multiprocessors.
 int parts_of(const Rows& g, int multiprocessors) {
   const int parts = multiprocessors / g.filter_blocks;
-  return parts < 1 ? 1 : parts < g.rows ? parts : g.rows;
+  return parts < 1 ? 1 : parts < g.all_rows ? parts : g.all_rows;
 }
 
 // Tiles of outputs so many columns wide, or fewer where the image is cut evenly; no images where they do not fit.
 Tiles tiles_of(const Lowering& l, int positions, int columns) {
   Tiles g{};
-  g.strips = blocks_for(l.out_width, columns);
-  g.tile_columns = blocks_for(l.out_width, g.strips);
+  static_cast<Lowering&>(g) = l;
+  g.strips = blocks_for(g.out_width, columns);
+  g.tile_columns = blocks_for(g.out_width, g.strips);
   // The zeros on the right of a row are those on the left of the next.
-  g.row_pitch = g.tile_columns + (g.strips == 1 && l.pad_x > 0 ? 1 : kTaps - 1);
+  g.row_pitch = g.tile_columns + (g.strips == 1 && g.pad_x > 0 ? 1 : kTaps - 1);
   const int fitting = (positions - g.tile_columns) / g.row_pitch + 1;
-  g.row_tiles = blocks_for(l.out_height, fitting);
-  g.tile_rows = blocks_for(l.out_height, g.row_tiles);
+  g.row_tiles = blocks_for(g.out_height, fitting);
+  g.tile_rows = blocks_for(g.out_height, g.row_tiles);
   const bool whole = g.row_tiles == 1 && g.strips == 1;
-  const int box_rows = g.tile_rows + (whole && l.pad_y > 0 ? 1 : kTaps - 1);  // likewise, above the next image
+  const int box_rows = g.tile_rows + (whole && g.pad_y > 0 ? 1 : kTaps - 1);  // likewise, above the next image
   g.image_pitch = box_rows * g.row_pitch;
   const int of_image = (g.tile_rows - 1) * g.row_pitch + g.tile_columns;
   const int images = whole ? (positions - of_image) / g.image_pitch + 1 : 1;
-  g.images = images < l.batch ? images : l.batch;
+  g.images = images < g.batch ? images : g.batch;
   g.box = g.images * g.image_pitch;
   const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
@@ -146,9 +139,7 @@ Tiles tiles_of(const Lowering& l, int positions, int columns) {
   return g;
 }
 
-std::int64_t count_of(const Tiles& g, const Lowering& l) {
-  return std::int64_t{blocks_for(l.batch, g.images)} * g.row_tiles * g.strips;
-}
+std::int64_t count_of(const Tiles& g) { return std::int64_t{blocks_for(g.batch, g.images)} * g.row_tiles * g.strips; }
 
 // The fewest tiles; of two ways to make them, wider ones.
 template <class Element>
@@ -157,18 +148,11 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, columns);
-    if (tiles.images > 0 && (best.images == 0 || count_of(tiles, l) < count_of(best, l))) best = tiles;
+    if (tiles.images > 0 && (best.images == 0 || count_of(tiles) < count_of(best))) best = tiles;
   }
-  best.channels = wide_channels<Element>(problem);
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  best.batch = l.batch;
-  best.out_height = l.out_height;
-  best.out_width = l.out_width;
-  best.filters = l.filters;
   best.filter_blocks = blocks_for(l.filters, kFilters);
-  best.pad_y = l.pad_y;
-  best.pad_x = l.pad_x;
-  best.work_items = static_cast<int>(count_of(best, l)) * best.filter_blocks;
+  best.work_items = static_cast<int>(count_of(best)) * best.filter_blocks;
   best.by_filter_blocks = divisor_of(best.filter_blocks);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
@@ -184,7 +168,7 @@ std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocess
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, multiprocessors);
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
-           Element::cycles_of_rows(blocks_for(g.rows, parts), positions);
+           Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
   // Nine taps of 64 filters and 128 bytes are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle and
   // multiprocessor.

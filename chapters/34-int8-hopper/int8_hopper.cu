@@ -53,9 +53,9 @@ class Int8Hopper final : public TunableStage {
     const std::int8_t* const input = widened<Bytes>(problem, tensors.byte_input, wide_.as<std::int8_t>(), stream);
     const Bytes::Filters filters{packed_.as<std::int8_t>(), scales_.floats()};
     if (by_rows(problem))
-      launch_rows<Bytes>(problem, positions_, input, filters, tensors.byte_output, stream);
+      launch_rows<Bytes>(Bytes::StripSizes{}, positions_, problem, input, filters, tensors.byte_output, stream);
     else
-      launch_tiles<Bytes>(problem, positions_, input, filters, tensors.byte_output, stream);
+      launch_tiles<Bytes>(Bytes::TileSizes{}, positions_, problem, input, filters, tensors.byte_output, stream);
   }
 
   std::int64_t workspace_bytes() const override { return packed_.bytes() + scales_.bytes() + wide_.bytes(); }
