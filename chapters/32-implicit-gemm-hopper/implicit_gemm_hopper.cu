@@ -39,7 +39,7 @@ class ImplicitGemmHopper final : public TunableStage {
     packed_.allocate<half>(size, "packed filter");
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<half>(), filters, channels, channel_blocks, size);
-    if (widens<Halves>(problem)) wide_.allocate<half>(wide_size<Halves>(problem), "widened input");
+    if (wide_size<Halves>(problem) > 0) wide_.allocate<half>(wide_size<Halves>(problem), "widened input");
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

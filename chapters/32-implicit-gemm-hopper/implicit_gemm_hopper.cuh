@@ -30,34 +30,34 @@
 namespace convladder {
 namespace {
 
-// The element of both kernels (multiply_taps.cuh tells what it has).
+// The element of both kernels.
 struct Halves {
-  using Value = half;
-  using Sum = float;
+  using Value = half;                                        // of input and output
+  using Sum = float;                                         // of products
+  using StripSizes = Positions<56, 112, 240>;                // for which there are kernels
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;  // the same
+  static constexpr int kBytes = 2;                           // of a value
+  static constexpr int kTapsOfLoad = 1;                      // of `rows`: the first is multiplied while others come
+  // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.
+  static constexpr int row_slots(int positions) { return positions > 112 ? 4 : positions > 56 ? 6 : 8; }
+  static constexpr int row_stores(int positions) { return positions > 56 ? 2 : 1; }
+
   struct Filters {
     const half* packed;
   };
-  struct Scale {};  // of a product of halves there is none
-  using StripSizes = Positions<56, 112, 240>;
-  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;
-
-  static constexpr int kBytes = 2;
+  // By what sums are scaled, and the bytes that a lane loads of that: nothing.
+  struct Scale {};
   static constexpr int kScaleBytes = 0;
-  static constexpr int kTapsOfLoad = 1;  // a tap is 8 KB, and the first is multiplied while the others come
-  __host__ __device__ static constexpr int row_slots(int positions) {
-    return positions > 112 ? 4 : positions > 56 ? 6 : 8;
-  }
-  __host__ __device__ static constexpr int row_stores(int positions) { return positions > 56 ? 2 : 1; }
-
   static __device__ __forceinline__ Scale scale_of(const Filters&, int, int) { return {}; }
-  // Two sums as halves.
+  // A lane's register of a matrix that stmatrix transposes: two sums as halves.
   static __device__ __forceinline__ unsigned rounded(const float* sums, Scale) {
     const half2 pair = __floats2half2_rn(sums[0], sums[1]);
     return *reinterpret_cast<const unsigned*>(&pair);
   }
 
-  // Up to a factor. A wgmma of N pixels takes N / 2 cycles for the products, or what passes shared memory at 128 bytes
-  // a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
+  // What a block of `rows` takes, up to a factor. A wgmma of N pixels takes N / 2 cycles for the products, or what
+  // passes shared memory at 128 bytes a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and
+  // outputs.
   static std::int64_t cycles_of_rows(int rows, int positions) {
     const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
     return std::int64_t{rows} * (products > shared ? products : shared);

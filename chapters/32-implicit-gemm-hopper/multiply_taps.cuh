@@ -1,15 +1,5 @@
-// What `rows` and `tiles` share, in halves and in bytes: the product of filters and pixels in shared memory, and the
-// first part of the epilogue. An Element has
-//
-//   Value, kBytes             a number of the tensors, and its size
-//   Sum                       of products
-//   Filters                   pointers to the packed filters, `packed`, and to whatever scales their sums
-//   Scale, scale_of()         the scale of the two filters whose sums a lane holds
-//   rounded()                 sums as the lane's register of a matrix that stmatrix transposes
-//   StripSizes, TileSizes     positions of a wgmma, N, for which there are kernels
-//   row_slots(), row_stores() of `rows`: rows of pixels in the ring, and stores of a row of outputs
-//   kTapsOfLoad               of `rows`: taps that are loaded, and waited for, together
-//   cycles_of_rows()          what a block of `rows` takes
+// The common part of `rows` and `tiles`: the product of filters and pixels in shared memory, and the first half of the
+// epilogue.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
 //
@@ -99,8 +89,8 @@ __global__ void widen(const Value* input,  // [pixels][channels]
 // The input as TMA can take it: itself, or its copy with more channels.
 template <class Element, class Value = typename Element::Value>
 const Value* widened(const ConvProblem& problem, const Value* input, Value* wide, Stream stream) {
-  if (!widens<Element>(problem)) return input;
   const std::int64_t size = wide_size<Element>(problem);
+  if (size == 0) return input;
   launch(widen<Value>, dim3(static_cast<unsigned>((size - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
       input, wide, size, static_cast<int>(problem.c), wide_channels<Element>(problem));
   return wide;

@@ -65,9 +65,9 @@ Prediction prediction_of(const ConvProblem& problem, int positions) {
     p.barriers = blocks_of(g);
   }
   p.global_store_bytes = problem.output_size() * kBytes;
-  if (widens<Element>(problem)) {
+  if (const std::int64_t wide = wide_size<Element>(problem); wide > 0) {
     p.global_load_bytes += problem.input_size() * kBytes;
-    p.global_store_bytes += wide_size<Element>(problem) * kBytes;
+    p.global_store_bytes += wide * kBytes;
   }
   p.shared_load_conflicts = p.shared_store_conflicts = 0;
   p.constant_load_requests = 0;

@@ -6,11 +6,6 @@
 namespace convladder {
 namespace {
 
-// The first output of a row of a strip.
-struct RowOrigin {
-  int image, x, y;
-};
-
 // A block's part of the rows of outputs, begin to end - 1, and its shared memory: all taps, a ring of rows of pixels,
 // and a buffer of outputs for each consumer.
 template <class Element, int N>
@@ -42,7 +37,7 @@ struct RowsBlock {
 
   __device__ __forceinline__ explicit RowsBlock(const Rows& rows) : g(rows) {}
 
-  __device__ __forceinline__ RowOrigin origin_of(int row) const {
+  __device__ __forceinline__ Origin origin_of(int row) const {
     const unsigned column = static_cast<unsigned>(row) / g.by_height;
     return {static_cast<int>(column / g.by_strips), static_cast<int>(column % g.by_strips) * N,
             static_cast<int>(static_cast<unsigned>(row) % g.by_height)};
@@ -50,7 +45,7 @@ struct RowsBlock {
 
   // Asks for row r of the three rows of pixels that a row of outputs needs: y, y + 1 and y + 2, less the padding. It is
   // the block's row of pixels number `entry`.
-  __device__ __forceinline__ void load(const TensorMap& input, int entry, const RowOrigin& origin, int r) const {
+  __device__ __forceinline__ void load(const TensorMap& input, int entry, const Origin& origin, int r) const {
     mbarrier_expect(full + entry % kSlots, kRow * kPixel);
     tensor_load(ring + entry % kSlots * kSlot, input, full + entry % kSlots, 0, origin.x - g.pad_x,
                 origin.y + r - g.pad_y, origin.image);
@@ -78,7 +73,7 @@ struct RowsBlock {
   __device__ __forceinline__ void produce(const TensorMap& input) const {
     int entry = kTaps;  // rows of pixels so far
     for (int row = begin + 1; row < end; ++row) {
-      const RowOrigin origin = origin_of(row);
+      const Origin origin = origin_of(row);
       for (int r = origin.y == 0 ? 0 : kTaps - 1; r < kTaps; ++r, ++entry) {
         if (entry >= kSlots) mbarrier_wait(empty + entry % kSlots, (entry / kSlots - 1) & 1);
         load(input, entry, origin, r);
@@ -92,11 +87,7 @@ struct RowsBlock {
                                           Value* unaligned_output) const {
     const int consumer = warp / 4;
     const int own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers: who may multiply
-    const auto first_entry = [&](int row) {
-      return row - begin +
-             (kTaps - 1) * static_cast<int>(static_cast<unsigned>(row) / g.by_height -
-                                            static_cast<unsigned>(begin) / g.by_height);
-    };
+    const auto strip_of = [&](int row) { return static_cast<int>(static_cast<unsigned>(row) / g.by_height); };
     const auto wait_full = [&](int entry) { mbarrier_wait(full + entry % kSlots, entry / kSlots & 1); };
     const auto release = [&](int entry) {
       if (lane == 0) mbarrier_arrive(empty + entry % kSlots);
@@ -106,8 +97,8 @@ struct RowsBlock {
     Sums sums;
     int released = 0;
     for (int row = begin + consumer; row < end; row += 2) {
-      const RowOrigin origin = origin_of(row);
-      const int entry = first_entry(row);
+      const Origin origin = origin_of(row);
+      const int entry = row - begin + (kTaps - 1) * (strip_of(row) - strip_of(begin));
       for (; released < entry; ++released) {  // read by the other consumer alone
         wait_full(released);
         release(released);
@@ -143,7 +134,7 @@ struct RowsBlock {
 
   // 3. Epilogue of a row of outputs: a consumer rounds the sums into its buffer, and stores the buffer by TMA.
   __device__ __forceinline__ void store(const Sums& sums, Scale scale, const TensorMap& output, Value* unaligned_output,
-                                        int k, const RowOrigin& origin) const {
+                                        int k, const Origin& origin) const {
     const int of_consumer = 3 + warp / 4;  // a named barrier
     const bool leads = thread % 128 == 0;
     unsigned char* const buffer = outputs + warp / 4 * kStored * kPixel;
@@ -190,25 +181,25 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   block.consume(output, filters, unaligned_output);
 }
 
-template <class Element, int N, class Value = typename Element::Value>
-void launch_strips(const ConvProblem& problem, const Value* input, const typename Element::Filters& filters,
-                   Value* output, Stream stream) {
-  using Block = RowsBlock<Element, N>;
-  const Rows g = rows_of<Element>(problem, N);
-  const TensorMap from = map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
-                                         kRowChannels, Block::kRow, 1, 1);
-  // Without whole chunks the output is no tensor that TMA knows, and the map is not used.
-  const TensorMap to = problem.k % kChunk<Element> == 0 ? map_of<Element>(output, problem.k, problem.q(), problem.p(),
-                                                                          problem.n, kFilters, Block::kStored, 1, 1)
-                                                        : from;
-  const int blocks = parts_of(g, device_limits().multiprocessors) * g.filter_blocks;  // one a multiprocessor
-  launch(multiply_rows<Element, N>, dim3(static_cast<unsigned>(blocks)), dim3(kRowThreads), Block::kBytes, stream)(
-      from, to, filters, output, g);
-}
-
-template <class Element, int... N, class... Arguments>
-void launch_rows(Positions<N...>, int positions, const Arguments&... arguments) {
-  ((positions == N ? launch_strips<Element, N>(arguments...) : void()), ...);
+// As many blocks as multiprocessors.
+template <class Element, int... N, class Value = typename Element::Value>
+void launch_rows(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
+                 const typename Element::Filters& filters, Value* output, Stream stream) {
+  const Rows g = rows_of<Element>(problem, positions);
+  const unsigned blocks = static_cast<unsigned>(parts_of(g, device_limits().multiprocessors) * g.filter_blocks);
+  const auto launch_of = [&](auto kernel, int row, int stored, int bytes) {
+    const TensorMap from = map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
+                                           kRowChannels, row, 1, 1);
+    // Without whole chunks the output is no tensor that TMA knows, and the map is not used.
+    const bool whole = problem.k % kChunk<Element> == 0;
+    const TensorMap to =
+        whole ? map_of<Element>(output, problem.k, problem.q(), problem.p(), problem.n, kFilters, stored, 1, 1) : from;
+    launch(kernel, dim3(blocks), dim3(kRowThreads), bytes, stream)(from, to, filters, output, g);
+  };
+  ((positions == N ? launch_of(multiply_rows<Element, N>, RowsBlock<Element, N>::kRow, RowsBlock<Element, N>::kStored,
+                               RowsBlock<Element, N>::kBytes)
+                   : void()),
+   ...);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // How stages 32 and 34 cut a problem: strips for `rows`, up to 64 channels, and tiles for `tiles`, more channels. An
-// Element is Halves of 32 or Bytes of 34.
+// Element is a struct such as Halves of 32, which tells what it has.
 #pragma once
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/lowering.hpp"
@@ -71,6 +71,11 @@ struct Tiles : Lowering {
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
 };
 
+// The first output of a row of a strip, or of a tile.
+struct Origin {
+  int image, x, y;
+};
+
 constexpr int kMostBox = 256;  // along one dimension
 
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels; }
@@ -86,13 +91,11 @@ template <class Element>
 int wide_channels(const ConvProblem& problem) {
   return blocks_for(static_cast<int>(problem.c), kChunk<Element>) * kChunk<Element>;
 }
-template <class Element>
-bool widens(const ConvProblem& problem) {
-  return wide_channels<Element>(problem) != problem.c;
-}
+// Elements of a copy of the input with so many; 0 where it has them itself.
 template <class Element>
 std::int64_t wide_size(const ConvProblem& problem) {
-  return problem.n * problem.h * problem.w * wide_channels<Element>(problem);
+  const std::int64_t channels = wide_channels<Element>(problem);
+  return channels == problem.c ? 0 : problem.n * problem.h * problem.w * channels;
 }
 
 template <class Element>

@@ -6,11 +6,6 @@
 namespace convladder {
 namespace {
 
-// The first output of a work item.
-struct TileOrigin {
-  int filter_block, image, x, y;
-};
-
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N>
 struct TilesBlock {
@@ -32,10 +27,9 @@ struct TilesBlock {
 
   __device__ __forceinline__ explicit TilesBlock(const Tiles& tiles) : g(tiles) {}
 
-  __device__ __forceinline__ TileOrigin origin_of(int item) const {
+  __device__ __forceinline__ Origin origin_of(int item) const {
     const unsigned tile = static_cast<unsigned>(item) / g.by_filter_blocks, row = tile / g.by_strips;
-    return {static_cast<int>(static_cast<unsigned>(item) % g.by_filter_blocks),
-            static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
+    return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
 
@@ -64,7 +58,7 @@ struct TilesBlock {
   __device__ __forceinline__ void produce_pixels(const TensorMap& input) const {
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
-      const TileOrigin origin = origin_of(item);
+      const Origin origin = origin_of(item);
       for (int c = 0; c < g.channels; c += kChannels, ++load) {
         const int slot = load % kPixelSlots;
         if (load >= kPixelSlots) mbarrier_wait(empty + slot, (load / kPixelSlots - 1) & 1);
@@ -129,18 +123,18 @@ struct TilesBlock {
       release(empty, (pixels - 1) % kPixelSlots);
       pixels += g.channel_blocks;  // the other's
       taps += g.channel_blocks * kTaps * kTaps;
-      store(sums, filters, output, origin_of(item));
+      store(sums, filters, output, origin_of(item), static_cast<unsigned>(item) % g.by_filter_blocks);
     }
   }
 
   // 5. Epilogue of a work item, by each warp with two buffers of its own: rounds 16 filters of kMatrixPositions at a
   // time into one, and stores those that are outputs.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
-                                        const TileOrigin& origin) const {
+                                        const Origin& origin, int filter_block) const {
     constexpr int kPitch = kWarpFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
     unsigned char* const buffers = outputs + warp * 2 * kOutputBytes;
     const int lane_row = matrix_row<Element, kPitch>(lane, 0);
-    const int k = origin.filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
+    const int k = filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     // The address of the output at a position of the tile; null where it is none.

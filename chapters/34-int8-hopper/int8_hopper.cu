@@ -46,7 +46,7 @@ class Int8Hopper final : public TunableStage {
     convladder::launch(by_rows(problem) ? pack<kRowChannels> : pack<kTilePixel>,
                        dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), filters, channels, channel_blocks, input_scale);
-    if (widens<Bytes>(problem)) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem), "widened input");
+    if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem), "widened input");
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

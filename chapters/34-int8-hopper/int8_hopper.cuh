@@ -29,25 +29,23 @@ constexpr float kLeastStep = 0x1p-126f;                                  // of a
 constexpr double kMostScale = 0x1.fffffep127;                            // zero times it is zero
 constexpr int kMostChannels = 0x7fffffff / (127 * 127 * kTaps * kTaps);  // whose sums always fit in 32 bits
 
-// The element of both kernels (32's multiply_taps.cuh tells what it has).
+// The element of both kernels, with what Halves of 32 has.
 struct Bytes {
   using Value = std::int8_t;
   using Sum = int;
+  using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
+  using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
+  static constexpr int kBytes = 1;
+  static constexpr int kTapsOfLoad = kTaps;
+  static constexpr int row_slots(int) { return 10; }
+  static constexpr int row_stores(int) { return 1; }
+
   struct Filters {
     const std::int8_t* packed;
     const float* scales;  // [filter block][64]: of a sum, over 254
   };
-  using Scale = float2;  // of two filters
-  // A wgmma of bytes has a multiple of 16.
-  using StripSizes = Positions<64, 112, 160, 240>;
-  using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
-
-  static constexpr int kBytes = 1;
+  using Scale = float2;
   static constexpr int kScaleBytes = sizeof(Scale);
-  static constexpr int kTapsOfLoad = kTaps;
-  __host__ __device__ static constexpr int row_slots(int) { return 10; }
-  __host__ __device__ static constexpr int row_stores(int) { return 1; }
-
   // Of the lane's two of 16 filters, from filter k on.
   static __device__ __forceinline__ Scale scale_of(const Filters& filters, int k, int lane) {
     return *reinterpret_cast<const float2*>(filters.scales + k + lane / 4 * 2);
