@@ -55,9 +55,8 @@ struct Halves {
     return *reinterpret_cast<const unsigned*>(&pair);
   }
 
-  // What a block of `rows` takes, up to a factor. A wgmma of N pixels takes N / 2 cycles for the products, or what
-  // passes shared memory at 128 bytes a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and
-  // outputs.
+  // Of a block of `rows`, up to a factor. A wgmma of N pixels takes N / 2 cycles, or as long as its operands pass
+  // shared memory at 128 bytes a cycle: 64 filters and N pixels of 32 bytes, and a 36th of a row's pixels and outputs.
   static std::int64_t cycles_of_rows(int rows, int positions) {
     const int products = positions / 2, shared = 16 + positions / 4 + positions / 18;
     return std::int64_t{rows} * (products > shared ? products : shared);

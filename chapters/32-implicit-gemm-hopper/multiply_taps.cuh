@@ -25,9 +25,8 @@ __device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int b
   return descriptor + bytes / 16;
 }
 
-// Starts the products of so many taps with the pixels that each begins at, Pixel bytes of channels each. ptxas wants
-// fence, wgmmas and commit without a branch between: where the steps are not always the same, each is a group of its
-// own.
+// Starts the products of so many taps with the pixels that each begins at, of Pixel bytes. ptxas wants fence, wgmmas
+// and commit without a branch between: where the steps are not always the same, each is a group of its own.
 template <int N, int Taps, int Pixel, class Sum>
 __device__ __forceinline__ void multiply_taps(Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b, int steps,
                                               bool accumulate) {
@@ -63,8 +62,7 @@ __device__ __forceinline__ int matrix_row(int lane, int byte) {
   return swizzled<Pitch>(matrix / Element::kBytes * 8 + lane % 8, byte + matrix % Element::kBytes * kChunkBytes);
 }
 
-// Rounds the warp's sums of kMatrixPositions, or of half as many, and stores them with a position's filters side by
-// side.
+// Rounds the warp's sums of kMatrixPositions, or of half as many, and stores a position's filters side by side.
 template <class Element>
 __device__ __forceinline__ void store_rounded(unsigned char* row, const typename Element::Sum* sums,
                                               typename Element::Scale scale, bool all) {
@@ -73,6 +71,14 @@ __device__ __forceinline__ void store_rounded(unsigned char* row, const typename
     stmatrix_transposed<4>(row, {matrix(0), matrix(1), matrix(2), matrix(3)});
   else
     stmatrix_transposed<2>(row, {matrix(0), matrix(1)});
+}
+
+// Makes the barriers of a ring, by one thread; so many arrivals empty a slot.
+__device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int slots, int arrivals) {
+  for (int slot = 0; slot < slots; ++slot) {
+    mbarrier_init(full + slot, 1);
+    mbarrier_init(empty + slot, arrivals);
+  }
 }
 
 // Pixels whose channels are no whole chunks, with zeros to make them so: TMA wants multiples of 16 bytes.

@@ -69,9 +69,7 @@ Prediction prediction_of(const ConvProblem& problem, int positions) {
     p.global_load_bytes += problem.input_size() * kBytes;
     p.global_store_bytes += wide * kBytes;
   }
-  p.shared_load_conflicts = p.shared_store_conflicts = 0;
-  p.constant_load_requests = 0;
-  p.atomic_requests = 0;
+  p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = p.atomic_requests = 0;
   p.flops = problem.flops();
   return p;
 }

@@ -35,8 +35,6 @@ struct RowsBlock {
   std::int64_t part = blockIdx.x / g.filter_blocks, parts = gridDim.x / g.filter_blocks;
   int begin = static_cast<int>(part * g.all_rows / parts), end = static_cast<int>((part + 1) * g.all_rows / parts);
 
-  __device__ __forceinline__ explicit RowsBlock(const Rows& rows) : g(rows) {}
-
   __device__ __forceinline__ Origin origin_of(int row) const {
     const unsigned column = static_cast<unsigned>(row) / g.by_height;
     return {static_cast<int>(column / g.by_strips), static_cast<int>(column % g.by_strips) * N,
@@ -54,10 +52,7 @@ struct RowsBlock {
   // 2. Prologue, by one thread: what the first row of outputs needs is on its way before the warps meet, in the order
   // in which it is needed.
   __device__ __forceinline__ void start(const TensorMap& input, const Value* packed) const {
-    for (int slot = 0; slot < kSlots; ++slot) {
-      mbarrier_init(full + slot, 1);
-      mbarrier_init(empty + slot, kConsumerWarps);
-    }
+    init_ring(full, empty, kSlots, kConsumerWarps);
     for (int i = 0; i < kTapLoads; ++i) mbarrier_init(taps_full + i, 1);
     fence_mbarrier_init();
     for (int tap = 0; tap < kTaps * kTaps; tap += Element::kTapsOfLoad) {
@@ -81,8 +76,7 @@ struct RowsBlock {
     }
   }
 
-  // 3. Two consumers take the rows of outputs alternately, ping-pong: while one multiplies, the other runs its
-  // epilogue.
+  // 3. Two consumers take the rows of outputs alternately, ping-pong: while one multiplies, the other stores.
   __device__ __forceinline__ void consume(const TensorMap& output, const typename Element::Filters& filters,
                                           Value* unaligned_output) const {
     const int consumer = warp / 4;
@@ -170,7 +164,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
                   typename Element::Filters filters,          // packed [filter block][tap][64][64]
                   typename Element::Value* unaligned_output,  // instead of the map, where filters are no whole chunks
                   Rows g) {
-  const RowsBlock<Element, N> block(g);
+  const RowsBlock<Element, N> block{g};
   if (block.thread == kConsumers) block.start(input, filters.packed);
   __syncthreads();
   if (block.warp == kConsumerWarps) {
@@ -186,18 +180,16 @@ template <class Element, int... N, class Value = typename Element::Value>
 void launch_rows(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
                  const typename Element::Filters& filters, Value* output, Stream stream) {
   const Rows g = rows_of<Element>(problem, positions);
-  const unsigned blocks = static_cast<unsigned>(parts_of(g, device_limits().multiprocessors) * g.filter_blocks);
-  const auto launch_of = [&](auto kernel, int row, int stored, int bytes) {
-    const TensorMap from = map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
-                                           kRowChannels, row, 1, 1);
-    // Without whole chunks the output is no tensor that TMA knows, and the map is not used.
-    const bool whole = problem.k % kChunk<Element> == 0;
-    const TensorMap to =
-        whole ? map_of<Element>(output, problem.k, problem.q(), problem.p(), problem.n, kFilters, stored, 1, 1) : from;
-    launch(kernel, dim3(blocks), dim3(kRowThreads), bytes, stream)(from, to, filters, output, g);
-  };
-  ((positions == N ? launch_of(multiply_rows<Element, N>, RowsBlock<Element, N>::kRow, RowsBlock<Element, N>::kStored,
-                               RowsBlock<Element, N>::kBytes)
+  const int blocks = parts_of(g, device_limits().multiprocessors) * g.filter_blocks;
+  const TensorMap from = map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
+                                         kRowChannels, positions + kTaps - 1, 1, 1);
+  // Without whole chunks the output is no tensor that TMA knows, and the map is not used.
+  const TensorMap to = problem.k % kChunk<Element> == 0
+                           ? map_of<Element>(output, problem.k, problem.q(), problem.p(), problem.n, kFilters,
+                                             positions / Element::row_stores(positions), 1, 1)
+                           : from;
+  ((positions == N ? launch(multiply_rows<Element, N>, dim3(static_cast<unsigned>(blocks)), dim3(kRowThreads),
+                            RowsBlock<Element, N>::kBytes, stream)(from, to, filters, output, g)
                    : void()),
    ...);
 }

@@ -137,12 +137,12 @@ Tiles tiles_of(const Lowering& l, int positions, int columns) {
   g.box = g.images * g.image_pitch;
   const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
+  g.filter_blocks = blocks_for(g.filters, kFilters);
+  g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * g.filter_blocks;
   if (g.slot > TileMemory(positions).most_slot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox)
     g.images = 0;
   return g;
 }
-
-std::int64_t count_of(const Tiles& g) { return std::int64_t{blocks_for(g.batch, g.images)} * g.row_tiles * g.strips; }
 
 // The fewest tiles; of two ways to make them, wider ones.
 template <class Element>
@@ -151,11 +151,9 @@ Tiles tiles_of(const ConvProblem& problem, int positions) {
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, columns);
-    if (tiles.images > 0 && (best.images == 0 || count_of(tiles) < count_of(best))) best = tiles;
+    if (tiles.images > 0 && (best.images == 0 || tiles.work_items < best.work_items)) best = tiles;
   }
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  best.filter_blocks = blocks_for(l.filters, kFilters);
-  best.work_items = static_cast<int>(count_of(best)) * best.filter_blocks;
   best.by_filter_blocks = divisor_of(best.filter_blocks);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
@@ -207,19 +205,17 @@ __host__ __device__ constexpr Swizzle swizzle_of(int row_bytes) {
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.
 template <class Element>
-TensorMap map_of(const void* tensor, std::int64_t channels, std::int64_t width, std::int64_t height, std::int64_t batch,
-                 int box_channels, int columns, int rows, int images) {
-  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  const auto box = [](int value) { return static_cast<unsigned>(value); };
-  constexpr int kBytes = Element::kBytes;
-  const std::int64_t pixel = kBytes * channels;
+TensorMap map_of(const void* tensor, std::uint64_t channels, std::uint64_t width, std::uint64_t height,
+                 std::uint64_t batch, unsigned box_channels, unsigned columns, unsigned rows, unsigned images) {
+  constexpr unsigned kBytes = Element::kBytes;
+  const std::uint64_t pixel = kBytes * channels;
   return make_tensor_map(tensor, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
                                   swizzle_of(box_channels * kBytes),
                                   4,
-                                  {{size(channels), kBytes, box(box_channels)},
-                                   {size(width), size(pixel), box(columns)},
-                                   {size(height), size(pixel * width), box(rows)},
-                                   {size(batch), size(pixel * width * height), box(images)}}});
+                                  {{channels, kBytes, box_channels},
+                                   {width, pixel, columns},
+                                   {height, pixel * width, rows},
+                                   {batch, pixel * width * height, images}}});
 }
 
 }  // namespace

@@ -25,8 +25,6 @@ struct TilesBlock {
   Mbarrier* empty = full + kPixelSlots;
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
 
-  __device__ __forceinline__ explicit TilesBlock(const Tiles& tiles) : g(tiles) {}
-
   __device__ __forceinline__ Origin origin_of(int item) const {
     const unsigned tile = static_cast<unsigned>(item) / g.by_filter_blocks, row = tile / g.by_strips;
     return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
@@ -37,14 +35,8 @@ struct TilesBlock {
   // tile as the zero column beyond it, and for positions that are no outputs.
   __device__ __forceinline__ void start() const {
     if (thread == kConsumers) {
-      for (int slot = 0; slot < kFilterSlots; ++slot) {
-        mbarrier_init(filters_full + slot, 1);
-        mbarrier_init(filters_empty + slot, kGroupWarps);
-      }
-      for (int slot = 0; slot < kPixelSlots; ++slot) {
-        mbarrier_init(full + slot, 1);
-        mbarrier_init(empty + slot, kGroupWarps);
-      }
+      init_ring(filters_full, filters_empty, kFilterSlots, kGroupWarps);
+      init_ring(full, empty, kPixelSlots, kGroupWarps);
       fence_mbarrier_init();
     }
     const int rest = (g.slot - g.box) * (kTilePixel / 16);
@@ -179,7 +171,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
-  const TilesBlock<Element, N> block(g);
+  const TilesBlock<Element, N> block{g};
   block.start();
   __syncthreads();
   if (block.warp >= kConsumerWarps) {
@@ -201,12 +193,11 @@ void launch_tiles(Positions<N...>, int positions, const ConvProblem& problem, co
   const TensorMap from =
       map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
                       kTilePixel / Element::kBytes, g.row_pitch, g.image_pitch / g.row_pitch, g.images);
-  const auto launch_of = [&](auto kernel) {
-    launch(kernel, dim3(blocks_of(g)), dim3(kTileThreads),
-           static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel),
-           stream)(from, filters, output, g);
-  };
-  ((positions == N ? launch_of(multiply_tiles<Element, N>) : void()), ...);
+  const auto bytes = static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel);
+  ((positions == N ? launch(multiply_tiles<Element, N>, dim3(blocks_of(g)), dim3(kTileThreads), bytes, stream)(
+                         from, filters, output, g)
+                   : void()),
+   ...);
 }
 
 }  // namespace
