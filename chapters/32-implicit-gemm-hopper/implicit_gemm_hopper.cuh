@@ -45,9 +45,8 @@ struct Halves {
   struct Filters {
     const half* packed;
   };
-  // By what sums are scaled, and the bytes that a lane loads of that: nothing.
-  struct Scale {};
-  static constexpr int kScaleBytes = 0;
+  struct Scale {};                       // of sums: none
+  static constexpr int kScaleBytes = 0;  // that a lane loads
   static __device__ __forceinline__ Scale scale_of(const Filters&, int, int) { return {}; }
   // A lane's register of a matrix that stmatrix transposes: two sums as halves.
   static __device__ __forceinline__ unsigned rounded(const float* sums, Scale) {

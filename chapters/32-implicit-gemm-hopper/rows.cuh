@@ -15,6 +15,7 @@ struct RowsBlock {
   using Sums = typename Element::Sum[N / 2];
   static constexpr int kPixel = kRowChannels * Element::kBytes;  // bytes; a pixel of outputs has as many
   static constexpr int kTap = kFilters * kPixel;                 // bytes
+  static constexpr Swizzle kSwizzle = kPixel == 64 ? Swizzle::bytes64 : Swizzle::bytes128;
   static constexpr int kTapLoads = kTaps * kTaps / Element::kTapsOfLoad;
   static constexpr int kSlots = Element::row_slots(N);
   static constexpr int kRow = N + kTaps - 1;                  // pixels that the taps of a row reach
@@ -102,8 +103,8 @@ struct RowsBlock {
       for (int r = 0; r < kTaps; ++r) {
         wait_full(entry + r);
         if (Element::kTapsOfLoad == kTaps) mbarrier_wait(taps_full + r, 0);
-        const std::uint64_t a = swizzled_descriptor(taps + r * kTaps * kTap, swizzle_of(kPixel));
-        const std::uint64_t b = swizzled_descriptor(ring + (entry + r) % kSlots * kSlot, swizzle_of(kPixel));
+        const std::uint64_t a = swizzled_descriptor(taps + r * kTaps * kTap, kSwizzle);
+        const std::uint64_t b = swizzled_descriptor(ring + (entry + r) % kSlots * kSlot, kSwizzle);
         if (Element::kTapsOfLoad == 1 && row < begin + 2) {  // the first: a tap is multiplied as soon as it is there
           UNROLL
           for (int s = 0; s < kTaps; ++s) {
@@ -167,15 +168,12 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   const RowsBlock<Element, N> block{g};
   if (block.thread == kConsumers) block.start(input, filters.packed);
   __syncthreads();
-  if (block.warp == kConsumerWarps) {
-    if (block.lane != 0) return;
+  if (block.warp < kConsumerWarps)
+    block.consume(output, filters, unaligned_output);
+  else if (block.lane == 0)
     block.produce(input);
-    return;
-  }
-  block.consume(output, filters, unaligned_output);
 }
 
-// As many blocks as multiprocessors.
 template <class Element, int... N, class Value = typename Element::Value>
 void launch_rows(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
                  const typename Element::Filters& filters, Value* output, Stream stream) {

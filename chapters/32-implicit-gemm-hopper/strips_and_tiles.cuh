@@ -24,6 +24,8 @@ constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, wh
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
 constexpr int kOutputBytes = 512;                // that a warp rounds and stores at a time
+constexpr int kMostBox = 256;                    // positions, along one dimension
+constexpr int kMostShared = 227 * 1024;          // bytes of a block
 
 template <class Element>
 constexpr int kChunk = kChunkBytes / Element::kBytes;  // elements
@@ -37,15 +39,13 @@ struct Positions {
 // Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each warp. The
 // products of a small tile are soon done, so more taps must be on their way.
 struct TileMemory {
-  int filter_slots, pixel_slots, fixed_bytes;
-  int most_slot;  // positions of a slot of the pixels, at most
+  int filter_slots, pixel_slots, fixed_bytes;  // fixed: all but the slots of pixels
 
   __host__ __device__ constexpr explicit TileMemory(int positions)
       : filter_slots(positions > 64 ? 8 : 16),
         pixel_slots(positions > 128 ? 2 : 3),
         fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kOutputBytes +
-                    2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))),
-        most_slot((227 * 1024 - fixed_bytes) / pixel_slots / kTilePixel / 8 * 8) {}
+                    2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))) {}
 };
 
 // The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
@@ -75,8 +75,6 @@ struct Tiles : Lowering {
 struct Origin {
   int image, x, y;
 };
-
-constexpr int kMostBox = 256;  // along one dimension
 
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels; }
 
@@ -139,8 +137,9 @@ Tiles tiles_of(const Lowering& l, int positions, int columns) {
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
   g.filter_blocks = blocks_for(g.filters, kFilters);
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * g.filter_blocks;
-  if (g.slot > TileMemory(positions).most_slot || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox)
-    g.images = 0;
+  const TileMemory memory(positions);
+  const bool fits = memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel <= kMostShared;
+  if (!fits || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox) g.images = 0;
   return g;
 }
 
@@ -185,22 +184,15 @@ std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocess
 template <class Element, int Count>
 int cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   int best = 0;
-  for (const int each : positions) {
-    if (has_kernel<Element>(problem, each) && (best == 0 || cost_of<Element>(problem, each, multiprocessors) <=
-                                                                cost_of<Element>(problem, best, multiprocessors)))
-      best = each;
-  }
+  const auto cost = [&](int each) { return cost_of<Element>(problem, each, multiprocessors); };
+  for (const int each : positions)
+    if (has_kernel<Element>(problem, each) && (best == 0 || cost(each) <= cost(best))) best = each;
   return best;
 }
 
 unsigned blocks_of(const Tiles& g) {
   const int multiprocessors = device_limits().multiprocessors;
   return static_cast<unsigned>(g.work_items < multiprocessors ? g.work_items : multiprocessors);
-}
-
-// The swizzle of rows of so many bytes, 64 or 128.
-__host__ __device__ constexpr Swizzle swizzle_of(int row_bytes) {
-  return row_bytes == 64 ? Swizzle::bytes64 : Swizzle::bytes128;
 }
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.
@@ -210,7 +202,7 @@ TensorMap map_of(const void* tensor, std::uint64_t channels, std::uint64_t width
   constexpr unsigned kBytes = Element::kBytes;
   const std::uint64_t pixel = kBytes * channels;
   return make_tensor_map(tensor, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
-                                  swizzle_of(box_channels * kBytes),
+                                  box_channels * kBytes == 64 ? Swizzle::bytes64 : Swizzle::bytes128,
                                   4,
                                   {{channels, kBytes, box_channels},
                                    {width, pixel, columns},

@@ -12,8 +12,7 @@ struct TilesBlock {
   using Value = typename Element::Value;
   using Sums = typename Element::Sum[N / 2];
   static constexpr int kFilterSlots = TileMemory(N).filter_slots, kPixelSlots = TileMemory(N).pixel_slots;
-  static constexpr int kChannels = kTilePixel / Element::kBytes, kStep = kStepBytes / Element::kBytes;
-  static constexpr int kTapSize = kFilters * kChannels;
+  static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
 
   const Tiles& g;
   unsigned char* filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][64 filters][kTilePixel]
@@ -92,7 +91,7 @@ struct TilesBlock {
       if (item != static_cast<int>(blockIdx.x)) named_barrier_sync(own_products, kConsumers);
       bool first = true;
       for (int c = 0; c < g.channels; c += kChannels, ++pixels) {
-        const int steps = min(kChannels / kStep, blocks_for(g.channels - c, kStep));
+        const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
         mbarrier_wait(full + pixels % kPixelSlots, pixels / kPixelSlots & 1);
         const std::uint64_t b =
             swizzled_descriptor(ring + pixels % kPixelSlots * g.slot * kTilePixel, Swizzle::bytes128);

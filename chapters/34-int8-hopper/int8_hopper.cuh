@@ -7,14 +7,13 @@
 // Since 32: input and output have half the bytes, and a wgmma of bytes multiplies 32 channels in the time of 16. Its
 // sums are exact. What is lost is lost in rounding to 8 bits: the input and the output before and after this stage, the
 // filters in prepare(), each by its own largest tap. So only the epilogue is new: a sum times its filter's scale
-// becomes a byte, and the bytes of two filters are stored together, as one half was.
-//
-// The kernels are those of 32, in its rows.cuh and tiles.cuh, with another element.
+// becomes a byte, and the bytes of two filters are stored together, as one half was. The kernels are those of 32, in
+// its rows.cuh and tiles.cuh, with another element.
 //
 //   1. In prepare(): a warp finds the step of a filter and packs its taps as bytes. Filters 2 i and 2 i + 1 of 16 are
 //      rows i and i + 8 of the product: a lane that holds row i holds row i + 8, too, and so two neighbouring filters.
 //   2. `rows`, up to 64 channels, as in 32. A pixel is 64 bytes long, with the swizzle for rows of 64 bytes.
-//   3. Two consumers, ping-pong. A row of outputs is stored at once.
+//   3. As in 32, but a row of outputs is stored at once.
 //   4. `tiles`, more channels: 128 of them are as long as 64 were, so nothing but the number of channels has changed.
 //   5. As in 32, but a lane stores the 16 filters of its warp for a position.
 #pragma once
