@@ -1,5 +1,4 @@
-// The common part of `rows` and `tiles`: the product of filters and pixels in shared memory, and the first half of the
-// epilogue.
+// The common part of `rows` and `tiles`: products from shared memory, and the first half of the epilogue.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
 //
@@ -32,8 +31,7 @@ __device__ __forceinline__ void multiply_taps(Sum (&sums)[N / 2], std::uint64_t 
                                               bool accumulate) {
   constexpr int kSteps = Pixel / kStepBytes;
   const auto multiply = [&](int s, int step) {
-    const int channel = step * kStepBytes;
-    wgmma<N>(sums, further(a, s * kFilters * Pixel + channel), further(b, s * Pixel + channel),
+    wgmma<N>(sums, further(a, s * kFilters * Pixel + step * kStepBytes), further(b, s * Pixel + step * kStepBytes),
              accumulate || s > 0 || step > 0);
   };
   if (steps == kSteps) {

@@ -64,11 +64,9 @@ Prediction prediction_of(const ConvProblem& problem, int positions) {
         std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
     p.barriers = blocks_of(g);
   }
-  p.global_store_bytes = problem.output_size() * kBytes;
-  if (const std::int64_t wide = wide_size<Element>(problem); wide > 0) {
-    p.global_load_bytes += problem.input_size() * kBytes;
-    p.global_store_bytes += wide * kBytes;
-  }
+  const std::int64_t wide = wide_size<Element>(problem);
+  if (wide > 0) p.global_load_bytes += problem.input_size() * kBytes;
+  p.global_store_bytes = (problem.output_size() + wide) * kBytes;
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = p.atomic_requests = 0;
   p.flops = problem.flops();
   return p;

@@ -80,8 +80,7 @@ struct RowsBlock {
   // 3. Two consumers take the rows of outputs alternately, ping-pong: while one multiplies, the other stores.
   __device__ __forceinline__ void consume(const TensorMap& output, const typename Element::Filters& filters,
                                           Value* unaligned_output) const {
-    const int consumer = warp / 4;
-    const int own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers: who may multiply
+    const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto strip_of = [&](int row) { return static_cast<int>(static_cast<unsigned>(row) / g.by_height); };
     const auto wait_full = [&](int entry) { mbarrier_wait(full + entry % kSlots, entry / kSlots & 1); };
     const auto release = [&](int entry) {

@@ -78,8 +78,7 @@ struct TilesBlock {
   // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order.
   __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
-    const int consumer = warp / 4;
-    const int own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers: who may multiply
+    const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
     };
@@ -123,7 +122,6 @@ struct TilesBlock {
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
     constexpr int kPitch = kWarpFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
-    unsigned char* const buffers = outputs + warp * 2 * kOutputBytes;
     const int lane_row = matrix_row<Element, kPitch>(lane, 0);
     const int k = filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
@@ -142,7 +140,7 @@ struct TilesBlock {
     UNROLL
     for (int j = 0; j < blocks_for(N, kMatrixPositions<Element>); ++j) {
       const int first = j * kMatrixPositions<Element>;
-      unsigned char* const buffer = buffers + j % 2 * kOutputBytes;
+      unsigned char* const buffer = outputs + (2 * warp + j % 2) * kOutputBytes;
       store_rounded<Element>(buffer + lane_row, sums + first / 2, scale, first + kMatrixPositions<Element> <= N);
       __syncwarp();
       if (g.filters % kChunk<Element> == 0) {
