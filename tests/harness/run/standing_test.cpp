@@ -1,0 +1,104 @@
+#include "common/harness/run/standing.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/harness/files/problem_io.hpp"
+
+namespace convladder {
+namespace {
+
+/// A result of the stage that took so long.
+RunResult timed(const StageInfo& stage, double median) {
+  RunResult result;
+  result.stage = &stage;
+  result.status = Status::ok;
+  result.problem = parse_shape("w=1000,s=3");
+  result.time_us = TimeSummary{median, median, 0};
+  return result;
+}
+
+TEST_CASE("speedups: over the previous stage, the first of the track, and cuDNN") {
+  std::vector<RunResult> results{timed(find_stage("1"), 12), timed(find_stage("2"), 6), timed(find_stage("3"), 2)};
+  results[2].cudnn.emplace();
+  results[2].cudnn->trials = {{"WINOGRAD_NONFUSED", "NCHW", "ok", 8.0, 0}, {"FFT", "NCHW", "ok", 1.0, 0}};
+  add_speedups(results);
+  CHECK_FALSE(results[0].speedup.previous);
+  CHECK(results[0].speedup.first == 1.0);
+  CHECK(results[1].speedup.previous == 2.0);
+  CHECK(results[2].speedup.previous == 3.0);
+  CHECK(results[2].speedup.first == 6.0);
+  CHECK(results[2].speedup.cudnn_winograd == 4.0);
+  CHECK(results[2].speedup.cudnn_best == 0.5);
+}
+
+TEST_CASE("no speedup over a stage that was not right") {
+  std::vector<RunResult> results{timed(find_stage("1"), 12), timed(find_stage("2"), 6)};
+  results[0].status = Status::wrong;
+  add_speedups(results);
+  CHECK_FALSE(results[1].speedup.previous);
+}
+
+TEST_CASE("the roofline: L2 for small tensors, DRAM for large ones, fp32 for long filters") {
+  Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
+  RunResult result = timed(find_stage("1"), 10);
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->bytes == 4 * (1000 + 3 + 1000));
+  CHECK(result.roofline->flops == 2 * 1000 * 3);
+  CHECK_FALSE(result.roofline->floor_us);
+
+  limits.ceilings.fp32_flops_per_s = 1e15;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "L2");
+  CHECK(*result.roofline->floor_us == doctest::Approx(8012 / 2e12 * 1e6));
+  CHECK(*result.roofline->share == doctest::Approx(8012 / 2e12 * 1e6 / 10));
+  result.problem = parse_shape("w=1000000,s=3");
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "DRAM");
+  limits.ceilings.fp32_flops_per_s = 1e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "fp32");
+}
+
+TEST_CASE("the roofline of other element types: their bytes, and their rate where there is one") {
+  StageInfo stage = find_stage("1");
+  RunResult result = timed(stage, 10);
+  Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
+  stage.dtype = "fp16";
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bytes == 2 * (1000 + 3 + 1000));
+  CHECK_FALSE(result.roofline->floor_us);
+  limits.ceilings.fp16_flops_per_s = 1e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bound == "fp16");
+  CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 1e9 * 1e6));
+  stage.dtype = "int8";
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->bytes == 1000 + 1000 + 3);
+  stage.track = "winograd";  // reads and writes halves
+  limits.ceilings.int8_ops_per_s = 2e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bytes == 2 * (1000 + 1000) + 3);
+  CHECK(result.roofline->bound == "int8");
+  CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 2e9 * 1e6));
+}
+
+TEST_CASE("the roofline of a Winograd stage: its own operations, if they are fewer") {
+  StageInfo stage = find_stage("1");
+  RunResult result = timed(stage, 10);
+  result.prediction.emplace();
+  result.prediction->flops = 4000;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
+  stage.track = "winograd";
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 4000);
+  result.prediction->flops = 7000;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
+  result.prediction->flops = -1;
+  add_roofline(result, nullptr);
+  CHECK(result.roofline->flops == 6000);
+}
+
+}  // namespace
+}  // namespace convladder
