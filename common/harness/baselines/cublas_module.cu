@@ -19,7 +19,6 @@
 #include <string>
 #include <utility>
 
-#include "common/harness/baselines/cublas_module.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/kernel/border.hpp"
 #include "common/kernel/tracks/lowering.hpp"

@@ -23,7 +23,6 @@
 #include <string>
 #include <utility>
 
-#include "common/harness/baselines/cufft_module.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/kernel/border.hpp"
 #include "common/kernel/tracks/image.hpp"

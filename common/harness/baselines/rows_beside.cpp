@@ -1,8 +1,7 @@
 #include "common/harness/baselines/rows_beside.hpp"
 
 #include "common/harness/baselines/cpu_rows.hpp"
-#include "common/harness/baselines/cublas_baseline.hpp"
-#include "common/harness/baselines/cufft_baseline.hpp"
+#include "common/harness/baselines/library_rows.hpp"
 #include "common/harness/baselines/settings_rows.hpp"
 
 namespace convladder {

@@ -1,7 +1,7 @@
 // im2col and cuBLAS on a GPU, against the same reference as the stages. Where cuBLAS is missing, it says why.
 #include <doctest/doctest.h>
 
-#include "common/harness/baselines/cublas_baseline.hpp"
+#include "common/harness/baselines/library_rows.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/run/runner.hpp"
 #include "common/kernel/tracks/lowering.hpp"

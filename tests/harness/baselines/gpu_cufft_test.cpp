@@ -1,7 +1,7 @@
 // FFT convolution by cuFFT on a GPU, against the same reference as the stages. Where cuFFT is missing, it says why.
 #include <doctest/doctest.h>
 
-#include "common/harness/baselines/cufft_baseline.hpp"
+#include "common/harness/baselines/library_rows.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/run/runner.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "common/harness/baselines/cufft_baseline.hpp"
+#include "common/harness/baselines/library_rows.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/text_table.hpp"
 #include "common/harness/report/bench_table.hpp"

@@ -1,0 +1,53 @@
+#include "common/harness/baselines/library_rows.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "common/harness/device/module.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr ModuleSource kCufft{"libconvladder_cufft.so", "convladder_cufft_stage", "cuFFT", "libcufft.so.12",
+                              "pip install nvidia-cufft, or cuFFT's package for your CUDA"};
+constexpr ModuleSource kCublas{"libconvladder_cublas.so", "convladder_cublas_stage", "cuBLAS", "libcublas.so.13",
+                               "pip install nvidia-cublas, or cuBLAS's package for your CUDA"};
+
+/// Stands in for a module that is missing.
+class Missing final : public Stage {
+ public:
+  explicit Missing(const std::string& reason) : reason_(reason) {}
+
+ private:
+  Verdict check(const ConvProblem&, const DeviceLimits&) const override {
+    return Verdict::refuse("%s", reason_.c_str());
+  }
+  void launch(const ConvProblem&, const Tensors&, Stream) override { throw std::logic_error("refused before"); }
+
+  std::string reason_;
+};
+
+template <const ModuleSource& source>
+Stage* make() {
+  static const Module module = load_module(source);
+  if (!module.function) return new Missing(module.unavailable);
+  return reinterpret_cast<Stage* (*)()>(module.function)();
+}
+
+constexpr StageInfo row(std::string_view track, std::string_view name, std::string_view title, std::string_view idea,
+                        std::string_view library, Stage* (*make)()) {
+  return {0, name, name, title, track, idea, 0, "fp32", "NCHW", library, "sm_70", make};
+}
+
+constexpr StageInfo kRows[] = {
+    row("images", "cufft", "FFT convolution by cuFFT", "Transform, multiply, transform back.", "cuFFT", &make<kCufft>),
+    row("lowering", "im2col-cublas", "im2col, and a matrix product by cuBLAS",
+        "Unfold the input, then let cuBLAS multiply.", "cuBLAS", &make<kCublas>)};
+
+}  // namespace
+
+const StageInfo& cufft_row() { return kRows[0]; }
+const StageInfo& cublas_row() { return kRows[1]; }
+std::span<const StageInfo> library_rows() { return kRows; }
+
+}  // namespace convladder

@@ -1,0 +1,19 @@
+/// @file
+/// Rows of `bench` that stand on a library of CUDA's, checked and timed as the stages beside them. A module
+/// (module.hpp) holds the library's calls and offers one function, which makes the stage. Where it cannot be loaded,
+/// the row refuses every problem, with the reason.
+#pragma once
+#include <span>
+
+#include "common/harness/ladder/registry.hpp"
+
+namespace convladder {
+
+/// FFT convolution by cuFFT, beside the images track.
+const StageInfo& cufft_row();
+/// im2col and a matrix product by cuBLAS, beside the lowering track.
+const StageInfo& cublas_row();
+/// Both.
+std::span<const StageInfo> library_rows();
+
+}  // namespace convladder
