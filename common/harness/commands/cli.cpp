@@ -41,6 +41,8 @@ int complain(std::string message, int status) {
 struct CommandLine {
   std::string backend = "auto";
   bool json = false, sass = false;
+  std::string stage;                ///< of run
+  std::vector<std::string> stages;  ///< of compare
   RunCommand run;
   CompareCommand compare;
   BenchCommand bench;
@@ -106,30 +108,30 @@ void add_list(CLI::App& app, CommandLine& line, Body& body) {
 }
 
 int do_run(CommandLine& line, char** arguments) {
-  const StageInfo& stage = find_stage(line.run.stage);  // an unknown stage is told before anything else
+  const StageInfo& stage = find_stage(line.stage);  // an unknown stage is told before anything else
   if (runs_on_host(stage)) {
     if (line.sass || line.run.lines) {
       throw UsageError(fmt::format("{} runs on the CPU: it has no {}; leave out {}", stage.folder,
                                    line.sass ? "machine code for a GPU" : "counters of source lines",
                                    line.sass ? "--sass" : "--lines"));
     }
-    return run_command(line.run);
+    return run_command(stage, line.run);
   }
-  if (line.sass) return print_sass(line.run.stage);
+  if (line.sass) return print_sass(stage);
   BackendChoice choice = parse_backend(line.backend);
   if (line.run.lines) {
     if (choice == BackendChoice::gpu) throw UsageError("--lines counts in the simulator; use it with --backend sim");
     choice = BackendChoice::sim;
   }
   continue_on(choice, arguments);
-  return run_command(line.run);
+  return run_command(stage, line.run);
 }
 
 void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
   CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
-  CLI::Option* const stage = run->add_option("STAGE", line.run.stage, "a number (3 or 03), name or folder");
+  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03), name or folder");
   if (one_stage) {
-    line.run.stage = std::string(stages().front().folder);
+    line.stage = std::string(stages().front().folder);
   } else {
     stage->required();
   }
@@ -181,7 +183,7 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
 
 void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   CLI::App* const compare = app.add_subcommand("compare", "stages side by side on one problem");
-  compare->add_option("STAGES", line.compare.stages, "two or more stages; ratios are to the first")
+  compare->add_option("STAGES", line.stages, "two or more stages; ratios are to the first")
       ->required()
       ->expected(2, CLI::detail::expected_max_vector_size);
   add_problem(*compare, line.compare.problem);
@@ -191,9 +193,9 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   compare->callback([&, arguments] {
     body = [&line, arguments] {
       std::vector<const StageInfo*> stages;
-      for (const std::string& stage : line.compare.stages) stages.push_back(&find_stage(stage));
+      for (const std::string& stage : line.stages) stages.push_back(&find_stage(stage));
       if (!all_on_host(stages)) continue_on(parse_backend(line.backend), arguments);
-      return compare_command(line.compare);
+      return compare_command(stages, line.compare);
     };
   });
 }

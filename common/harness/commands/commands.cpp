@@ -109,13 +109,12 @@ int list_stages(bool json) {
   return 0;
 }
 
-int print_sass(const std::string& stage) {
-  fmt::print("{}", sass_of(find_stage(stage)));
+int print_sass(const StageInfo& stage) {
+  fmt::print("{}", sass_of(stage));
   return 0;
 }
 
-int run_command(const RunCommand& command) {
-  const StageInfo& stage = find_stage(command.stage);
+int run_command(const StageInfo& stage, const RunCommand& command) {
   if (command.output) {
     require_writable(*command.output);
     if (command.problem.input) require_different("--output", *command.output, "--input", *command.problem.input);
@@ -140,9 +139,7 @@ int run_command(const RunCommand& command) {
   return exit_status({result});
 }
 
-int compare_command(const CompareCommand& command) {
-  std::vector<const StageInfo*> stages;
-  for (const std::string& designation : command.stages) stages.push_back(&find_stage(designation));
+int compare_command(const std::vector<const StageInfo*>& stages, const CompareCommand& command) {
   if (!command.configuration.empty()) require_settings(command.configuration, stages);
   RunOptions options;
   options.settings = command.configuration;

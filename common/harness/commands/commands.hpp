@@ -16,27 +16,25 @@ int list_stages(bool json);
 
 /// What `run` was asked for.
 struct RunCommand {
-  std::string stage;
   ProblemOptions problem;
   std::optional<std::filesystem::path> output;  ///< .npy, written on success only
   std::string configuration;                    ///< settings of its knobs ("m=4"); "" for none
   bool lines = false, json = false;
 };
 /// Runs one stage on one problem, and prints the result.
-int run_command(const RunCommand& command);
+int run_command(const StageInfo& stage, const RunCommand& command);
 
 /// Prints the SASS of the stage's kernels.
-int print_sass(const std::string& stage);
+int print_sass(const StageInfo& stage);
 
 /// What `compare` was asked for.
 struct CompareCommand {
-  std::vector<std::string> stages;  ///< two or more
   ProblemOptions problem;
   std::string configuration;  ///< settings of knobs, for the stages that have them; "" for none
   bool json = false;
 };
 /// Runs the stages on one problem, and prints their results side by side.
-int compare_command(const CompareCommand& command);
+int compare_command(const std::vector<const StageInfo*>& stages, const CompareCommand& command);
 
 /// 0, 1 or 3: the worst of what the results ask for, a failure before a refusal.
 int exit_status(const std::vector<RunResult>& results);

@@ -98,8 +98,13 @@ std::int64_t output_length(char dimension, std::int64_t size, std::int64_t pad, 
 
 }  // namespace
 
-ConvProblem parse_shape(std::string_view text) {
-  ConvProblem problem;
+ConvProblem with_default_padding(ConvProblem problem) {
+  problem.pad_h = half(problem.r);
+  problem.pad_w = half(problem.s);
+  return problem;
+}
+
+ConvProblem parse_shape(std::string_view text, ConvProblem problem) {
   std::set<std::string_view> given;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());

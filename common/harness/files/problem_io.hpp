@@ -8,11 +8,14 @@
 
 namespace convladder {
 
-/// Parses "c=64,h=56,..." over defaults: every size 1, strides, dilations and groups 1, pad_h = (r-1)/2 and
-/// pad_w = (s-1)/2 rounded down. Keys are ConvProblem's names; each at most once.
+/// The problem with pad_h = (r-1)/2 and pad_w = (s-1)/2, rounded down.
+ConvProblem with_default_padding(ConvProblem problem);
+
+/// Parses "c=64,h=56,..." over `problem`, by default every size, stride, dilation and groups 1; a padding that is not
+/// among the keys is that of with_default_padding(). Keys are ConvProblem's names; each at most once.
 /// @throws UsageError for an empty text or item, an unknown key, a repeated key, a value that is no integer or does not
 /// fit. Signs and sizes are validate()'s.
-ConvProblem parse_shape(std::string_view text);
+ConvProblem parse_shape(std::string_view text, ConvProblem problem = {});
 
 /// @throws UsageError for anything but "zero", "replicate", "reflect"
 Padding parse_padding(std::string_view text);

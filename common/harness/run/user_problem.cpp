@@ -50,12 +50,16 @@ ConvProblem problem_of_arrays(const std::vector<std::int64_t>& input, const std:
                               const std::optional<std::string>& shape) {
   const auto [n, c, h, w] = four_sizes(input, "input", "(n, c, h, w)");
   const auto [k, group_c, r, s] = four_sizes(filter, "filter", "(k, c/groups, r, s)");
-  if (shape) {
-    parse_shape(*shape);  // so that a message quotes what was typed
-    refuse_size_keys(*shape);
-  }
-  const ConvProblem problem = parse_shape(
-      fmt::format("n={},c={},h={},w={},k={},r={},s={}{}{}", n, c, h, w, k, r, s, shape ? "," : "", shape.value_or("")));
+  ConvProblem problem;
+  problem.n = n;
+  problem.c = c;
+  problem.h = h;
+  problem.w = w;
+  problem.k = k;
+  problem.r = r;
+  problem.s = s;
+  problem = shape ? parse_shape(*shape, problem) : with_default_padding(problem);
+  if (shape) refuse_size_keys(*shape);
   // By division: groups may be any number here.
   if (problem.groups >= 1 && (c % problem.groups != 0 || c / problem.groups != group_c)) {
     throw UsageError(
