@@ -26,6 +26,7 @@ struct Mutant {
   std::string_view track;
   Stage* (*make)();
   std::string_view dtype = "fp32";
+  Elements tensors = Elements::floats;
 };
 
 template <SignalMutation M>
@@ -39,16 +40,16 @@ constexpr Mutant lowering{"lowering", &make_lowering_mutant<M>};
 template <WinogradMutation M>
 constexpr Mutant winograd{"winograd", &make_winograd_mutant<M>};
 template <FragmentMutation M>
-constexpr Mutant halves{"winograd", &make_half_mutant<M>, "fp16"};
+constexpr Mutant halves{"winograd", &make_half_mutant<M>, "fp16", Elements::halves};
 template <FragmentMutation M>
-constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8"};
+constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8", Elements::halves};
 template <GatherMutation M>
-constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16"};
+constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16", Elements::halves};
 template <ByteMutation M>
-constexpr Mutant direct_bytes{"hopper", &make_byte_mutant<M>, "int8"};
+constexpr Mutant direct_bytes{"hopper", &make_byte_mutant<M>, "int8", Elements::bytes};
 /// On the shapes of the track winograd, which are all 3 x 3.
 template <LineMutation M>
-constexpr Mutant line{"winograd", &make_line_mutant<M>, "fp16"};
+constexpr Mutant line{"winograd", &make_line_mutant<M>, "fp16", Elements::halves};
 
 StageInfo stage_of(const Mutant& mutant) {
   StageInfo info{};
@@ -56,6 +57,7 @@ StageInfo stage_of(const Mutant& mutant) {
   info.track = mutant.track;
   info.dtype = mutant.dtype;
   info.layout = mutant.dtype == "fp32" ? "NCHW" : "NHWC";
+  info.tensors = mutant.tensors;
   info.requires_capability = mutant.track == "hopper" ? "sm_80" : "sm_70";
   info.make = mutant.make;
   return info;

@@ -38,6 +38,11 @@ void for_each_element(std::int64_t n, std::int64_t c, std::int64_t pixels, const
 
 }  // namespace
 
+std::string_view to_string(Elements elements) {
+  constexpr std::string_view kNames[] = {"fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "int8 NHWC"};
+  return kNames[static_cast<int>(elements)];
+}
+
 DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
                              float output_step)
     : problem_(problem),

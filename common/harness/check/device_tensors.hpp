@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "common/harness/device/device.hpp"
@@ -18,6 +19,9 @@ enum class Elements {
   halves,       ///< fp16, NHWC
   bytes,        ///< int8 (quantise.hpp), NHWC
 };
+
+/// "fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "int8 NHWC".
+std::string_view to_string(Elements elements);
 
 /// Input, filter and output, the first two filled in.
 class DeviceTensors {

@@ -16,12 +16,13 @@ struct StageInfo {
   std::string_view folder;
   std::string_view title, track, idea;
   int previous;                          ///< the stage its speedup is measured against, 0 for the first of a track
-  std::string_view dtype;                ///< "fp32", "fp16", "int8"
+  std::string_view dtype;                ///< "fp32", "fp16", "int8": what it computes in
   std::string_view layout;               ///< "NCHW", "NHWC"
   std::string_view source;               ///< which seed document and section the idea follows
   std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it, "sm_90a": the only; JSON "requires"
   Stage* (*make)();
-  std::string_view settings = {};  ///< of a row that is a stage with some knobs set ("m=4"): which
+  std::string_view settings = {};       ///< of a row that is a stage with some knobs set ("m=4"): which
+  Elements tensors = Elements::floats;  ///< its input and output; the filter is fp32 in KCRS for every stage
 };
 
 /// Whether it is a stage: bench has rows that are none, and their number is 0.
@@ -38,11 +39,11 @@ inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; 
 /// Whether all of them do.
 bool all_on_host(const std::vector<const StageInfo*>& stages);
 
-/// Whether its input and output are bytes in NHWC. Winograd's algorithm in int8 takes halves: its bytes are made of
-/// transformed tiles.
-inline bool takes_bytes(const StageInfo& stage) { return stage.dtype == "int8" && stage.track != "winograd"; }
-/// Whether they are halves in NHWC; otherwise they are floats in its layout.
-inline bool takes_halves(const StageInfo& stage) { return stage.dtype != "fp32" && !takes_bytes(stage); }
+/// Whether its input and output are bytes. Winograd's algorithm in int8 takes halves: its bytes are made of transformed
+/// tiles.
+inline bool takes_bytes(const StageInfo& stage) { return stage.tensors == Elements::bytes; }
+/// Whether they are halves; otherwise they are floats.
+inline bool takes_halves(const StageInfo& stage) { return stage.tensors == Elements::halves; }
 
 /// In the order of their numbers.
 std::span<const StageInfo> stages();

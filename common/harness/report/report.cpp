@@ -186,11 +186,18 @@ std::string csv_cell(const Json& row, const Json::json_pointer& place) {
 }  // namespace
 
 Json to_json(const StageInfo& stage) {
-  return {{"number", stage.number}, {"name", stage.name},
-          {"title", stage.title},   {"track", stage.track},
-          {"idea", stage.idea},     {"previous", stage.previous > 0 ? Json(stage.previous) : Json()},
-          {"dtype", stage.dtype},   {"layout", stage.layout},
-          {"source", stage.source}, {"requires", runs_on_host(stage) ? Json() : Json(stage.requires_capability)}};
+  return {{"number", stage.number},
+          {"name", stage.name},
+          {"title", stage.title},
+          {"track", stage.track},
+          {"idea", stage.idea},
+          {"previous", stage.previous > 0 ? Json(stage.previous) : Json()},
+          {"dtype", stage.dtype},
+          {"layout", stage.layout},
+          {"source", stage.source},
+          {"requires", runs_on_host(stage) ? Json() : Json(stage.requires_capability)},
+          {"tensors",
+           {{"input", to_string(stage.tensors)}, {"filter", "fp32 KCRS"}, {"output", to_string(stage.tensors)}}}};
 }
 
 Json to_json(const RunResult& result) {

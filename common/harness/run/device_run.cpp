@@ -38,12 +38,8 @@ class DeviceRun final : public StageRun {
   DeviceTensors make_tensors() const {
     const HostTensors& host = workload_.tensors;
     const StageInfo& stage = *result_.stage;
-    const Elements elements = takes_halves(stage)      ? Elements::halves
-                              : takes_bytes(stage)     ? Elements::bytes
-                              : stage.layout == "NHWC" ? Elements::floats_nhwc
-                                                       : Elements::floats;
     const float output_step = takes_bytes(stage) ? int8_step(workload_.reference.output) : 1;
-    return DeviceTensors(workload_.problem, elements, host.input.data(), host.filter.data(), output_step);
+    return DeviceTensors(workload_.problem, stage.tensors, host.input.data(), host.filter.data(), output_step);
   }
 
   bool prepare() override {

@@ -50,6 +50,7 @@ StageInfo half_stage() {
   stage.folder = "99-half";
   stage.dtype = "fp16";
   stage.layout = "NHWC";
+  stage.tensors = Elements::halves;
   stage.make = +[]() -> Stage* { return new HalfStage; };
   return stage;
 }

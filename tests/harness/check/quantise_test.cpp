@@ -90,9 +90,9 @@ class ByteStage final : public Stage {
 StageInfo byte_stage() {
   StageInfo stage = stages().front();
   stage.folder = "99-bytes";
-  stage.track = "hopper";
   stage.dtype = "int8";
   stage.layout = "NHWC";
+  stage.tensors = Elements::bytes;
   stage.make = +[]() -> Stage* { return new ByteStage; };
   return stage;
 }

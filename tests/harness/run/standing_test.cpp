@@ -64,6 +64,7 @@ TEST_CASE("the roofline of other element types: their bytes, and their rate wher
   RunResult result = timed(stage, 10);
   Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
   stage.dtype = "fp16";
+  stage.tensors = Elements::halves;
   add_roofline(result, &limits);
   CHECK(result.roofline->bytes == 2 * (1000 + 3 + 1000));
   CHECK_FALSE(result.roofline->floor_us);
@@ -72,9 +73,10 @@ TEST_CASE("the roofline of other element types: their bytes, and their rate wher
   CHECK(result.roofline->bound == "fp16");
   CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 1e9 * 1e6));
   stage.dtype = "int8";
+  stage.tensors = Elements::bytes;
   add_roofline(result, nullptr);
   CHECK(result.roofline->bytes == 1000 + 1000 + 3);
-  stage.track = "winograd";  // reads and writes halves
+  stage.tensors = Elements::halves;  // as those of Winograd's algorithm
   limits.ceilings.int8_ops_per_s = 2e9;
   add_roofline(result, &limits);
   CHECK(result.roofline->bytes == 2 * (1000 + 1000) + 3);
