@@ -36,8 +36,7 @@ double promised_error(const StageInfo& stage, const RunResult& result) {
   if (const int bound = knob_of(result, "bound"); bound > 0) return bound * 1e-6;
   if (stage.dtype == "int8") return 2.5e-2;
   if (stage.dtype == "fp16") return 4e-3;
-  if (stage.track == "winograd") return knob_of(result, "m") > 2 ? 2e-5 : 5e-6;
-  return stage.track == "signals" ? 1e-5 : 2e-5;
+  return knob_of(result, "m") > 2 ? 2e-5 : track_of(stage).fp32_error;
 }
 
 /// Reflect padding must be smaller than the input.
@@ -437,6 +436,25 @@ std::vector<SuiteCase> short_implicit_gemm_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> suite_of_track(const Track& track) {
+  struct Suite {
+    std::string_view name;
+    std::vector<SuiteCase> (*make)();
+  };
+  constexpr Suite kSuites[] = {
+      {"signals", &signal_suite},      {"images", [] { return image_suite(FilterForm::dense); }},
+      {"depthwise", &depthwise_suite}, {"lowering", &lowering_suite},
+      {"winograd", &winograd_suite},   {"implicit_gemm", &implicit_gemm_suite}};
+  for (const Suite& suite : kSuites)
+    if (suite.name == track.suite) return suite.make();
+  FAIL("the track " << track.name << " names the suite " << track.suite << ", and there is none");
+  return {};
+}
+
+TEST_CASE("every track has a suite") {
+  for (const Track& track : tracks()) CHECK_FALSE(suite_of_track(track).empty());
+}
+
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings) {
   RunOptions options;
   options.time = false;
@@ -630,7 +648,7 @@ std::vector<LineCounters> lines_of(std::string_view designation, std::string_vie
   options.lines = true;
   options.settings = settings;
   const RunResult result =
-      run_stage(stage, make_workload("", shape(text), InputKind::normal, filter_form(stage.track), kSeed), options);
+      run_stage(stage, make_workload("", shape(text), InputKind::normal, track_of(stage).filter, kSeed), options);
   std::vector<LineCounters> lines;
   for (const LineCounters& line : result.lines)
     if (line.file.find(stage.folder) != std::string::npos) lines.push_back(line);

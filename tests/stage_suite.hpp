@@ -60,6 +60,9 @@ std::vector<SuiteCase> implicit_gemm_suite();
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_implicit_gemm_suite();
 
+/// The suite of a track (Track::suite); that of images with dense filters.
+std::vector<SuiteCase> suite_of_track(const Track& track);
+
 /// Runs the stage once on one case. The same seed gives the same tensors. Stages of fp16 and int8, whose inputs are
 /// halves, have large_half in place of large.
 /// @param settings knobs by name, the others as by default

@@ -63,19 +63,11 @@ StageInfo stage_of(const Mutant& mutant) {
   return info;
 }
 
-std::vector<SuiteCase> whole_suite_of(const Mutant& mutant) {
-  if (mutant.track == "signals") return signal_suite();
-  if (mutant.track == "images") return image_suite(FilterForm::dense);
-  if (mutant.track == "depthwise") return depthwise_suite();
-  if (mutant.track == "lowering") return lowering_suite();
-  return mutant.track == "winograd" ? winograd_suite() : implicit_gemm_suite();
-}
-
 /// The suite of the mutant's track, without the cases that keep the simulator busy for seconds.
 std::vector<SuiteCase> suite_of(const Mutant& mutant) {
   const bool large = mutant.track == "images" || mutant.track == "signals", small = mutant.track == "hopper";
   const std::int64_t most_flops = large ? 1'000'000 : small ? 60'000 : 300'000;
-  std::vector<SuiteCase> suite = whole_suite_of(mutant);
+  std::vector<SuiteCase> suite = suite_of_track(track_named(mutant.track));
   std::erase_if(suite, [&](const SuiteCase& suite_case) {
     return suite_case.problem.flops() > most_flops || !refusal(stage_of(mutant), suite_case.problem, nullptr).empty();
   });

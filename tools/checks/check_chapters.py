@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), naming each."""
+import json
 import pathlib
 import re
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
+TRACKS = {track["name"]: track for track in json.loads((ROOT / "common/harness/ladder/tracks.json").read_text())}
 FILES = ["stage.json", "test.cpp", "README.md", "lab.json", "LAB.md", "exercise.cu"]
 OF_SOLUTION = ["exercise.cu", "README.md", "wrong_answers.json"]
 TESTED_BY = ["check_suite", "check_prediction", "check_refusal"]
@@ -23,7 +24,8 @@ def text_of(path):
 def missing(root):
     for chapter in sorted(path.parent for path in root.glob("chapters/*/stage.json")):
         solution = root / "solutions" / chapter.name
-        on_host = '"track": "cpu"' in text_of(chapter / "stage.json")  # timed, and not counted
+        track = TRACKS.get(json.loads(text_of(chapter / "stage.json")).get("track"), {})
+        on_host = track.get("runs_on") == "host"  # timed, and not counted
         renamed = ON_HOST if on_host else {}
         for folder, names in ((chapter, FILES), (solution, OF_SOLUTION)):
             for name in (renamed.get(name, name) for name in names):
@@ -31,7 +33,7 @@ def missing(root):
                     yield f"{(folder / name).relative_to(root)}"
         if not list(chapter.glob("*.svg")):
             yield f"a drawing (.svg) in {chapter.relative_to(root)}"
-        if '"track": "images"' in text_of(chapter / "stage.json") and not (chapter / "after.png").exists():
+        if track.get("pictures") and not (chapter / "after.png").exists():
             yield f"{(chapter / 'before.png').relative_to(root)} and after.png (tools/pictures.py)"
         lesson, tests = text_of(chapter / "README.md"), text_of(chapter / "test.cpp")
         for section in (renamed.get(section, section) for section in SECTIONS):

@@ -1,21 +1,36 @@
 #include "common/harness/baselines/rows_beside.hpp"
 
+#include <span>
+
 #include "common/harness/baselines/cpu_rows.hpp"
 #include "common/harness/baselines/library_rows.hpp"
 #include "common/harness/baselines/settings_rows.hpp"
 
 namespace convladder {
+namespace {
+
+std::span<const StageInfo> rows_of(RowsBeside kind, Backend backend) {
+  switch (kind) {
+    case RowsBeside::none:
+      return {};
+    case RowsBeside::libraries:
+      return backend == Backend::gpu ? library_rows() : std::span<const StageInfo>();
+    case RowsBeside::cpu:
+      return cpu_rows();
+    case RowsBeside::knobs:
+      return settings_rows();
+    case RowsBeside::tiles:  // they differ in speed and error; what the simulator counts of them the lesson has
+      return backend == Backend::gpu ? std::span<const StageInfo>(settings_rows()) : std::span<const StageInfo>();
+  }
+  return {};
+}
+
+}  // namespace
 
 std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backend) {
   std::vector<const StageInfo*> rows;
-  for (const StageInfo& row : cpu_rows())
+  for (const StageInfo& row : rows_of(track_named(track).rows_beside, backend))
     if (row.track == track) rows.push_back(&row);
-  // Tiles differ in speed and error; what the simulator counts of them the lesson has.
-  for (const StageInfo& row : settings_rows())
-    if (row.track == track && (backend == Backend::gpu || track != "hopper")) rows.push_back(&row);
-  if (backend != Backend::gpu) return rows;
-  for (const StageInfo* row : {&cufft_row(), &cublas_row()})
-    if (row->track == track) rows.push_back(row);
   return rows;
 }
 

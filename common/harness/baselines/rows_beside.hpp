@@ -10,9 +10,8 @@
 
 namespace convladder {
 
-/// The rows that stand below the stages of a track in a program of this backend: cuFFT below the images and cuBLAS
-/// below the lowering track, and other tiles of stage 35 below the hopper track, on a GPU; the CPU's own below the
-/// track cpu, and the winograd track's stages with other knobs below it, everywhere.
+/// The rows that stand below the stages of a track in a program of this backend, of the kind that Track::rows_beside
+/// names.
 std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backend);
 
 }  // namespace convladder

@@ -49,7 +49,7 @@ Rows make_rows() {
   for (const StageInfo& info : stages()) {
     if (info.name == kTiledStage)
       for (const std::string_view tile : kTiles) result.add(info, fmt::format("bound=1e-4,tile={}", tile));
-    if (info.track != "winograd") continue;
+    if (track_of(info).rows_beside != RowsBeside::knobs) continue;
     const std::unique_ptr<Stage> stage(info.make());
     if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
   }

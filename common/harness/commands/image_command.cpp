@@ -23,7 +23,6 @@
 namespace convladder {
 namespace {
 
-constexpr std::string_view kTrack = "images";
 /// Operations that the simulator does in a second, about; by stage 09 twice as many.
 constexpr double kSimulatedPerSecond = 20e6;
 /// A wait worth a warning.
@@ -32,7 +31,7 @@ constexpr double kLongSeconds = 3;
 std::vector<const StageInfo*> image_stages() {
   std::vector<const StageInfo*> found;
   for (const StageInfo& stage : stages()) {
-    if (stage.track == kTrack) found.push_back(&stage);
+    if (track_of(stage).pictures) found.push_back(&stage);
   }
   return found;
 }
@@ -41,7 +40,7 @@ std::vector<const StageInfo*> image_stages() {
 const StageInfo* chosen_stage(const ImageCommand& command) {
   if (!command.stage) return nullptr;
   const StageInfo& stage = find_stage(*command.stage);
-  if (stage.track == kTrack) return &stage;
+  if (track_of(stage).pictures) return &stage;
   std::vector<std::string_view> folders;
   for (const StageInfo* other : image_stages()) folders.push_back(other->folder);
   throw UsageError(

@@ -59,22 +59,8 @@ const Fault* BarrierFinding::first_fault(const BarrierTrial** of) const {
 }
 
 std::vector<ConvProblem> prune_shapes(std::string_view track) {
-  std::vector<std::string_view> texts;
-  if (track == "signals") {
-    texts = {"w=1,s=3", "n=2,w=600,s=11", "w=1300,s=1025"};
-  } else if (track == "images") {
-    texts = {"h=5,w=7,r=3,s=3", "n=2,h=70,w=132,r=5,s=5", "h=41,w=71,r=11,s=11", "h=40,w=90,r=31,s=31"};
-  } else if (track == "depthwise") {
-    texts = {"n=2,c=3,k=3,groups=3,h=20,w=37,r=7,s=7", "c=2,k=2,groups=2,h=66,w=68,r=3,s=3",
-             "c=5,k=5,groups=5,h=29,w=31,r=5,s=5,stride_h=2,stride_w=2"};
-  } else if (track == "lowering") {
-    texts = {"n=2,c=9,h=9,w=11,k=16,r=3,s=3", "c=20,h=12,w=12,k=70,r=3,s=3",
-             "n=3,c=5,h=15,w=13,k=130,r=5,s=3,stride_w=2", "c=33,h=8,w=17,k=9"};
-  } else {
-    texts = {"n=2,c=5,h=9,w=11,k=6,r=3,s=3", "c=40,h=13,w=18,k=70,r=3,s=3", "n=3,c=136,h=7,w=7,k=33,r=3,s=3"};
-  }
   std::vector<ConvProblem> shapes;
-  for (const std::string_view text : texts) shapes.push_back(parse_shape(text));
+  for (const std::string_view text : track_named(track).prune_shapes) shapes.push_back(parse_shape(text));
   return shapes;
 }
 
@@ -84,7 +70,7 @@ PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes
   std::vector<std::vector<Barrier>> passed;  // of each workload
   for (const ConvProblem& shape : shapes) {
     if (!refusal(stage, shape, nullptr).empty()) continue;
-    Workload workload = make_workload("", shape, InputKind::normal, filter_form(stage.track), kSeed);
+    Workload workload = make_workload("", shape, InputKind::normal, track_of(stage).filter, kSeed);
     RunResult result;
     passed.push_back(barriers_of([&] { result = run_stage(stage, workload, options); }));
     if (result.status != Status::ok) {

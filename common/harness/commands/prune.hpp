@@ -30,7 +30,7 @@ struct BarrierFinding {
   const Fault* first_fault(const BarrierTrial** trial) const;
 };
 
-/// Shapes for a stage of this track: several blocks, several steps of every loop, parts of tiles.
+/// Shapes for a stage of this track (Track::prune_shapes).
 std::vector<ConvProblem> prune_shapes(std::string_view track);
 
 /// What prune() found.

@@ -44,6 +44,10 @@ const StageInfo& find_stage(std::string_view designation) {
   throw_unknown_stage(designation);
 }
 
+const Track& track_of(const StageInfo& stage) { return track_named(stage.track); }
+
+bool runs_on_host(const StageInfo& stage) { return track_of(stage).runs_on == RunsOn::host; }
+
 bool all_on_host(const std::vector<const StageInfo*>& stages) {
   return std::all_of(stages.begin(), stages.end(), [](const StageInfo* stage) { return runs_on_host(*stage); });
 }

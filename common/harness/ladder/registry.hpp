@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/harness/check/device_tensors.hpp"
+#include "common/harness/ladder/tracks.hpp"
 #include "common/stage/stage.hpp"
 
 namespace convladder {
@@ -28,13 +30,16 @@ struct StageInfo {
 /// Whether it is a stage: bench has rows that are none, and their number is 0.
 inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
 
+/// What its track says of it.
+const Track& track_of(const StageInfo& stage);
+
 /// Its element type. @throws UsageError if its dtype is none
 Precision precision_of(const StageInfo& stage);
 /// "fp32", "fp16" or "int8".
 std::string_view to_string(Precision precision);
 
 /// Whether it runs on the host's processor, with every program, and not on the program's device.
-inline bool runs_on_host(const StageInfo& stage) { return stage.track == "cpu"; }
+bool runs_on_host(const StageInfo& stage);
 
 /// Whether all of them do.
 bool all_on_host(const std::vector<const StageInfo*>& stages);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/tracks.hpp"
 #include "common/kernel/tracks/lowering.hpp"
 
 namespace convladder {
@@ -56,7 +57,7 @@ ConvProblem image(std::int64_t width, std::int64_t height, std::int64_t side) {
 }
 
 NamedWorkload named_image(std::string_view name, std::int64_t width, std::int64_t height, std::int64_t side) {
-  return {fmt::format("{} {}x{}", name, side, side), image(width, height, side), filter_form("images")};
+  return {fmt::format("{} {}x{}", name, side, side), image(width, height, side), track_named("images").filter};
 }
 
 /// One pixel, primes, and less than a tile.
@@ -279,6 +280,21 @@ std::vector<NamedWorkload> hopper_in_simulator() {
   return result;
 }
 
+struct TrackWorkloads {
+  std::string_view track;
+  std::vector<NamedWorkload> (*on_gpu)(), (*in_simulator)();
+};
+
+constexpr TrackWorkloads kWorkloads[] = {
+    {"signals", &signals_on_gpu, &signals_in_simulator},
+    {"images", &images_on_gpu, &images_in_simulator},
+    {"depthwise", &depthwise_on_gpu, &depthwise_in_simulator},
+    {"lowering", &lowering_on_gpu, &lowering_in_simulator},
+    {"cpu", &lowering_on_cpu, &lowering_on_cpu},
+    {"winograd", &winograd_on_gpu, &winograd_in_simulator},
+    {"hopper", &hopper_on_gpu, &hopper_in_simulator},
+};
+
 std::string without_spaces(std::string_view text) {
   std::string result(text);
   result.erase(std::remove(result.begin(), result.end(), ' '), result.end());
@@ -287,16 +303,9 @@ std::string without_spaces(std::string_view text) {
 
 }  // namespace
 
-FilterForm filter_form(std::string_view track) { return track == "images" ? FilterForm::rank_one : FilterForm::dense; }
-
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend) {
-  if (track == "images") return backend == Backend::gpu ? images_on_gpu() : images_in_simulator();
-  if (track == "depthwise") return backend == Backend::gpu ? depthwise_on_gpu() : depthwise_in_simulator();
-  if (track == "lowering") return backend == Backend::gpu ? lowering_on_gpu() : lowering_in_simulator();
-  if (track == "winograd") return backend == Backend::gpu ? winograd_on_gpu() : winograd_in_simulator();
-  if (track == "hopper") return backend == Backend::gpu ? hopper_on_gpu() : hopper_in_simulator();
-  if (track == "cpu") return lowering_on_cpu();
-  if (track == "signals") return backend == Backend::gpu ? signals_on_gpu() : signals_in_simulator();
+  for (const TrackWorkloads& workloads : kWorkloads)
+    if (workloads.track == track) return backend == Backend::gpu ? workloads.on_gpu() : workloads.in_simulator();
   return {};
 }
 

@@ -21,10 +21,6 @@ struct NamedWorkload {
   std::int64_t simulated_accesses = 0;
 };
 
-/// The form of the filters that a track's problems have: those of images are of rank one, so that every stage of the
-/// track can run them.
-FilterForm filter_form(std::string_view track);
-
 /// Every workload of a track, the headline first. The simulator's are small: it handles some million accesses a second.
 /// Those of the track cpu do not depend on the backend. Empty for a track that has none yet.
 std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend);

@@ -131,8 +131,7 @@ void add_type_column(Rows rows, std::vector<Column>& columns) {
 
 /// The error of each result, where the algorithm makes them differ.
 void add_error_column(Rows rows, std::vector<Column>& columns) {
-  const std::string_view track = rows.front().stage->track;
-  if (track != "winograd" && track != "hopper") return;
+  if (!track_of(*rows.front().stage).uses_winograd) return;
   columns.push_back({"rel. L2 error", [](const RunResult& row, Footnotes&) {
                        return row.check ? fmt::format("{:.1e}", row.check->rel_l2_err) : "-";
                      }});

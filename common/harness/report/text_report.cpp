@@ -120,7 +120,7 @@ std::string device_line(const DeviceInfo& info) {
   return line;
 }
 
-bool lowers(const StageInfo& stage) { return stage.track == "lowering" || stage.track == "cpu"; }
+bool lowers(const StageInfo& stage) { return track_of(stage).lowers; }
 
 std::string bytes_text(std::int64_t bytes) { return short_number(static_cast<double>(bytes) * 1e-6) + " MB"; }
 

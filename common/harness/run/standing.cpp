@@ -32,8 +32,7 @@ std::int64_t bytes_of(const ConvProblem& problem, const StageInfo& stage) {
 std::int64_t operations_of(const RunResult& result) {
   const std::int64_t direct = result.problem.flops();
   const std::int64_t claimed = result.prediction ? result.prediction->flops : -1;
-  const bool fewer = result.stage->track == "winograd" || result.stage->track == "hopper";
-  return fewer && claimed > 0 ? std::min(claimed, direct) : direct;
+  return track_of(*result.stage).uses_winograd && claimed > 0 ? std::min(claimed, direct) : direct;
 }
 
 double rate_of(const Ceilings& ceilings, Precision precision) {

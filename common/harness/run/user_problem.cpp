@@ -11,6 +11,7 @@
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/npy.hpp"
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/tracks.hpp"
 #include "common/harness/ladder/workloads.hpp"
 
 namespace convladder {
@@ -72,7 +73,7 @@ ConvProblem problem_of_arrays(const std::vector<std::int64_t>& input, const std:
 
 UserProblem read_problem(const ProblemOptions& options, std::string_view track) {
   UserProblem user;
-  user.filter = filter_form(track);
+  user.filter = track_named(track).filter;
   if (options.input && options.filter) {
     NpyArray input = read_npy(*options.input), filter = read_npy(*options.filter);
     const auto unusable =
