@@ -1,0 +1,113 @@
+// 31 implicit-gemm, host side: the knob, which kernel a problem takes, and what is refused. The kernel is in
+// implicit_gemm.cuh.
+
+#include "chapters/31-implicit-gemm/implicit_gemm.cuh"
+#include "chapters/31-implicit-gemm/prediction.hpp"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
+
+namespace convladder {
+namespace {
+
+// The knob: outputs x filters of a block.
+constexpr int kTiles[] = {0, 1, 2, 3};
+constexpr const char* kTileWords[] = {"128x64", "256x64", "128x128", "192x128"};
+constexpr Knob kKnobs[] = {{"tile", kTiles, kTileWords, 4}};
+
+// What the kernel can rely on when it copies pixels.
+Pixels pixels_of(const Lowering& l) {
+  return l.channels % kChunk != 0 ? Pixels::any : l.padding != Padding::zero ? Pixels::padded : Pixels::in_zeros;
+}
+
+// Taps of a step: three if they are a row of the filter and the pixels of a block's outputs fit into its tile. Each row
+// of outputs reads a few more pixels than it has outputs.
+int taps_of(const Lowering& l, const Tile& tile) {
+  const std::int64_t rows = (tile.outputs - 2) / l.out_width + 2, more = (kTaps - 1) * std::int64_t{l.dilation_x};
+  const bool fit = tile.outputs + rows * more <= tile.slots;
+  return pixels_of(l) == Pixels::in_zeros && l.columns == kTaps && l.stride_x == 1 && fit ? kTaps : 1;
+}
+
+Gemm gemm_of(const ConvProblem& problem, const Tile& tile) {
+  const Lowering l = lowering_of(problem);
+  return {l,
+          divisor_of(l.out_height),
+          divisor_of(l.out_width),
+          divisor_of(l.out_width + (taps_of(l, tile) - 1) * l.dilation_x),
+          l.batch * output_plane(l),
+          blocks_for(l.channels, kDepth),
+          blocks_for(l.filters, tile.filters),
+          tile.filters};
+}
+
+using LaunchMultiply = void (*)(const half*, const half*, half*, const Gemm&, Stream);
+
+template <int Taps, Pixels Kind>
+LaunchMultiply launch_of(int tile) {
+  constexpr LaunchMultiply kLaunches[] = {launch_multiply<Small, Taps, Kind>, launch_multiply<Tall, Taps, Kind>,
+                                          launch_multiply<Square, Taps, Kind>, launch_multiply<Large, Taps, Kind>};
+  return kLaunches[tile];
+}
+
+LaunchMultiply launch_of(int tile, int taps, Pixels kind) {
+  if (taps != 1) return launch_of<kTaps, Pixels::in_zeros>(tile);
+  return kind == Pixels::any      ? launch_of<1, Pixels::any>(tile)
+         : kind == Pixels::padded ? launch_of<1, Pixels::padded>(tile)
+                                  : launch_of<1, Pixels::in_zeros>(tile);
+}
+
+class ImplicitGemm final : public TunableStage {
+  Knobs knobs() const override { return {kKnobs, 1}; }
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
+                              const Configuration&) const override {
+    return check(problem, limits);
+  }
+  // The tile with which the multiprocessor that has the most blocks is done first; of two the smaller.
+  Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
+    int best = 0;
+    std::int64_t shortest = 0;
+    for (const int i : kTiles) {
+      const Tile& tile = kTileSizes[i];
+      const std::int64_t blocks = blocks_of(gemm_of(problem, tile), tile.outputs);
+      const std::int64_t time = ((blocks - 1) / limits.multiprocessors + 1) * tile.time;
+      if (i != 0 && time >= shortest) continue;
+      best = i;
+      shortest = time;
+    }
+    return {{best}};
+  }
+  void use(const Configuration& configuration) override { tile_ = configuration.values[0]; }
+
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
+    return check_implicit_gemm(problem, kDepth, kFilterUnit);
+  }
+
+  void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Gemm g = gemm_of(problem, kTileSizes[tile_]);
+    packed_.allocate<half>(packed_size(g), "packed filter");
+    launch_pack(tensors.filter, packed_.as<half>(), g, stream);
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Tile& tile = kTileSizes[tile_];
+    const Gemm g = gemm_of(problem, tile);
+    launch_of(tile_, taps_of(g.l, tile), pixels_of(g.l))(tensors.half_input, packed_.as<half>(), tensors.half_output, g,
+                                                         stream);
+  }
+
+  std::int64_t workspace_bytes() const override { return packed_.bytes(); }
+  bool workspace_intact() const override { return packed_.intact(); }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    const Tile& tile = kTileSizes[tile_];
+    const Gemm g = gemm_of(problem, tile);
+    return prediction_of(problem, g, tile, taps_of(g.l, tile));
+  }
+
+  int tile_ = 0;
+  Workspace packed_;
+};
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::ImplicitGemm)
