@@ -12,6 +12,7 @@
 
 #include <cstdio>
 
+#include "chapters/15-depthwise-tuned/prediction.hpp"
 #include "chapters/15-depthwise-tuned/schedule.cuh"
 #include "common/kernel/compiled_kernel.hpp"
 #include "common/kernel/tracks/depthwise.hpp"
@@ -64,11 +65,6 @@ constexpr int kMaxThreads = 1024;
 constexpr int kMaxConstant = 16384;  // floats: 64 KB
 constexpr int kMaxUnrolled = 4096;   // products of a thread in straight-line code: above it compiling takes long
 constexpr int kMaxUnrolledFromCache = 1024;  // the same where each product asks for its pixel
-
-long long blocks_of(const Depthwise& d, const Schedule& s) {
-  return static_cast<long long>(ceil_div(planes(d), s.block_planes)) * ceil_div(d.out_height, tile_rows(d, s)) *
-         ceil_div(d.out_width, tile_columns(d, s));
-}
 
 // Whether a smaller value of the knob, half of this one, does the same: it covers the whole plane already.
 bool is_twin(int value, int smallest, int needed) { return value > smallest && value / 2 >= needed; }
@@ -155,33 +151,57 @@ __global__ void depthwise_any_schedule(const float* input, const float* filter, 
 }
 
 // The translation unit that NVRTC compiles.
-void write_source(const Depthwise& d, const Schedule& s, char (&text)[2048]) {
-  const int constants = s.filter == kFilterConstant ? static_cast<int>(d.channels * filter_plane(d)) : 1;
-  std::snprintf(text, sizeof text, R"(#include "chapters/15-depthwise-tuned/schedule.cuh"
+struct Source {
+  char text[4096] = "";
+  std::size_t length = 0;
+
+  void add(const char* lines) { advance(std::snprintf(text + length, sizeof text - length, "%s\n", lines)); }
+  void constant(const char* name, long long value) {
+    advance(std::snprintf(text + length, sizeof text - length, "  static constexpr int %s = %lld;\n", name, value));
+  }
+
+ private:
+  void advance(int written) { length += static_cast<std::size_t>(written); }
+};
+
+// Types with the members of Depthwise and Schedule as constants, and a kernel for these.
+Source source_of(const Depthwise& d, const Schedule& s) {
+  Source source;
+  source.add(R"(#include "chapters/15-depthwise-tuned/schedule.cuh"
 namespace convladder {
-struct Problem {
-  static constexpr int batch = %d, channels = %d, height = %d, width = %d, out_height = %d, out_width = %d, rows = %d,
-                       columns = %d, pad_y = %d, pad_x = %d, stride_y = %d, stride_x = %d, dilation_y = %d,
-                       dilation_x = %d;
-  static constexpr Padding padding = static_cast<Padding>(%d);
+struct Problem {)");
+  source.constant("batch", d.batch);
+  source.constant("channels", d.channels);
+  source.constant("height", d.height);
+  source.constant("width", d.width);
+  source.constant("out_height", d.out_height);
+  source.constant("out_width", d.out_width);
+  source.constant("rows", d.rows);
+  source.constant("columns", d.columns);
+  source.constant("pad_y", d.pad_y);
+  source.constant("pad_x", d.pad_x);
+  source.constant("stride_y", d.stride_y);
+  source.constant("stride_x", d.stride_x);
+  source.constant("dilation_y", d.dilation_y);
+  source.constant("dilation_x", d.dilation_x);
+  source.constant("number_of_padding", static_cast<int>(d.padding));
+  source.add(R"(  static constexpr Padding padding = static_cast<Padding>(number_of_padding);
 };
-struct Point {
-  static constexpr int block_planes = %d, block_rows = %d, block_columns = %d, thread_rows = %d, thread_columns = %d,
-                       order = %d, input = %d, filter = %d, unroll = %d;
-};
+struct Point {)");
+  const Configuration point = configuration_of(s);
+  for (int i = 0; i < kKnobCount; ++i) source.constant(kKnobs[i].name, point.values[i]);
+  source.constant("threads", threads_of(d, s));
+  source.constant("constant_taps", s.filter == kFilterConstant ? d.channels * filter_plane(d) : 1);
+  source.add(R"(};
 }
 extern "C" {
-__constant__ float c_filter[%d];
-__global__ void __launch_bounds__(%d) depthwise_tuned(const float* __restrict__ input,
-                                                      const float* __restrict__ filter, float* __restrict__ output) {
+__constant__ float c_filter[convladder::Point::constant_taps];
+__global__ void __launch_bounds__(convladder::Point::threads)
+    depthwise_tuned(const float* __restrict__ input, const float* __restrict__ filter, float* __restrict__ output) {
   convladder::depthwise_scheduled(input, filter, c_filter, output, convladder::Problem{}, convladder::Point{});
 }
-}
-)",
-                d.batch, d.channels, d.height, d.width, d.out_height, d.out_width, d.rows, d.columns, d.pad_y, d.pad_x,
-                d.stride_y, d.stride_x, d.dilation_y, d.dilation_x, static_cast<int>(d.padding), s.block_planes,
-                s.block_rows, s.block_columns, s.thread_rows, s.thread_columns, s.order, s.input, s.filter, s.unroll,
-                constants, threads_of(d, s));
+})");
+  return source;
 }
 
 class DepthwiseTuned final : public TunableStage {
@@ -214,9 +234,7 @@ class DepthwiseTuned final : public TunableStage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
-    char source[2048];
-    write_source(d, schedule_, source);
-    kernel_.compile(source, "depthwise_tuned");
+    kernel_.compile(source_of(d, schedule_).text, "depthwise_tuned");
     if (schedule_.filter != kFilterConstant) return;
     const auto count = static_cast<std::size_t>(problem.filter_size());
     if (kernel_.compiled())
@@ -236,70 +254,13 @@ class DepthwiseTuned final : public TunableStage {
                                                                                tensors.output, d, schedule_);
   }
 
-  Prediction predict(const ConvProblem& problem) const override;
+  Prediction predict(const ConvProblem& problem) const override {
+    return prediction_of(depthwise_of(problem), schedule_);
+  }
 
   Schedule schedule_{};
   CompiledKernel kernel_;
 };
-
-// ---- What the lesson predicts ---------------------------------------------------------------------------------------
-
-// The positions that the kernel reads, as a dimension without padding: past the padding, which no output needs, it
-// reads nothing, and within it replicate and reflect read something.
-Axis readable(Axis axis) {
-  if (axis.padding == Padding::zero) return axis;
-  axis.size += 2 * axis.pad;
-  axis.pad = 0;
-  axis.padding = Padding::zero;
-  return axis;
-}
-
-// Reads along one dimension of all tiles, each `outputs` long, that load `count` positions from `lead` before their
-// first tap.
-std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, int count) {
-  std::int64_t sum = 0;
-  for (std::int64_t start = 0; start < axis.out_size; start += outputs)
-    sum += reads_of_range(axis, start * axis.stride - axis.pad - lead, count);
-  return sum;
-}
-
-// Reads along one dimension of all strips of `outputs` outputs that ask for each tap of each output.
-std::int64_t reads_of_taps(Axis axis, int outputs) {
-  axis.out_size = (axis.out_size - 1) / outputs * outputs + outputs;  // the last strip may reach past the end
-  return reads_by_output(axis);
-}
-
-Prediction DepthwiseTuned::predict(const ConvProblem& problem) const {
-  const Depthwise d = depthwise_of(problem);
-  const Schedule& s = schedule_;
-  const Axis down = readable(vertical(d)), across = readable(horizontal(d));
-  const std::int64_t blocks = blocks_of(d, s), taps = filter_plane(d);
-  const std::int64_t strips = static_cast<std::int64_t>(ceil_div(d.out_height, s.thread_rows)) *
-                              ceil_div(d.out_width, s.thread_columns) * planes(d);
-  std::int64_t pixels = 0;  // of one plane
-  if (s.input == kInputShared) {
-    pixels = reads_of_tiles(down, tile_rows(d, s), 0, staged_rows(d, s)) *
-             reads_of_tiles(across, tile_columns(d, s), lead(d), staged_columns(d, s));
-  } else {
-    const std::int64_t rows = s.input == kInputRegisters && s.order == kInputRows
-                                  ? reads_of_tiles(down, s.thread_rows, 0, window_rows(d, s))
-                                  : reads_of_taps(down, s.thread_rows);
-    const bool aligned = s.thread_columns * d.stride_x % kVector == 0;
-    const int skipped = aligned ? 0 : lead(d);  // a window's first columns, where it is not read in vectors
-    pixels = rows * (s.input == kInputCache
-                         ? reads_of_taps(across, s.thread_columns)
-                         : reads_of_tiles(across, s.thread_columns, lead(d) - skipped, window_columns(d, s) - skipped));
-  }
-  const std::int64_t weights = s.filter == kFilterShared  ? blocks * s.block_planes * taps
-                               : s.filter == kFilterCache ? strips * s.thread_rows * taps
-                                                          : 0;
-  Prediction p;
-  p.global_load_bytes = (pixels * planes(d) + weights) * 4;
-  p.global_store_bytes = problem.output_size() * 4;
-  p.barriers = s.input == kInputShared || s.filter == kFilterShared ? blocks : 0;
-  p.flops = problem.flops();
-  return p;
-}
 
 }  // namespace
 }  // namespace convladder

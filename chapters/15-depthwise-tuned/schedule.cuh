@@ -143,134 +143,176 @@ __device__ __forceinline__ float4 four_pixels(const float* row, int x, D d) {
   return make_float4(pixel(row, x, d), pixel(row, x + 1, d), pixel(row, x + 2, d), pixel(row, x + 3, d));
 }
 
-// ---- The kernel -----------------------------------------------------------------------------------------------------
+// ---- 1. The block's tile --------------------------------------------------------------------------------------------
+
+// Where it begins: blocks count the tiles of a plane, and then the groups of planes.
+struct BlockTile {
+  int first_plane, y, x;
+};
 
 template <class D, class S>
-__device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
-                                                    const float* __restrict__ filter,  // [channels][rows][columns]
-                                                    const float* constant_filter,      // the same, in constant memory
-                                                    float* __restrict__ output,  // [planes][out_height][out_width]
-                                                    D d, S s) {
-  // 1. The block's tile.
-  const int planes = d.batch * d.channels, taps = d.rows * d.columns;
+__device__ __forceinline__ BlockTile block_tile(D d, S s) {
   const int across = ceil_div(d.out_width, tile_columns(d, s)), down = ceil_div(d.out_height, tile_rows(d, s));
   const int block = static_cast<int>(blockIdx.x), group = block / (across * down);
-  const int first_plane = group * s.block_planes;
-  const int tile_y = block / across % down * tile_rows(d, s), tile_x = block % across * tile_columns(d, s);
-  const int left = tile_x * d.stride_x - d.pad_x - lead(d), top = tile_y * d.stride_y - d.pad_y;
+  return {group * s.block_planes, block / across % down * tile_rows(d, s), block % across * tile_columns(d, s)};
+}
 
-  // 2.
-  float* staged = dynamic_shared<float>();  // [block_planes][staged_rows][staged_columns]
+// ---- 2. Cache -------------------------------------------------------------------------------------------------------
+
+struct Staged {
+  float* input;      // [block_planes][staged_rows][staged_columns]
+  float* filter;     // [block_planes][taps]
+  int pitch, plane;  // floats of a row and of a plane of the input
+};
+
+template <class D, class S>
+__device__ __forceinline__ Staged staged_memory(D d, S s) {
+  float* input = dynamic_shared<float>();
   const bool stages_input = s.input == kInputShared;
-  const int pitch = stages_input ? staged_columns(d, s) : 1,
-            staged_plane = stages_input ? staged_rows(d, s) * pitch : 1;
-  float* staged_filter = staged + (stages_input ? s.block_planes * staged_plane : 0);  // [block_planes][taps]
-  const int threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
-  const int staged_taps = s.filter == kFilterShared ? s.block_planes * taps : 0;
-  const auto tap = [&](int at) {
-    const int channel = (first_plane + (s.block_planes == 1 ? 0 : at / taps)) % d.channels;
-    return filter[static_cast<long long>(channel) * taps + at % taps];
-  };
-  const float first_tap = t < staged_taps ? tap(t) : 0.0f;  // on its way while the input is asked for
-  if (stages_input) {
-    const int count = s.block_planes * staged_plane / kVector;
-    for (int begin = 0; begin < count; begin += Sizes<D, S>::batch * threads) {
-      float4 held[Sizes<D, S>::batch];  // asked for before the first is stored
-      UNROLL
-      for (int b = 0; b < Sizes<D, S>::batch; ++b) {
-        const int at = (begin + b * threads + t) * kVector;
-        const int local = s.block_planes == 1 ? 0 : at / staged_plane, rest = at - local * staged_plane;
-        if (at >= count * kVector || first_plane + local >= planes) continue;
-        const float* in = input + static_cast<long long>(first_plane + local) * d.height * d.width;
-        held[b] = four_pixels(input_row(in, top + rest / pitch, d), left + rest % pitch, d);
-      }
-      UNROLL
-      for (int b = 0; b < Sizes<D, S>::batch; ++b) {
-        const int at = (begin + b * threads + t) * kVector;
-        const int local = s.block_planes == 1 ? 0 : at / staged_plane;
-        if (at >= count * kVector || first_plane + local >= planes) continue;
-        *reinterpret_cast<float4*>(staged + at) = held[b];
-      }
-    }
-  }
-  if (t < staged_taps) staged_filter[t] = first_tap;
-  for (int at = t + threads; threads < staged_taps && at < staged_taps; at += threads) staged_filter[at] = tap(at);
-  if (stages_input || s.filter == kFilterShared) __syncthreads();
+  const int pitch = stages_input ? staged_columns(d, s) : 1, plane = stages_input ? staged_rows(d, s) * pitch : 1;
+  return {input, input + (stages_input ? s.block_planes * plane : 0), pitch, plane};
+}
 
-  // The thread's outputs: a strip of its own in one of the planes.
-  const int strips = strips_down(d, s) * strips_across(d, s), local = s.block_planes == 1 ? 0 : t / strips;
-  const int strip_y = t % strips / strips_across(d, s) * s.thread_rows;
-  const int strip_x = t % strips_across(d, s) * s.thread_columns;
-  const int plane = first_plane + local, y = tile_y + strip_y, x = tile_x + strip_x;
-  if (t >= s.block_planes * strips || plane >= planes || y >= d.out_height || x >= d.out_width) return;
-  const float* in = input + static_cast<long long>(plane) * d.height * d.width;
-  const long long own_taps = static_cast<long long>(plane % d.channels) * taps;
-  const float* own_staged = staged + local * staged_plane + strip_y * d.stride_y * pitch + strip_x * d.stride_x;
-
-  // 3. Window row i begins at input row y * stride_y - pad_y + i, and `lead` columns left of the first tap.
-  float sum[Sizes<D, S>::rows][Sizes<D, S>::columns] = {};
-  const int window_top = y * d.stride_y - d.pad_y, window_left = x * d.stride_x - d.pad_x - lead(d);
-  const auto load = [&](int i, float* window) {
-    const float* row = s.input == kInputRegisters ? input_row(in, window_top + i, d) : nullptr;
-    const bool aligned = s.thread_columns * d.stride_x % kVector == 0;
+template <class D, class S>
+__device__ __forceinline__ void cache_input(const Staged& staged, const float* input, const BlockTile& tile, D d, S s) {
+  const int planes = d.batch * d.channels, threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
+  const int left = tile.x * d.stride_x - d.pad_x - lead(d), top = tile.y * d.stride_y - d.pad_y;
+  const int count = s.block_planes * staged.plane / kVector;
+  for (int begin = 0; begin < count; begin += Sizes<D, S>::batch * threads) {
+    float4 held[Sizes<D, S>::batch];  // asked for before the first is stored
     UNROLL
-    for (int e = 0; e < window_columns(d, s); e += kVector) {
-      if (aligned) {
-        const float4 four = s.input == kInputShared ? *reinterpret_cast<const float4*>(own_staged + i * pitch + e)
-                                                    : four_pixels(row, window_left + e, d);
-        window[e] = four.x;
-        window[e + 1] = four.y;
-        window[e + 2] = four.z;
-        window[e + 3] = four.w;
-      } else {
-        UNROLL
-        for (int f = e; f < e + kVector; ++f) {
-          if (f < lead(d)) continue;
-          window[f] = s.input == kInputShared ? own_staged[i * pitch + f] : pixel(row, window_left + f, d);
-        }
-      }
+    for (int b = 0; b < Sizes<D, S>::batch; ++b) {
+      const int at = (begin + b * threads + t) * kVector;
+      const int local = s.block_planes == 1 ? 0 : at / staged.plane, rest = at - local * staged.plane;
+      if (at >= count * kVector || tile.first_plane + local >= planes) continue;
+      const float* in = input + static_cast<long long>(tile.first_plane + local) * d.height * d.width;
+      held[b] = four_pixels(input_row(in, top + rest / staged.pitch, d), left + rest % staged.pitch, d);
     }
-  };
-  // Adds window row i, through row r of the filter, to row v of the thread's outputs.
-  const auto add = [&](int i, const float* window, int r, int v) {
-    const float* row = s.input == kInputCache ? input_row(in, window_top + i, d) : nullptr;
-    UNROLL_BY((Sizes<D, S>::column_unrolling))
-    for (int c = 0; c < d.columns; ++c) {
-      const float weight = s.filter == kFilterShared     ? staged_filter[local * taps + r * d.columns + c]
-                           : s.filter == kFilterConstant ? constant_filter[own_taps + r * d.columns + c]
-                                                         : filter[own_taps + r * d.columns + c];
-      UNROLL
-      for (int e = 0; e < s.thread_columns; ++e) {
-        const int at = lead(d) + e * d.stride_x + c * d.dilation_x;
-        sum[v][e] += (s.input == kInputCache ? pixel(row, window_left + at, d) : window[at]) * weight;
-      }
+    UNROLL
+    for (int b = 0; b < Sizes<D, S>::batch; ++b) {
+      const int at = (begin + b * threads + t) * kVector;
+      const int local = s.block_planes == 1 ? 0 : at / staged.plane;
+      if (at >= count * kVector || tile.first_plane + local >= planes) continue;
+      *reinterpret_cast<float4*>(staged.input + at) = held[b];
     }
-  };
-  float window[Sizes<D, S>::window];
-  if (s.order == kFilterRows) {
-    UNROLL_BY((Sizes<D, S>::row_unrolling))
-    for (int r = 0; r < d.rows; ++r) {
+  }
+}
+
+// A tap of the block's filters.
+template <class D, class S>
+__device__ __forceinline__ float block_tap(const float* filter, const BlockTile& tile, int at, D d, S s) {
+  const int taps = d.rows * d.columns;
+  const int channel = (tile.first_plane + (s.block_planes == 1 ? 0 : at / taps)) % d.channels;
+  return filter[static_cast<long long>(channel) * taps + at % taps];
+}
+
+template <class D, class S>
+__device__ __forceinline__ void cache(const Staged& staged, const float* input, const float* filter,
+                                      const BlockTile& tile, D d, S s) {
+  const int threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
+  const int taps = s.filter == kFilterShared ? s.block_planes * d.rows * d.columns : 0;
+  // On its way while the input is asked for.
+  const float first_tap = t < taps ? block_tap(filter, tile, t, d, s) : 0.0f;
+  if (s.input == kInputShared) cache_input(staged, input, tile, d, s);
+  if (t < taps) staged.filter[t] = first_tap;
+  for (int at = t + threads; threads < taps && at < taps; at += threads)
+    staged.filter[at] = block_tap(filter, tile, at, d, s);
+  if (s.input == kInputShared || s.filter == kFilterShared) __syncthreads();
+}
+
+// ---- 3. Sum ---------------------------------------------------------------------------------------------------------
+
+// Where a thread's pixels and taps are. Row i of its window begins at input row `top` + i and column `left`, which is
+// `lead` columns left of the first tap.
+struct Sources {
+  const float* in;      // its plane
+  const float* staged;  // its window in shared memory
+  int pitch;            // floats from row to row there
+  int top, left;
+  const float *filter, *constant_filter, *staged_filter;  // all filters, in each memory
+  long long taps;                                         // to its own filter
+  int staged_taps;                                        // the same in shared memory
+};
+
+template <class D, class S>
+using Sums = float[Sizes<D, S>::rows][Sizes<D, S>::columns];
+
+// Brings row i of the window to registers.
+template <class D, class S>
+__device__ __forceinline__ void load(float (&window)[Sizes<D, S>::window], const Sources& from, int i, D d, S s) {
+  const float* row = s.input == kInputRegisters ? input_row(from.in, from.top + i, d) : nullptr;
+  const bool aligned = s.thread_columns * d.stride_x % kVector == 0;
+  UNROLL
+  for (int e = 0; e < window_columns(d, s); e += kVector) {
+    if (aligned) {
+      const float4 four = s.input == kInputShared ? *reinterpret_cast<const float4*>(from.staged + i * from.pitch + e)
+                                                  : four_pixels(row, from.left + e, d);
+      window[e] = four.x;
+      window[e + 1] = four.y;
+      window[e + 2] = four.z;
+      window[e + 3] = four.w;
+    } else {
       UNROLL
-      for (int v = 0; v < s.thread_rows; ++v) {
-        const int i = v * d.stride_y + r * d.dilation_y;
-        if (s.input != kInputCache) load(i, window);
-        add(i, window, r, v);
-      }
-    }
-  } else {
-    UNROLL_BY((Sizes<D, S>::row_unrolling))
-    for (int i = 0; i < window_rows(d, s); ++i) {
-      if (s.input != kInputCache) load(i, window);
-      UNROLL
-      for (int v = 0; v < s.thread_rows; ++v) {
-        const int below = i - v * d.stride_y;
-        if (below < 0 || below % d.dilation_y != 0 || below / d.dilation_y >= d.rows) continue;
-        add(i, window, below / d.dilation_y, v);
+      for (int f = e; f < e + kVector; ++f) {
+        if (f < lead(d)) continue;
+        window[f] = s.input == kInputShared ? from.staged[i * from.pitch + f] : pixel(row, from.left + f, d);
       }
     }
   }
+}
 
-  // 4.
+// Adds window row i, through row r of the filter, to row v of the thread's outputs.
+template <class D, class S>
+__device__ __forceinline__ void add(Sums<D, S>& sum, const float (&window)[Sizes<D, S>::window], const Sources& from,
+                                    int i, int r, int v, D d, S s) {
+  const float* row = s.input == kInputCache ? input_row(from.in, from.top + i, d) : nullptr;
+  UNROLL_BY((Sizes<D, S>::column_unrolling))
+  for (int c = 0; c < d.columns; ++c) {
+    const float weight = s.filter == kFilterShared     ? from.staged_filter[from.staged_taps + r * d.columns + c]
+                         : s.filter == kFilterConstant ? from.constant_filter[from.taps + r * d.columns + c]
+                                                       : from.filter[from.taps + r * d.columns + c];
+    UNROLL
+    for (int e = 0; e < s.thread_columns; ++e) {
+      const int at = lead(d) + e * d.stride_x + c * d.dilation_x;
+      sum[v][e] += (s.input == kInputCache ? pixel(row, from.left + at, d) : window[at]) * weight;
+    }
+  }
+}
+
+template <class D, class S>
+__device__ __forceinline__ void sum_by_filter_rows(Sums<D, S>& sum, const Sources& from, D d, S s) {
+  float window[Sizes<D, S>::window];
+  UNROLL_BY((Sizes<D, S>::row_unrolling))
+  for (int r = 0; r < d.rows; ++r) {
+    UNROLL
+    for (int v = 0; v < s.thread_rows; ++v) {
+      const int i = v * d.stride_y + r * d.dilation_y;
+      if (s.input != kInputCache) load(window, from, i, d, s);
+      add(sum, window, from, i, r, v, d, s);
+    }
+  }
+}
+
+template <class D, class S>
+__device__ __forceinline__ void sum_by_input_rows(Sums<D, S>& sum, const Sources& from, D d, S s) {
+  float window[Sizes<D, S>::window];
+  UNROLL_BY((Sizes<D, S>::row_unrolling))
+  for (int i = 0; i < window_rows(d, s); ++i) {
+    if (s.input != kInputCache) load(window, from, i, d, s);
+    UNROLL
+    for (int v = 0; v < s.thread_rows; ++v) {
+      const int below = i - v * d.stride_y;
+      if (below < 0 || below % d.dilation_y != 0 || below / d.dilation_y >= d.rows) continue;
+      add(sum, window, from, i, below / d.dilation_y, v, d, s);
+    }
+  }
+}
+
+// ---- 4. Store -------------------------------------------------------------------------------------------------------
+
+// From output (y, x) of a plane on.
+template <class D, class S>
+__device__ __forceinline__ void store(float* output, const Sums<D, S>& sum, int plane, int y, int x, D d, S s) {
   float* out = output + (static_cast<long long>(plane) * d.out_height + y) * d.out_width + x;
   UNROLL
   for (int v = 0; v < s.thread_rows; ++v) {
@@ -287,6 +329,44 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
       }
     }
   }
+}
+
+// ---- The kernel -----------------------------------------------------------------------------------------------------
+
+template <class D, class S>
+__device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
+                                                    const float* __restrict__ filter,  // [channels][rows][columns]
+                                                    const float* constant_filter,      // the same, in constant memory
+                                                    float* __restrict__ output,  // [planes][out_height][out_width]
+                                                    D d, S s) {
+  const BlockTile tile = block_tile(d, s);
+  const Staged staged = staged_memory(d, s);
+  cache(staged, input, filter, tile, d, s);
+
+  // The thread's outputs: a strip of its own in one of the planes.
+  const int t = static_cast<int>(threadIdx.x), planes = d.batch * d.channels, taps = d.rows * d.columns;
+  const int strips = strips_down(d, s) * strips_across(d, s), local = s.block_planes == 1 ? 0 : t / strips;
+  const int strip_y = t % strips / strips_across(d, s) * s.thread_rows;
+  const int strip_x = t % strips_across(d, s) * s.thread_columns;
+  const int plane = tile.first_plane + local, y = tile.y + strip_y, x = tile.x + strip_x;
+  if (t >= s.block_planes * strips || plane >= planes || y >= d.out_height || x >= d.out_width) return;
+
+  const Sources from{input + static_cast<long long>(plane) * d.height * d.width,
+                     staged.input + local * staged.plane + strip_y * d.stride_y * staged.pitch + strip_x * d.stride_x,
+                     staged.pitch,
+                     y * d.stride_y - d.pad_y,
+                     x * d.stride_x - d.pad_x - lead(d),
+                     filter,
+                     constant_filter,
+                     staged.filter,
+                     static_cast<long long>(plane % d.channels) * taps,
+                     local * taps};
+  Sums<D, S> sum = {};
+  if (s.order == kFilterRows)
+    sum_by_filter_rows(sum, from, d, s);
+  else
+    sum_by_input_rows(sum, from, d, s);
+  store(output, sum, plane, y, x, d, s);
 }
 
 }  // namespace convladder
