@@ -1,7 +1,9 @@
-#!/usr/bin/env python3
-"""The labs, graded: test_labs.py BUILD CHAPTER grades a chapter's starter, its solution and its wrong answers;
-test_labs.py BUILD grader grades what is hostile, broken or no exercise at all, test_labs.py BUILD host the same of an
-exercise that runs on the host; test_labs.py BUILD gpu compiles and links exercises as on a machine with a GPU."""
+"""The labs, graded: each chapter's starter, its solution and its wrong answers; what is hostile, broken or no exercise
+at all; the same of an exercise that runs on the host; exercises as they are compiled on a machine with a GPU.
+
+python3 -m pytest tests/labs -k 03-tiled-1d runs the cases whose names hold that. CONVLADDER_BUILD is the folder of the
+build, by default build.
+"""
 import json
 import os
 import pathlib
@@ -13,14 +15,16 @@ import tempfile
 import unittest
 import unittest.mock
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tools")]
 import generate  # noqa: E402
 import grade  # noqa: E402
 
-BUILD = pathlib.Path(sys.argv[1]).resolve()
-WHAT = sys.argv[2]
+BUILD = pathlib.Path(os.environ.get("CONVLADDER_BUILD", ROOT / "build")).resolve()
+LABS = sorted(path.parent.name for path in ROOT.glob("chapters/*/lab.json"))
 os.chdir(ROOT)
 
 # A lab of the tests' own: stage 01's kernel earns all of it.
@@ -126,49 +130,47 @@ def edited(text, edits):
     return text
 
 
-class Chapter(unittest.TestCase):
+def text_of(answer, solution):
+    return (ROOT / answer["file"]).read_text() if "file" in answer else edited(solution, answer["edits"])
+
+
+def assert_page_shows(chapter, exercise, marks):
+    """The lab's page prints what the unsolved exercise does; its digits are random."""
+    page = (ROOT / "chapters" / chapter / "LAB.md").read_text()
+    shown = re.search(r"```\n(Lab \d\d: .*?)\n```", page, re.S)[1]
+    printed = grade.as_text(marks, pathlib.Path(chapter), exercise)
+    without_digits = [re.sub(r"-?[\d.]+(e-\d+)?", "#", text).split() for text in (shown.split("\n...")[0], printed)]
+    assert len(without_digits[0]) > 30
+    assert without_digits[0] == without_digits[1][:len(without_digits[0])]
+
+
+@pytest.mark.parametrize("chapter", LABS)
+def test_lab(chapter):
     """Every starter fails, every solution earns all, every wrong answer loses what it should."""
+    lab = ROOT / "chapters" / chapter / "lab.json"
+    exercise = grade.exercise_of(ROOT / "chapters" / chapter)
+    solution = (ROOT / "solutions" / chapter / exercise.name).read_text()
+    starter = exercise.read_text()
+    assert generate.split(solution)[0] == starter, "run tools/generate.py"
+    answers = json.loads((ROOT / "solutions" / chapter / "wrong_answers.json").read_text())
+    assert len(answers) >= 2
+    texts = [starter, solution] + [text_of(answer, solution) for answer in answers]
+    unsolved, solved, *wrong = [grade_text(text, lab) for text in texts]
 
-    def setUp(self):
-        self.lab = ROOT / "chapters" / WHAT / "lab.json"
-        self.exercise = grade.exercise_of(ROOT / "chapters" / WHAT)
-        self.solution = (ROOT / "solutions" / WHAT / self.exercise.name).read_text()
-
-    def text_of(self, answer):
-        return (ROOT / answer["file"]).read_text() if "file" in answer else edited(self.solution, answer["edits"])
-
-    def assert_page_shows(self, marks):
-        """The lab's page prints what the unsolved exercise does; its digits are random."""
-        page = (ROOT / "chapters" / WHAT / "LAB.md").read_text()
-        shown = re.search(r"```\n(Lab \d\d: .*?)\n```", page, re.S)[1]
-        printed = grade.as_text(marks, pathlib.Path(WHAT), self.exercise)
-        without_digits = [re.sub(r"-?[\d.]+(e-\d+)?", "#", text).split() for text in (shown.split("\n...")[0], printed)]
-        self.assertGreater(len(without_digits[0]), 30)
-        self.assertEqual(without_digits[0], without_digits[1][:len(without_digits[0])])
-
-    def test_all(self):
-        starter = self.exercise.read_text()
-        self.assertEqual(generate.split(self.solution)[0], starter, "run tools/generate.py")
-        answers = json.loads((ROOT / "solutions" / WHAT / "wrong_answers.json").read_text())
-        self.assertGreaterEqual(len(answers), 2)
-        texts = [starter, self.solution] + [self.text_of(answer) for answer in answers]
-        unsolved, solved, *wrong = [grade_text(text, self.lab) for text in texts]
-
-        self.assertNotIn("rejected", unsolved, "the starter must build")
-        self.assert_page_shows(unsolved)
-        self.assertLessEqual(unsolved["score"], 15)
-        self.assertTrue(any(check["hint"] for check in unsolved["checks"]))
-        self.assertEqual([], [(check["name"], check["messages"]) for check in solved["checks"] if check["messages"]])
-        self.assertEqual(solved.get("rejected"), None)
-        self.assertEqual(solved["score"], 100)
-        if has_gpu():
-            self.assertEqual(lost(grade_text(self.solution, self.lab, gpu=True)), [])
-            self.assertGreater(len(lost(grade_text(starter, self.lab, gpu=True))), 0)
-        for answer, marks in zip(answers, wrong):
-            with self.subTest(answer["what"]):
-                self.assertIn(answer.get("rejected", "nothing"), marks.get("rejected", "nothing"))
-                self.assertTrue(answer["loses"])
-                self.assertEqual(sorted(lost(marks)), sorted(answer["loses"]), json.dumps(marks, indent=1))
+    assert "rejected" not in unsolved, "the starter must build"
+    assert_page_shows(chapter, exercise, unsolved)
+    assert unsolved["score"] <= 15
+    assert any(check["hint"] for check in unsolved["checks"])
+    assert [(check["name"], check["messages"]) for check in solved["checks"] if check["messages"]] == []
+    assert solved.get("rejected") is None
+    assert solved["score"] == 100
+    if has_gpu():
+        assert lost(grade_text(solution, lab, gpu=True)) == []
+        assert lost(grade_text(starter, lab, gpu=True))
+    for answer, marks in zip(answers, wrong):
+        assert answer.get("rejected", "nothing") in marks.get("rejected", "nothing"), answer["what"]
+        assert answer["loses"], answer["what"]
+        assert sorted(lost(marks)) == sorted(answer["loses"]), f"{answer['what']}: {json.dumps(marks, indent=1)}"
 
 
 class Grader(unittest.TestCase):
@@ -717,12 +719,3 @@ class Handout(unittest.TestCase):
             link.symlink_to("nowhere")
             done = self.run_handout(str(link))
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done)
-
-
-if __name__ == "__main__":
-    suites = {"grader": [Grader], "host": [OnHost], "gpu": [OnGpu],
-              "commands": [CommandLine, Markers, Handout]}.get(WHAT, [Chapter])
-    loader = unittest.TestLoader()
-    suite = unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in suites)
-    result = unittest.TextTestRunner(verbosity=1, buffer=True).run(suite)
-    sys.exit(not result.wasSuccessful())

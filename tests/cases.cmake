@@ -1,0 +1,26 @@
+# Read by CTest, after the lists of the doctest cases.
+
+# Those that take more than about 4 seconds of one core have the label slow, the others fast: whole suites of images,
+# more images than a grid has blocks, and single ones. The longest begin first.
+set(slow
+  "stage-tests: ?(0[5-9]|1[5-9]|[23][0-9]) .*every (image|plane|switch) is "
+  "stage-tests: ?.* than a grid has blocks in y"
+  "stage-tests: ?(06|07|09|23|24|25|28) .*: counters are what the lesson predicts"
+  "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
+  "harness-tests: ?filtered pictures: every stage gives the exact picture"
+  "harness-tests: ?the bounds hold for all kinds of inputs")
+list(JOIN slow "|" slow)
+
+# Those that measure time, or use every core themselves, run alone.
+set(serial "a second of processor time|stage-tests: ?22 ")
+
+foreach(case IN LISTS harness-tests_TESTS simt-tests_TESTS stage-tests_TESTS)
+  if(case MATCHES "${slow}")
+    set_tests_properties("${case}" PROPERTIES LABELS slow COST 20)
+  else()
+    set_tests_properties("${case}" PROPERTIES LABELS fast)
+  endif()
+  if(case MATCHES "${serial}")
+    set_tests_properties("${case}" PROPERTIES RUN_SERIAL ON)
+  endif()
+endforeach()
