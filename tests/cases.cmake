@@ -1,11 +1,13 @@
 # Read by CTest, after the lists of the doctest cases.
 
 # Those that take more than about 4 seconds of one core have the label slow, the others fast: whole suites of images,
-# more images than a grid has blocks, and single ones. The longest begin first.
+# more images than a grid has blocks, and single ones; and the wrong kernels, which are many. The longest begin first.
 set(slow
+  "stage-tests: ?mutants: "
   "stage-tests: ?(0[5-9]|1[5-9]|[23][0-9]) .*every (image|plane|switch) is "
   "stage-tests: ?.* than a grid has blocks in y"
-  "stage-tests: ?(06|07|09|23|24|25|28) .*: counters are what the lesson predicts"
+  "stage-tests: ?(06|07|09|2[3-9]|3[0-9]) .*: counters are what the lesson predicts"
+  "stage-tests: ?3[234] .*: (rows|tiles|strips, chunks and blocks of filters)"
   "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
   "harness-tests: ?filtered pictures: every stage gives the exact picture"
   "harness-tests: ?the bounds hold for all kinds of inputs")

@@ -15,9 +15,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Of a folder that is no git checkout, what belongs to the project.
-TOP = {"chapters", "cmake", "common", "docs", "tests", "tools", "lab", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
-       "LICENSE", "README.md", ".clang-format", ".clang-tidy"}
-LEFT_OUT = ("solutions/", "tools/generate.py", "tests/labs/", "tests/classroom/", "docs/instructors", "docs/classroom/",
+TOP = {"chapters", "cmake", "common", "docs", "tests", "tools", "lab", "CMakeLists.txt", "CMakePresets.json",
+       "CONTRIBUTING.md", "LICENSE", "README.md", ".clang-format", ".clang-tidy"}
+LEFT_OUT = ("solutions/", "tools/generate.py", "tests/labs/", "tests/classroom/", "docs/instructors",
+            "docs/classroom/",
             "docs/results/nvidia-h200-lab-", ".ci/", ".git")
 MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.git|__pycache__)(/|$)|.*/__pycache__/")
 NOTES = re.compile(r"[ \t]*<!-- instructors -->.*?<!-- /instructors -->[ \t]*\n?", re.S)

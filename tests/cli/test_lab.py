@@ -1,0 +1,312 @@
+"""./lab itself, in a copy that has no build: help, suggestions, and the commands in Python."""
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("CONVLADDER_BUILD", ROOT / "build")).resolve() / "bin/convladder"
+sys.path.insert(0, str(ROOT / "tools"))
+import help_texts  # noqa: E402
+
+COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
+COPIED = ["lab", "CMakeLists.txt", "tools/grade.py", "tools/handout.py",
+          *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
+                                                   "chapters/*/stage.json") for path in ROOT.glob(pattern))]
+
+
+class Copy:
+    def __init__(self, folder):
+        self.folder = folder
+        self.build = folder / "build"
+        for name in COPIED:
+            self.write(name, (ROOT / name).read_text())
+        (folder / "bin").mkdir()
+        (folder / "bin/python3").symlink_to(sys.executable)
+        self.environment = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", NO_COLOR="")
+        self.environment.pop("CLICOLOR_FORCE", None)
+
+    def write(self, name, text, mode=0o644):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def run(self, *arguments, **changes):
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=60, cwd=self.folder,
+                              env=dict(self.environment, **changes))
+
+    def lab(self, *arguments):
+        return self.run("bash", "lab", *arguments)
+
+    def tool(self, *arguments, **changes):
+        """As lab calls it."""
+        return self.run(sys.executable, "tools/lab", *arguments, LAB_NVCC="", LAB_PACKAGES="bash", **changes)
+
+    def on_terminal(self, *arguments, **changes):
+        """What it prints where that is a terminal."""
+        ours, theirs = pty.openpty()
+        subprocess.run([sys.executable, "tools/lab", *arguments], stdout=theirs, cwd=self.folder, timeout=60,
+                       env=dict(self.environment, TERM="xterm", **changes))
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 65536):
+                text += part
+        except OSError:  # Linux's word for the end
+            pass
+        os.close(ours)
+        return text.decode()
+
+    def refuses(self, arguments, *parts):
+        done = self.lab(*arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+        for part in parts:
+            assert part in done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path):
+    yield Copy(tmp_path)
+    shutil.rmtree(tmp_path)
+
+
+# ---- Help -----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_answers_without_building(copy, command):
+    texts = set()
+    for words in ([command, "--help"], [command, "-h"], ["help", command], ["--yes", command, "1", "--help"]):
+        done = copy.lab(*words)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        assert f"./lab {command}" in done.stdout
+        texts.add(done.stdout)
+    assert len(texts) == 1 and not copy.build.exists()
+
+
+@pytest.mark.parametrize("words", ["help", "--help", "-h", "help help", "help --help"])
+def test_help_on_all_commands(copy, words):
+    done = copy.lab(*words.split())
+    assert (done.returncode, done.stdout) == (0, (ROOT / "tools/help/lab.txt").read_text())
+
+
+def test_no_command_is_told_what_there_is(copy):
+    done = copy.lab()
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", (ROOT / "tools/help/lab.txt").read_text())
+
+
+def test_help_texts_are_the_programs():
+    """Word by word: CLI11's releases lay them out differently."""
+    printed = help_texts.texts(PROGRAM)
+    kept = {path.stem: path.read_text() for path in (ROOT / "tools/help").iterdir()}
+    assert set(printed) == set(kept) - {"lab", "build"} and set(printed) < set(COMMANDS)
+    for command, text in printed.items():
+        assert kept[command].split() == text.split(), f"run tools/help_texts.py {PROGRAM}"
+
+
+@pytest.mark.parametrize("typed, meant", [("lsit", "list"), ("bnech", "bench"), ("tests", "test"),
+                                          ("hand-out", "handout")])
+def test_an_unknown_command_is_told_the_nearest(copy, typed, meant):
+    copy.refuses([typed], f"unknown command '{typed}': did you mean '{meant}'? ./lab help lists them")
+    copy.refuses([typed, "--help"], f"did you mean '{meant}'?")
+
+
+def test_an_unknown_command_that_is_like_none(copy):
+    copy.refuses(["frobnicate"], "unknown command 'frobnicate': ./lab help lists them")
+    copy.refuses(["--frobnicate"], "unknown command '--frobnicate'")
+    assert not copy.build.exists()
+
+
+@pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b"])
+def test_wrong_arguments(copy, words):
+    copy.refuses(words.split(), f"./lab: {words.split()[0]}: ")
+    assert not copy.build.exists()
+
+
+def test_version(copy):
+    number = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert copy.lab("--version").stdout == f"ConvLadder {number}\n"  # no checkout: no commit
+    if (ROOT / ".git").exists():
+        done = subprocess.run([ROOT / "lab", "--version"], capture_output=True, text=True)
+        assert re.fullmatch(rf"ConvLadder {re.escape(number)} \([0-9a-f]+\)\n", done.stdout)
+
+
+# ---- new ------------------------------------------------------------------------------------------------------------
+
+def stages(copy):
+    return sorted((json.loads(path.read_text()) for path in copy.folder.glob("chapters/*/stage.json")),
+                  key=lambda stage: stage["number"])
+
+
+def test_new_picks_the_next_number(copy):
+    last = stages(copy)[-1]
+    for number in (last["number"] + 1, last["number"] + 2):
+        name = f"my-{number}th-idea"
+        done = copy.lab("new", name)
+        folder = f"chapters/{number:02}-{name}"
+        assert (done.returncode, done.stdout, done.stderr) == (0, folder + "\n", "")
+        made = {path.name: path.read_text() for path in (copy.folder / folder).iterdir()}
+        assert set(made) == {"stage.json", f"my_{number}th_idea.cu", "test.cpp", "README.md"}
+        assert not any("@" in text for text in made.values())
+        stage = json.loads(made["stage.json"])
+        assert (stage["number"], stage["name"], stage["track"], stage["previous"]) == (
+            number, name, last["track"], number - 1)
+        assert f'check_suite("{number:02}"' in made["test.cpp"]
+        assert f"class Stage{number:02} " in made[f"my_{number}th_idea.cu"]
+
+
+def test_new_takes_a_number_and_a_track(copy):
+    of_winograd = [stage["number"] for stage in stages(copy) if stage["track"] == "winograd"]
+    assert copy.lab("new", "--track", "winograd", "77-large-tiles").stdout == "chapters/77-large-tiles\n"
+    assert copy.lab("new", "after").stdout == "chapters/78-after\n"
+    made = {stage["number"]: stage for stage in stages(copy)}
+    assert (made[77]["track"], made[77]["previous"]) == ("winograd", of_winograd[-1])
+    assert (made[78]["track"], made[78]["previous"]) == ("winograd", 77)
+    assert copy.lab("new", "99-last").returncode == 0
+    copy.refuses(["new", "one-more"], "stage 99 is there already")
+
+
+def test_new_refuses(copy):
+    copy.refuses(["new", "03-other"], "number 03 is taken by 03-tiled-1d")
+    copy.refuses(["new", "tiled-1d"], "the name tiled-1d is taken by 03-tiled-1d")
+    copy.refuses(["new", "x", "--track", "hoper"], "unknown track 'hoper'", "hopper")
+    copy.refuses(["new", "x", "--track", "cpu"], "plain C++")
+    for name in ("exercise", "50-exercise-b"):
+        copy.refuses(["new", name], "the labs' own")
+    for name in ("00-x", "X", "a_b", "a--b", "-a", "", "a/b", "ä"):
+        copy.refuses(["new", "--", name] if name.startswith("-") else ["new", name], "is no stage name")
+    assert len(stages(copy)) == len(list(ROOT.glob("chapters/*/stage.json")))
+
+
+# ---- test -----------------------------------------------------------------------------------------------------------
+
+def write_tests(copy, **commands):
+    """Tests of CTest: what each runs, and with which label."""
+    text = ""
+    for name, (command, label) in commands.items():
+        text += f'add_test({name} sh -c "{command}")\n'
+        text += f"set_tests_properties({name} PROPERTIES LABELS {label} SKIP_RETURN_CODE 77)\n"
+    copy.write("build/CTestTestfile.cmake", text)
+
+
+def test_report_of_tests(copy):
+    write_tests(copy, good=("true", "fast"), better=("echo unseen", "slow"), bad=("echo why; false", "fast"),
+                absent=("exit 77", "gpu"), fastest=("true", "faster"))
+    done = copy.tool("test")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[-1]) == (1, "3 passed, 1 failed, 1 skipped")
+    assert any(re.search(r"Test +#\d+: bad .*\*\*\*Failed", line) for line in lines)  # .ci/run looks for both
+    assert any(re.fullmatch(r"\s+\d+ - bad \(Failed\)", line) for line in lines)
+    assert "why" in lines and "unseen" not in done.stdout and " Passed " not in done.stdout
+    assert "Not built: the tests of the GPU side (no nvcc)" in lines
+    assert " Passed " in (copy.build / "test.log").read_text()
+    done = copy.tool("test", "--fast", "-E", "bad")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
+    assert "--fast" in done.stdout
+    done = copy.tool("test", "-R", "b.d|better", "-LE", "slow")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "0 passed, 1 failed")
+
+
+def test_a_run_without_tests_has_failed(copy):
+    write_tests(copy, good=("true", "fast"))
+    assert copy.tool("test").returncode == 0
+    done = copy.tool("test", "-R", "nothing")  # the results of the run before must not count
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "0 passed, 1 failed")
+
+
+def test_every_test_has_a_label():
+    listed = subprocess.run(["ctest", "--test-dir", PROGRAM.parents[1], "--show-only=json-v1"], capture_output=True)
+    tests = json.loads(listed.stdout)["tests"]
+    labels = {test["name"]: [p["value"] for p in test["properties"] if p["name"] == "LABELS"] for test in tests}
+    assert len(labels) > 10 and {name: found for name, found in labels.items()
+                                 if found not in ([["fast"]], [["slow"]], [["gpu"]])} == {}
+
+
+def test_colours_are_for_terminals(copy):
+    write_tests(copy, good=("true", "fast"))
+    assert "\033" not in copy.tool("test").stdout + copy.tool("doctor").stdout
+    assert copy.on_terminal("test").endswith("\033[32m1 passed, 0 failed\033[0m\r\n")
+    assert copy.on_terminal("test", NO_COLOR="1").endswith("\n1 passed, 0 failed\r\n")
+    write_tests(copy, bad=("false", "fast"))
+    assert copy.on_terminal("test").endswith("\033[31m0 passed, 1 failed\033[0m\r\n")
+    assert "\033" not in (copy.build / "test.log").read_text()
+    assert re.search(r"\nnvcc +\033\[31mmissing +\033\[0m the GPU side", copy.on_terminal("doctor"))
+    assert "\033" not in copy.on_terminal("doctor", NO_COLOR="1")
+
+
+# ---- doctor, --plot -------------------------------------------------------------------------------------------------
+
+def test_doctor(copy):
+    out = copy.tool("doctor").stdout
+    assert re.search(r"^nvcc +missing +the GPU side \(./lab doctor --install-cuda\)$", out, re.M)
+    assert re.search(r"^libraries +all packages installed +everything$", out, re.M)
+    assert "\nstage 03 tiled-1d                 simulator: any machine; GPU: sm_70 or newer\n" in out
+    assert "\nstage 22 im2win-cpu               runs on the CPU: any machine\n" in out
+    out = copy.run(sys.executable, "tools/lab", "doctor", LAB_NVCC="/x/bin/nvcc", LAB_PACKAGES="bash nothing").stdout
+    assert re.search(r"^nvcc +/x/bin/nvcc +the GPU side", out, re.M)
+    assert re.search(r"^libraries +missing +everything nothing$", out, re.M)
+
+
+PLOT = """import pathlib, sys
+pathlib.Path(sys.argv[2]).mkdir(exist_ok=True)
+pathlib.Path(sys.argv[2], "drawn").write_text(pathlib.Path(sys.argv[1]).read_text())
+"""
+
+
+@pytest.fixture
+def plotting(copy):
+    copy.write("tools/plot.py", PLOT)
+    return copy
+
+
+def program(copy, script):
+    copy.write("build/bin/convladder", "#!/bin/bash\n" + script, mode=0o755)
+
+
+def drawn(copy):
+    path = copy.folder / "out/drawn"
+    return path.read_text() if path.exists() else None
+
+
+def test_bench_draws_what_this_run_has_measured(plotting):
+    program(plotting, 'echo "$*"\nwhile [ "$1" != --json ]; do shift; done\necho "$RESULT" >"$2"\nexit "$STATUS"\n')
+    done = plotting.tool("plot", "bench", "--plot", "out", "--stage=3", "--", "--plot", RESULT="new", STATUS="0")
+    assert (done.returncode, drawn(plotting)) == (0, "new\n"), done
+    assert re.fullmatch(r"bench --stage=3 --json \S+ -- --plot\n", done.stdout)
+    done = plotting.tool("plot", "bench", "--json", "mine.json", "--plot=out", RESULT="mine", STATUS="1")
+    assert (done.returncode, drawn(plotting)) == (1, "mine\n")
+    assert (plotting.folder / "mine.json").read_text() == "mine\n"
+    # A run that leaves no results does not draw those of an earlier one.
+    plotting.write("mine.json", "old")
+    (plotting.folder / "out/drawn").unlink()
+    program(plotting, "exit 2")
+    done = plotting.tool("plot", "bench", "--json", "mine.json", "--plot", "out")
+    assert (done.returncode, drawn(plotting)) == (2, None)
+
+
+def test_tune_draws_its_log(plotting):
+    plotting.write("log.json", "the log")
+    program(plotting, 'echo "$*"\necho "log: log.json"\nexit 130\n')
+    done = plotting.tool("plot", "tune", "15", "--plot", "out")
+    assert (done.returncode, done.stdout, drawn(plotting)) == (130, "tune 15\nlog: log.json\n", "the log")
+    program(plotting, 'echo "{}"\n')
+    done = plotting.tool("plot", "tune", "--json", "--plot", "out")
+    assert (done.returncode, done.stdout, drawn(plotting)) == (0, "{}\n", "{}\n")
+    program(plotting, "exit 2\n")
+    assert plotting.tool("plot", "tune", "--plot", "out").returncode == 2
+
+
+def test_what_drawing_needs_is_told_before_the_run(plotting):
+    program(plotting, "touch ran")
+    for words, part in ((["--plot"], "--plot needs a folder"), (["--plot", "/dev/null/x"], "--plot")):
+        done = plotting.lab("bench", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+        assert part in done.stderr
+    assert not (plotting.folder / "ran").exists()

@@ -1,0 +1,89 @@
+"""The commands of ./lab that are not the program's. `lab` starts this, and builds what they need before."""
+import argparse
+import difflib
+import importlib
+import os
+import re
+import subprocess
+import sys
+
+from machine import ROOT, Unusable
+
+HELP = (ROOT / "tools/help/lab.txt").read_text()
+MODULES = {"doctor": "doctor", "docs": "site_builder", "new": "new_stage", "test": "run_tests"}
+COMMANDS = re.findall(r"^  ([a-z]+)  ", HELP, re.M)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        command = self.prog.split()[-1]
+        raise Unusable(f"{command}: {message}; see ./lab {command} --help")
+
+
+def parser_of(command, module):
+    parser = Parser(prog=f"./lab {command}", description=module.DESCRIPTION, allow_abbrev=False)
+    if hasattr(module, "add_arguments"):
+        module.add_arguments(parser)
+    return parser
+
+
+def version():
+    """The project's, and the commit where this is a checkout."""
+    number = re.search(r"^project\(.*\bVERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+    commit = ""
+    if (ROOT / ".git").exists():
+        try:
+            commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
+        except OSError:
+            pass  # no git
+    return f"ConvLadder {number}" + (f" ({commit})" if commit else "")
+
+
+def unknown(command):
+    near = difflib.get_close_matches(command, COMMANDS, 1)
+    return f"unknown command '{command}'" + (f": did you mean '{near[0]}'?" if near else ":") + " ./lab help lists them"
+
+
+def run(command, words):
+    if command in MODULES:
+        module = importlib.import_module(MODULES[command])
+        parser = parser_of(command, module)
+        options, others = parser.parse_known_args(words)
+        if command == "test":
+            options.others = others
+        elif others:
+            parser.error(f"unknown argument '{others[0]}'")
+        return module.run(options)
+    if command == "--version":
+        print(version())
+        return 0
+    if command in ("help", "--help", "-h"):  # help on help
+        print(HELP, end="")
+        return 0
+    # What `lab` alone calls.
+    if command == "offer-cuda":
+        return importlib.import_module("doctor").offer_cuda()
+    if command == "site-ready":
+        return 0 if words or importlib.import_module("site_builder").ready() else 1  # docs itself refuses arguments
+    if command == "plot":
+        return importlib.import_module("plotted_run").run(words)
+    raise Unusable(unknown(command))
+
+
+def main():
+    try:
+        status = run(sys.argv[1], sys.argv[2:])
+        sys.stdout.flush()
+        return status
+    except Unusable as problem:
+        print(f"./lab: {problem}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+sys.exit(main())

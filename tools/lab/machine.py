@@ -1,0 +1,69 @@
+"""Where the project lies, and what this machine has."""
+import glob
+import os
+import pathlib
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+CUDA_FOLDER = ROOT / ".venv-cuda"
+# What `lab` has found out: the compiler for GPUs, empty where there is none, and the packages that the project needs.
+NVCC = os.environ.get("LAB_NVCC", "")
+PACKAGES = os.environ.get("LAB_PACKAGES", "").split()
+
+
+class Unusable(Exception):
+    """The command cannot be done here, or not as it was called: one line for the person who called."""
+
+
+def first_line(*command):
+    """Of what a program prints; empty where it cannot run."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
+    except OSError:
+        return ""
+    return done.stdout.strip().split("\n")[0] if done.returncode == 0 else ""
+
+
+def has_gpu_driver():
+    return os.path.exists("/dev/nvidiactl") or first_line("nvidia-smi", "-L") != ""
+
+
+def cuda_tool(name):
+    """A tool of the CUDA toolkit, on PATH or beside nvcc; empty where there is none."""
+    return shutil.which(name) or (NVCC and shutil.which(name, path=os.path.dirname(NVCC))) or ""
+
+
+def find_file(name, *folders):
+    """The first of that name in the folders or one level below, then in the system's folders of libraries."""
+    for folder in [*folders, "/usr/lib", "/usr/local/lib"]:
+        for place in (folder, os.path.join(folder, "*")):
+            found = sorted(glob.glob(os.path.join(place, name)))
+            if found:
+                return found[0]
+    return ""
+
+
+def missing_packages():
+    """None where this is no Debian or Ubuntu."""
+    try:
+        done = subprocess.run(["dpkg-query", "-W", "-f=${Package} ${Status}\n", *PACKAGES], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        return None
+    return [name for name in PACKAGES if f"{name} install ok installed" not in done.stdout.splitlines()]
+
+
+def left_out(what):
+    """Whether cmake has said that it does without it."""
+    try:
+        return f"-- no {what} (" in (BUILD / "configure.log").read_text()
+    except OSError:
+        return False
+
+
+def install_cuda():
+    command = [ROOT / "cmake/cuda-from-pypi.sh", CUDA_FOLDER]
+    if subprocess.run(command).returncode != 0:
+        raise Unusable("CUDA could not be taken from PyPI: look at the message above")
