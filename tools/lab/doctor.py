@@ -76,7 +76,7 @@ def findings():
 
 
 def needs(stage):
-    if stage["track"] == "cpu":
+    if machine.tracks()[stage["track"]]:
         return "runs on the CPU: any machine"
     requires = stage["requires"]
     return f"simulator: any machine; GPU: {requires}{'' if requires.endswith('a') else ' or newer'}"

@@ -1,5 +1,6 @@
 """Where the project lies, and what this machine has."""
 import glob
+import json
 import os
 import pathlib
 import shutil
@@ -7,10 +8,16 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
+TRACKS = ROOT / "common/harness/ladder/tracks.json"
 CUDA_FOLDER = ROOT / ".venv-cuda"
 # What `lab` has found out: the compiler for GPUs, empty where there is none, and the packages that the project needs.
 NVCC = os.environ.get("LAB_NVCC", "")
 PACKAGES = os.environ.get("LAB_PACKAGES", "").split()
+
+
+def tracks():
+    """{name: whether its stages run on the host, and not on a device}, in the ladder's order."""
+    return {track["name"]: track["runs_on"] == "host" for track in json.loads(TRACKS.read_text())}
 
 
 class Unusable(Exception):

@@ -2,6 +2,7 @@
 import json
 import re
 
+import machine
 from machine import ROOT, Unusable
 
 DESCRIPTION = ("Makes a new stage's skeleton, chapters/NN-NAME: a naive kernel for every problem, its test and an "
@@ -36,12 +37,12 @@ def run(options):
                            "next free one is chosen")
         if name == stage["name"]:
             raise Unusable(f"new: the name {name} is taken by {stage['number']:02}-{name}: choose another")
-    tracks = list(dict.fromkeys(stage["track"] for stage in stages))
+    tracks = machine.tracks()
     track = options.track or stages[-1]["track"]
     if track not in tracks:
         raise Unusable(f"new: unknown track '{track}'; the tracks are {', '.join(tracks)}")
-    if track == "cpu":
-        raise Unusable("new: a stage of the track cpu is plain C++, and the skeleton is a kernel: copy "
+    if tracks[track]:
+        raise Unusable(f"new: a stage of the track {track} is plain C++, and the skeleton is a kernel: copy "
                        "chapters/22-im2win-cpu")
 
     before = [stage["number"] for stage in stages if stage["track"] == track and stage["number"] < number]
