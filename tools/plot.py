@@ -18,7 +18,6 @@ Of a log of `./lab tune`: tuning.svg (the best configuration so far over the tri
 """
 
 import argparse
-import json
 import math
 import pathlib
 import sys
@@ -27,6 +26,7 @@ from cells import TableError, median, stage_cell
 from comparisons import cudnn_best, cudnn_winograd, head_of, over_best, problem_of
 from hopper_tables import (DRAWINGS, TYPES, error_of, heading as hopper_heading, hopper_workloads, names, numbers_of,
                            over_cudnn, tile_of, tiled_rows)
+from report import read_report
 from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads,
                     gflops, lowering_workloads, method_order, outputs)
 from winograd_tables import heading, numbers, over_winograd, type_of, winograd_workloads
@@ -519,7 +519,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="where the SVG files go")
     arguments = parser.parse_args()
     try:
-        report = json.loads(arguments.results.read_text())
+        report = read_report(arguments.results)
         is_tuning = "sessions" in report
         if is_tuning:
             report["padding"], report["device"], report["stage"], report["problem"], report["default"][report["measure"]]

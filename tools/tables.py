@@ -11,7 +11,7 @@ A table stands between two markers, each at the start of a line, the first of wh
                                    with track=signals at the end, that track's alone
     <!-- table:choosing h200 -->   the methods for images by the side of the filter
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
-    <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, rows: [{name, values}]}
+    <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, format, rows: [{name, values}]}
     <!-- table:grid h200-reads 3 -->   the same, those rows whose names begin with 03
     <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (tools/ncu): global memory;
     <!-- table:compared h200-ncu shared -->       shared memory, atomics and barriers;
@@ -62,6 +62,7 @@ import sys
 from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
                    stage_cell, time_cell, with_means)
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
+from report import read_report
 from winograd_tables import winograd_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -96,7 +97,7 @@ def cudnn_best(row, two_passes=False):
     """
     return min((trial for trial in row["cudnn"] or []
                 if trial["status"].startswith("ok") and trial["time_us"]
-                and trial.get("dtype") in (None, row.get("dtype"))
+                and trial["dtype"] == row["dtype"]
                 and trial["algorithm"].startswith("two passes") == two_passes),
                key=lambda trial: trial["time_us"], default=None)
 
@@ -277,8 +278,7 @@ def machine_table(report):
 
 def grid_table(report, stage=0):
     """@param stage of the rows; 0 for all"""
-    form = report.get("format", f".{report.get('digits', 1)}f")  # of all columns, or a list of one for each
-    forms = form if isinstance(form, list) else [form] * len(report["columns"])
+    forms = report["format"]
     if any(len(row["values"]) != len(forms) for row in report["rows"]):
         raise TableError("has a row with more or fewer values than formats")
     rows = [[row["name"], *("–" if value is None else f"{value:{form}}" for value, form in zip(row["values"], forms))]
@@ -618,9 +618,9 @@ CPU = {"gflops": cpu_gflops, "ratios": cpu_ratios, "ablation": cpu_ablation, "me
 
 
 def results(name):
-    """What docs/results holds by this name."""
+    """What docs/results holds by this name: docs/results/schema.json."""
     try:
-        return json.loads((RESULTS / f"{name}.json").read_text())
+        return read_report(RESULTS / f"{name}.json")
     except OSError as error:
         raise TableError(f"needs docs/results/{name}.json: {error.strerror}") from error
 

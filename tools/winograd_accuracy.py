@@ -9,12 +9,13 @@ exact sum of the numbers before any rounding; the figures are relative to the ro
 Usage: winograd_accuracy.py    (a minute; the numbers are the same in every run)
 """
 
-import json
 import math
 import pathlib
 from fractions import Fraction
 
 import numpy as np
+
+from report import text_of
 
 RESULTS = pathlib.Path(__file__).resolve().parents[1] / "docs/results"
 FORMS = {
@@ -141,9 +142,10 @@ def study(points, kind, channels, seed=1):
 
 def write(name, corner, columns, rows):
     """A table for tools/tables.py, its numbers to two digits: rows of a name and its values."""
-    table = {"corner": corner, "columns": columns, "format": ".1e",
+    table = {"device": None, "how": "python3 tools/winograd_accuracy.py", "corner": corner, "columns": columns,
+             "format": [".1e"] * len(columns),
              "rows": [{"name": row, "values": [float(f"{value:.1e}") for value in values]} for row, values in rows]}
-    (RESULTS / f"{name}.json").write_text(json.dumps(table, indent=2) + "\n")
+    (RESULTS / f"{name}.json").write_text(text_of(table) + "\n")
 
 
 def main():

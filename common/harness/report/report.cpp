@@ -1,7 +1,10 @@
 #include "common/harness/report/report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -183,6 +186,27 @@ std::string csv_cell(const Json& row, const Json::json_pointer& place) {
   return '"' + cell + '"';
 }
 
+/// @param line_break a newline and the indentation of the line that the value begins on
+void append_text(std::string& text, const Json& json, const std::string& line_break) {
+  const auto holds_more = [](const Json& value) { return value.is_structured() && !value.empty(); };
+  if (!holds_more(json)) {
+    text += json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return;
+  }
+  const bool on_lines = std::any_of(json.begin(), json.end(), holds_more);
+  const std::string inner = on_lines ? line_break + "  " : "";
+  std::string_view separator;
+  text += json.is_object() ? '{' : '[';
+  for (const auto& item : json.items()) {
+    text.append(separator).append(inner);
+    if (json.is_object()) text += Json(item.key()).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+    append_text(text, item.value(), inner);
+    separator = on_lines ? "," : ", ";
+  }
+  if (on_lines) text += line_break;
+  text += json.is_object() ? '}' : ']';
+}
+
 }  // namespace
 
 Json to_json(const StageInfo& stage) {
@@ -244,13 +268,27 @@ Json to_json(const RunResult& result) {
           {"dtype", result.stage->dtype}};
 }
 
-Json to_json(const BenchReport& report) {
+/// The results; cuDNN's trials where they are not those of a row above, on the same workload in the same type.
+static Json rows_json(const std::vector<RunResult>& results) {
   Json rows = array();
-  for (const RunResult& row : report.rows) rows.push_back(to_json(row));
+  std::map<std::string, Json> trials;
+  for (const RunResult& result : results) {
+    Json& row = rows.emplace_back(to_json(result));
+    Json& above = trials[fmt::format("{}, {}, {}", result.workload_name, row["workload"].dump(), result.stage->dtype)];
+    if (row["cudnn"] == above) {
+      row["cudnn"] = nullptr;
+    } else if (!row["cudnn"].is_null()) {
+      above = row["cudnn"];
+    }
+  }
+  return rows;
+}
+
+Json to_json(const BenchReport& report) {
   return {{"device", device_json(report)},
           {"toolchain", toolchain_json(report)},
           {"ceilings", ceilings_json(report.ceilings)},
-          {"rows", std::move(rows)}};
+          {"rows", rows_json(report.rows)}};
 }
 
 std::string to_csv(const std::vector<RunResult>& results) {
@@ -267,6 +305,10 @@ std::string to_csv(const std::vector<RunResult>& results) {
   return csv;
 }
 
-std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string text_of(const Json& json) {
+  std::string text;
+  append_text(text, json, "\n");
+  return text + "\n";
+}
 
 }  // namespace convladder

@@ -25,13 +25,15 @@ struct BenchReport {
   std::optional<Ceilings> ceilings;  ///< GPU only
   std::vector<RunResult> rows;
 };
-/// The whole report, as `bench --json` writes it.
+/// The whole report, as `bench --json` writes it: cuDNN's trials stand in the first row of each workload and element
+/// type, and are null in those that were measured beside the same.
 nlohmann::ordered_json to_json(const BenchReport& report);
 
 /// A line of headings, then one line a result, quoted as in RFC 4180.
 std::string to_csv(const std::vector<RunResult>& results);
 
-/// The text of a JSON value, ending in a newline; bytes that are not UTF-8 are replaced.
+/// The text of a JSON value, ending in a newline; bytes that are not UTF-8 are replaced. What holds no other object or
+/// list stands on one line.
 std::string text_of(const nlohmann::ordered_json& json);
 
 }  // namespace convladder

@@ -260,6 +260,34 @@ TEST_CASE("a bench's JSON: device, toolchain, ceilings, rows") {
   CHECK(bench_text(report).find(", fp16 650.0 TFLOP/s, launch") != std::string::npos);
 }
 
+TEST_CASE("cuDNN's trials stand once for a workload and a type") {
+  StageInfo half = kStage;
+  half.dtype = "fp16";
+  BenchReport report;
+  report.rows.assign(5, gpu_result());
+  report.rows[2].cudnn->trials[1].time_us = 1.25;  // measured again, as for a workload that two tracks share
+  report.rows[3].stage = &half;
+  report.rows[4].problem = parse_shape("w=2000,s=3");
+  const Json rows = to_json(report)["rows"];
+  const Json trials = to_json(report.rows[0])["cudnn"];
+  CHECK(rows[0]["cudnn"] == trials);
+  CHECK(rows[1]["cudnn"].is_null());
+  CHECK(rows[2]["cudnn"][1]["time_us"] == 1.25);
+  CHECK(rows[3]["cudnn"] == trials);
+  CHECK(rows[4]["cudnn"] == trials);
+  for (const Json& row : rows) CHECK(keys(row) == kResultKeys);
+}
+
+TEST_CASE("what holds no other object or list stands on one line of JSON") {
+  const Json json{{"a", 1}, {"b", {1.5, nullptr}}, {"c", {{{"d", "x \"y\""}, {"e", Json::array()}}, Json::object()}}};
+  CHECK(
+      text_of(json) ==
+      "{\n  \"a\": 1,\n  \"b\": [1.5, null],\n  \"c\": [\n    {\"d\": \"x \\\"y\\\"\", \"e\": []},\n    {}\n  ]\n}\n");
+  CHECK(text_of(Json::array()) == "[]\n");
+  CHECK(text_of({{"a", 1}}) == "{\"a\": 1}\n");
+  CHECK(Json::parse(text_of(to_json(gpu_result()))) == to_json(gpu_result()));
+}
+
 /// Splits one CSV text into records of cells, by RFC 4180.
 std::vector<Names> parse_csv(const std::string& text) {
   std::vector<Names> records(1, Names(1));
