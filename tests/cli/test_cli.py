@@ -203,7 +203,18 @@ def test_google_benchmark_flags_pass():
     assert len(report["benchmarks"]) == 1 and report["context"]["executable"] == "lab bench", report
     succeeds(*bench, "--benchmark_out=gb.json", "--benchmark_filter=naive")
     with open("gb.json") as file:
-        assert len(json.load(file)["benchmarks"]) == 1, "gb.json"
+        [one] = json.load(file)["benchmarks"]
+    assert one["global_load_requests"] > 0 and one["label"].startswith("verified: "), one
+    result = succeeds(*bench[:-1], "--json", "b.json", "--", "--benchmark_repetitions=3", "--benchmark_filter=naive|tiled",
+                      "--benchmark_report_aggregates_only=true", "--benchmark_out=gb.json")
+    assert result.stderr.count("01-naive-1d ... ok\n") == 1 and result.stdout.count("01-naive-1d") == 1, result
+    with open("b.json") as file:
+        assert [row["number"] for row in json.load(file)["rows"]] == [1, 3], "a row for each benchmark"
+    with open("gb.json") as file:
+        names = [one["aggregate_name"] for one in json.load(file)["benchmarks"]]
+    assert names == 2 * ["mean", "median", "stddev", "cv"], names
+    refuses([*bench, "--benchmark_filter=no-such-stage"], "--benchmark_filter", "no-such-stage")
+    refuses([*bench, "--benchmark_filter=*("], "--benchmark_filter")
 
 
 @pytest.mark.parametrize("command", ["", "run", "bench", "compare", "list", "image"])

@@ -2,25 +2,27 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
+#include <span>
+#include <sstream>
 #include <utility>
 
-#include "common/harness/baselines/rows_beside.hpp"
+#include "common/harness/commands/benchmark_flags.hpp"
 #include "common/harness/device/host.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
-#include "common/harness/files/spelling.hpp"
 #include "common/harness/files/text_table.hpp"
-#include "common/harness/ladder/workloads.hpp"
 #include "common/harness/report/bench_table.hpp"
 #include "common/harness/report/report.hpp"
+#include "common/harness/report/text_report.hpp"
 #include "common/harness/run/host_run.hpp"
 #include "common/harness/run/runner.hpp"
 #include "common/harness/run/standing.hpp"
@@ -31,236 +33,208 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// The stages of one track that run on one workload, and after them the rows that are no stages.
-struct Rung {
-  NamedWorkload workload;
-  std::vector<const StageInfo*> stages;
+bool is_on_host(const PlannedWorkload& planned) { return all_on_host(planned.stages); }
+
+/// A stage on a workload, which is one benchmark to Google Benchmark.
+struct Entry {
+  const PlannedWorkload* planned;
+  const StageInfo* stage;
+  std::string name;
+  std::vector<RunResult> runs = {};  ///< of each time that Google Benchmark ran it, in order
+  bool announced = false;            ///< whether its line of the progress has begun
 };
 
-bool is_on_host(const Rung& rung) { return all_on_host(rung.stages); }
-
-bool contains(const std::vector<std::string>& list, std::string_view item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+/// Begins the entry's line of the progress, which the report of its run ends.
+void announce(Entry& entry) {
+  if (!entry.announced) fmt::print(stderr, "{}  {} ... ", entry.planned->named.name, entry.stage->folder);
+  entry.announced = true;
 }
 
-// ---- What to run ----------------------------------------------------------------------------------------------------
-
-std::vector<std::string> all_tracks() {
-  std::vector<std::string> tracks;
-  for (const StageInfo& stage : stages())
-    if (!contains(tracks, stage.track)) tracks.emplace_back(stage.track);
-  return tracks;
-}
-
-[[noreturn]] void throw_unknown_workload(const std::string& name, const std::vector<std::string>& tracks) {
-  std::vector<std::string> known;
-  for (const std::string& track : tracks)
-    for (const NamedWorkload& workload : workloads_of(track, backend())) known.push_back(in_quotes(workload.name));
-  throw UsageError(
-      fmt::format("unknown workload {}; the workloads are {}, or 'all'", in_quotes(name), fmt::join(known, ", ")));
-}
-
-std::vector<Rung> plan(const BenchCommand& command) {
-  const std::vector<const StageInfo*> chosen = chosen_stages(command);
-  std::vector<std::string> tracks;
-  for (const StageInfo* stage : chosen)
-    if (!contains(tracks, stage->track)) tracks.emplace_back(stage->track);
-
-  std::vector<Rung> rungs;
-  std::set<std::string> found;
-  for (const std::string& track : tracks) {
-    std::vector<NamedWorkload> workloads;
-    if (command.workloads.empty()) workloads = bench_workloads(track, backend());
-    for (const std::string& name : command.workloads) {
-      for (NamedWorkload& workload : select_workloads(track, backend(), name)) {
-        found.insert(name);
-        const auto same = [&](const NamedWorkload& other) { return other.name == workload.name; };
-        if (std::none_of(workloads.begin(), workloads.end(), same)) workloads.push_back(std::move(workload));
-      }
-    }
-    if (workloads_of(track, backend()).empty())
-      fmt::print(stderr, "the track {} has no workloads yet; left out\n", track);
-    for (NamedWorkload& workload : workloads) {
-      Rung& rung = rungs.emplace_back(Rung{std::move(workload), {}});
-      for (const StageInfo* stage : chosen)
-        if (stage->track == track) rung.stages.push_back(stage);
-      if (!command.stages.empty()) continue;
-      for (const StageInfo* row : rows_beside(track, backend())) rung.stages.push_back(row);
+std::vector<Entry> entries_of(const std::vector<PlannedWorkload>& planned) {
+  std::vector<Entry> entries;
+  for (const PlannedWorkload& workload : planned) {
+    for (const StageInfo* const stage : workload.stages) {
+      std::string name = fmt::format("{}/{}", workload.named.name, stage->folder);
+      std::erase(name, ' ');
+      entries.push_back({&workload, stage, std::move(name)});
     }
   }
-  for (const std::string& name : command.workloads)
-    if (!found.contains(name)) throw_unknown_workload(name, tracks);
-  if (rungs.empty()) throw UsageError("there is no workload to run; try ./lab run with --shape");
-  return rungs;
+  return entries;
 }
 
-// ---- Google Benchmark's flags ---------------------------------------------------------------------------------------
+// ---- What Google Benchmark reports ----------------------------------------------------------------------------------
 
-/// The value of "--benchmark_name=value" ("" for the bare flag), if it is among the flags.
-std::optional<std::string> flag_value(const std::vector<std::string>& flags, const std::string& name) {
-  for (const std::string& flag : flags) {
-    if (flag == "--" + name) return "";
-    if (flag.starts_with("--" + name + "=")) return flag.substr(name.size() + 3);
+/// What stands beside the time in Google Benchmark's own reports: figures as its counters, the verdict as its label.
+void tell_benchmark(benchmark::State& state, const RunResult& result) {
+  state.SetLabel(verdict_line(result));
+  if (result.time_us) {
+    state.counters["min_us"] = result.time_us->min;
+    state.counters["spread"] = result.time_us->spread;
   }
-  return std::nullopt;
+  if (result.time_cold_us) state.counters["cold_us"] = result.time_cold_us->median;
+  if (result.roofline && result.roofline->share) state.counters["share_of_floor"] = *result.roofline->share;
+  if (!result.counters) return;
+  for (const CounterField& field : kCounterFields)
+    state.counters[field.name] = static_cast<double>((*result.counters).*field.member);
 }
 
-[[noreturn]] void refuse_flags() {
-  throw UsageError("Google Benchmark does not accept the flags after --; './lab bench -- --help' lists its own");
+/// Of the repetitions of a benchmark the one that its row shows: one that failed, or else that of the median time.
+RunResult& shown_of(std::span<RunResult> repetitions) {
+  const auto failed = [](const RunResult& result) { return result.status != Status::ok; };
+  if (const auto found = std::find_if(repetitions.begin(), repetitions.end(), failed); found != repetitions.end())
+    return *found;
+  const auto time = [](const RunResult& result) { return result.time_us ? result.time_us->median : 0; };
+  const auto middle = repetitions.begin() + static_cast<std::ptrdiff_t>(repetitions.size() / 2);
+  std::nth_element(repetitions.begin(), middle, repetitions.end(),
+                   [&](const RunResult& a, const RunResult& b) { return time(a) < time(b); });
+  return *middle;
 }
 
-/// Google Benchmark before 1.7 has no say in what a wrong flag does: it prints its help and ends the program.
-template <class Count>
-void take_known_flags(Count* count, char** arguments) {
-  if constexpr (requires { benchmark::Initialize(count, arguments, refuse_flags); }) {
-    benchmark::Initialize(count, arguments, refuse_flags);
-  } else {
-    benchmark::Initialize(count, arguments);
-  }
-}
-
-/// Prints Google Benchmark's help and ends the program.
-void print_benchmark_help() {
-  char program[] = "lab bench", help[] = "--help";
-  char* arguments[] = {program, help, nullptr};
-  int count = 2;
-  benchmark::Initialize(&count, arguments);
-}
-
-void initialize_benchmark(const std::vector<std::string>& flags) {
-  if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
-  static std::vector<std::string> words;  // Google Benchmark keeps a pointer to the first, for its report
-  words = {"lab bench"};
-  words.insert(words.end(), flags.begin(), flags.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  int count = static_cast<int>(arguments.size());
-  arguments.push_back(nullptr);
-  take_known_flags(&count, arguments.data());
-  if (count > 1) {
-    throw UsageError(fmt::format("Google Benchmark does not know {}; './lab bench -- --help' lists its flags",
-                                 in_quotes(arguments[1])));
-  }
-}
-
-/// Google Benchmark reports here what it has run; the bench prints that itself, so this stays silent.
-class SilentReporter final : public benchmark::BenchmarkReporter {
+/// Takes what Google Benchmark reports: a row for each benchmark, and its line of the progress.
+class LadderReporter final : public benchmark::BenchmarkReporter {
  public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
+  /// @param display Google Benchmark's own reporter, which is shown the same; null for none
+  LadderReporter(std::vector<Entry>& entries, std::unique_ptr<BenchmarkReporter> display)
+      : entries_(entries), display_(std::move(display)) {}
+
+  bool ReportContext(const Context& context) override { return !display_ || display_->ReportContext(context); }
+
+  void ReportRuns(const std::vector<Run>& runs) override {
+    const auto is_reported = [&](const Entry& entry) { return entry.name == runs.front().run_name.function_name; };
+    take(*std::find_if(entries_.begin(), entries_.end(), is_reported), runs.front().repetitions);
+    if (display_) display_->ReportRuns(runs);
+  }
+
+  void Finalize() override {
+    if (display_) display_->Finalize();
+  }
+
+  /// The row of each benchmark that was reported.
+  std::map<const Entry*, RunResult>& rows() { return rows_; }
+
+ private:
+  /// Warm-ups and the search for a number of iterations ran before the repetitions. After these Google Benchmark may
+  /// report their statistics, as runs of the same name.
+  void take(Entry& entry, std::int64_t repetitions) {
+    if (rows_.contains(&entry)) return;
+    std::span<RunResult> runs = entry.runs;
+    runs = runs.last(std::min(runs.size(), static_cast<std::size_t>(std::max<std::int64_t>(repetitions, 1))));
+    const RunResult& row = rows_[&entry] = std::move(shown_of(runs));
+    announce(entry);
+    fmt::print(stderr, "{}\n", progress_text(row));
+  }
+
+  static std::string progress_text(const RunResult& result) {
+    if (result.status != Status::ok) return fmt::format("{}: {}", to_string(result.status), result.reason);
+    return result.time_us ? time_text(result.time_us->median) : "ok";
+  }
+
+  std::vector<Entry>& entries_;
+  std::unique_ptr<BenchmarkReporter> display_;
+  std::map<const Entry*, RunResult> rows_;
 };
 
 // ---- Running --------------------------------------------------------------------------------------------------------
 
 class Bench {
  public:
-  Bench(std::vector<Rung> rungs, const std::vector<std::string>& flags) : rungs_(std::move(rungs)), flags_(flags) {}
+  Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags)
+      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags) {}
 
+  /// Without rows where Google Benchmark was only asked for the benchmarks' names.
+  /// @throws UsageError if no benchmark's name matches Google Benchmark's filter
   BenchReport run() {
     BenchReport report;
-    const bool on_host = std::all_of(rungs_.begin(), rungs_.end(), is_on_host);
-    const auto device = [&] { return on_host ? host_info() : device_info(); };
     report.device = device();
-    if (backend() == Backend::gpu && !on_host && !listing()) {
-      fmt::print(stderr, "measuring the device's ceilings\n");
-      limits_ = measure_limits();
-      report.ceilings = limits_->ceilings;
+    for (Entry& entry : entries_) add(entry);
+    LadderReporter reporter(entries_, benchmark_display(flags_));
+    std::ostringstream complaint;  // of the filter
+    reporter.SetErrorStream(&complaint);
+    const std::size_t found = benchmark::RunSpecifiedBenchmarks(&reporter);
+    benchmark::Shutdown();
+    benchmark::ClearRegisteredBenchmarks();
+    if (found == 0) {
+      std::string reason = complaint.str();
+      reason.erase(reason.find_last_not_of('\n') + 1);
+      throw UsageError("--benchmark_filter leaves nothing to run: " + reason);
     }
-    register_all();
-    run_benchmarks();
-    if (!failure_ && !listing()) measure_baselines_again();
-    if (failure_) std::rethrow_exception(failure_);
-    report.device_after = device();
-    report.rows = rows();
+    measure_baselines_again();
+    try {
+      report.device_after = device();
+    } catch (const DeviceError&) {  // the rows say what became of it
+    }
+    if (limits_) report.ceilings = limits_->ceilings;
+    report.rows = rows(reporter.rows());
     return report;
   }
 
   /// Whether a workload did not fit the memory.
   bool beyond_memory() const { return beyond_memory_; }
 
-  /// Whether Google Benchmark was only asked for the benchmarks' names.
-  bool listing() const {
-    const auto value = flag_value(flags_, "benchmark_list_tests");
-    return value && *value != "false" && *value != "0";
-  }
-
  private:
-  void register_all() {
-    for (std::size_t r = 0; r < rungs_.size(); ++r) {
-      for (std::size_t place = 0; place < rungs_[r].stages.size(); ++place) {
-        std::string name = fmt::format("{}/{}", rungs_[r].workload.name, rungs_[r].stages[place]->folder);
-        name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
-        auto* const registered = benchmark::RegisterBenchmark(
-            name.c_str(), [this, r, place](benchmark::State& state) { measure(state, r, place); });
-        registered->UseManualTime()->Unit(benchmark::kMicrosecond);
-        if (backend() == Backend::sim || is_on_host(rungs_[r])) {
-          registered->Iterations(1);
-        } else if (!flag_value(flags_, "benchmark_min_time")) {
-          registered->Iterations(kSamples);
-        }
-      }
+  DeviceInfo device() const {
+    return std::all_of(planned_.begin(), planned_.end(), is_on_host) ? host_info() : device_info();
+  }
+
+  /// A run in the simulator or on the host is one iteration; on a GPU each sample is one, of which Google Benchmark
+  /// takes as many as its flags say.
+  void add(Entry& entry) {
+    auto* const added = benchmark::RegisterBenchmark(
+        entry.name.c_str(), [this, &entry](benchmark::State& state) { measure(state, entry); });
+    added->UseManualTime()->Unit(benchmark::kMicrosecond);
+    if (backend() == Backend::sim || is_on_host(*entry.planned)) {
+      added->Iterations(1);
+    } else if (!flag_value(flags_, "benchmark_min_time")) {
+      added->Iterations(kSamples);
     }
   }
 
-  void run_benchmarks() {
-    SilentReporter silent;
-    const bool own_report = listing() || flag_value(flags_, "benchmark_format");
-    benchmark::RunSpecifiedBenchmarks(own_report ? nullptr : &silent);
-    benchmark::Shutdown();
-    benchmark::ClearRegisteredBenchmarks();
+  /// What Google Benchmark calls. An exception must not pass through it: it becomes the row's error.
+  void measure(benchmark::State& state, Entry& entry) {
+    RunResult& result = entry.runs.emplace_back(result_of(state, entry));
+    add_roofline(result, limits_ && !runs_on_host(*entry.stage) ? &*limits_ : nullptr);
+    tell_benchmark(state, result);
+    if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
   }
 
-  /// What Google Benchmark calls. No exception may pass through it: the first ends the bench when it returns.
-  void measure(benchmark::State& state, std::size_t rung, std::size_t place) {
-    const StageInfo& stage = *rungs_[rung].stages[place];
-    if (failure_) {
-      state.SkipWithError("an earlier benchmark ended the run");
-      return;
-    }
-    try {
-      RunResult result = result_of(state, rung, stage);
-      add_roofline(result, limits_ && !runs_on_host(stage) ? &*limits_ : nullptr);
-      fmt::print(stderr, "{}\n", progress_text(result));
-      if (result.status != Status::ok) state.SkipWithError(result.reason.c_str());
-      results_[{rung, place}] = std::move(result);
-    } catch (...) {
-      failure_ = std::current_exception();
-      fmt::print(stderr, "failed\n");
-      state.SkipWithError("failed");
-    }
-  }
-
-  /// What the memory does not hold becomes a refusal: the others of the bench still run.
-  RunResult result_of(benchmark::State& state, std::size_t rung, const StageInfo& stage) {
-    const NamedWorkload& named = rungs_[rung].workload;
-    const auto beyond_memory = [&](const char* reason) {
-      beyond_memory_ = true;
-      RunResult result = refused(stage, named.problem, reason);
+  /// What the memory does not hold is a refusal; the others of the bench still run.
+  RunResult result_of(benchmark::State& state, Entry& entry) {
+    const NamedWorkload& named = entry.planned->named;
+    const auto ended = [&](Status status, const char* reason) {
+      beyond_memory_ = beyond_memory_ || status == Status::refused;
+      RunResult result = refused(*entry.stage, named.problem, reason);
       result.workload_name = named.name;
+      result.status = status;
       return result;
     };
     try {
-      load(rung);
-      if (backend() == Backend::gpu && !runs_on_host(stage)) measure_baseline(rung, precision_of(stage));
-      fmt::print(stderr, "{}  {} ... ", named.name, stage.folder);
-      if (runs_on_host(stage)) return time_on_host(state, stage);
-      return backend() == Backend::gpu ? time_on_gpu(state, stage) : count_in_simulator(state, stage);
+      const bool on_gpu = backend() == Backend::gpu && !runs_on_host(*entry.stage);
+      if (on_gpu && !limits_) {
+        fmt::print(stderr, "measuring the device's ceilings\n");
+        limits_ = measure_limits();
+      }
+      load(*entry.planned);
+      if (on_gpu) measure_baseline(precision_of(*entry.stage));
+      announce(entry);
+      return on_gpu ? time_on_gpu(state, *entry.stage) : run_once(state, *entry.stage);
     } catch (const MachineError& error) {
-      return beyond_memory(error.what());
+      return ended(Status::refused, error.what());
     } catch (const UsageError& error) {  // of the workload's sizes
-      return beyond_memory(error.what());
+      return ended(Status::refused, error.what());
     } catch (const std::bad_alloc&) {
-      return beyond_memory("this machine's memory does not hold it");
+      return ended(Status::refused, "this machine's memory does not hold it");
+    } catch (const std::exception& error) {
+      return ended(Status::error, error.what());
     }
   }
 
   /// Makes the workload's tensors; keeps those of one workload at a time.
-  void load(std::size_t rung) {
-    if (workload_ && loaded_ == rung) return;
+  void load(const PlannedWorkload& planned) {
+    if (workload_ && loaded_ == &planned) return;
     measure_baselines_again();
-    const NamedWorkload& named = rungs_[rung].workload;
+    const NamedWorkload& named = planned.named;
     workload_.reset();
-    if (is_on_host(rungs_[rung])) {
+    if (is_on_host(planned)) {
       require_valid_on_host(named.problem);
     } else {
       require_valid(named.problem);
@@ -270,14 +244,14 @@ class Bench {
                  short_number(static_cast<double>(named.simulated_accesses)));
     }
     workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
-    loaded_ = rung;
+    loaded_ = &planned;
   }
 
   /// cuDNN on the workload that is loaded, once for each element type in use.
-  void measure_baseline(std::size_t rung, Precision precision) {
-    if (baselines_.contains({rung, precision})) return;
+  void measure_baseline(Precision precision) {
+    if (baselines_.contains({loaded_, precision})) return;
     fmt::print(stderr, "{}  cuDNN in {} ... ", workload_->name, to_string(precision));
-    CudnnBaseline& baseline = baselines_[{rung, precision}];
+    CudnnBaseline& baseline = baselines_[{loaded_, precision}];
     try {
       baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference, precision);
     } catch (const DeviceError& error) {  // the rows that follow say so themselves
@@ -320,55 +294,43 @@ class Bench {
     return run_stage(stage, *workload_, options);
   }
 
-  RunResult time_on_host(benchmark::State& state, const StageInfo& stage) const {
-    RunResult result;
-    for (auto _ : state) {
-      result = run_stage(stage, *workload_, {});
-      state.SetIterationTime(result.time_us ? result.time_us->median * 1e-6 : 0);
-    }
-    return result;
-  }
-
-  RunResult count_in_simulator(benchmark::State& state, const StageInfo& stage) const {
+  /// Of the simulator Google Benchmark is told how long the run took, of the host the time of a launch.
+  RunResult run_once(benchmark::State& state, const StageInfo& stage) const {
     RunResult result;
     for (auto _ : state) {
       const auto start = std::chrono::steady_clock::now();
       result = run_stage(stage, *workload_, {});
-      state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start;
+      state.SetIterationTime(result.time_us ? result.time_us->median * 1e-6 : whole.count());
     }
     return result;
   }
 
-  static std::string progress_text(const RunResult& result) {
-    if (result.status != Status::ok) return fmt::format("{}: {}", to_string(result.status), result.reason);
-    return result.time_us ? time_text(result.time_us->median) : "ok";
-  }
-
-  std::vector<RunResult> rows() {
+  /// In the order of the plan, with the trials of cuDNN and the speedups.
+  std::vector<RunResult> rows(std::map<const Entry*, RunResult>& reported) const {
     std::vector<RunResult> all;
-    for (std::size_t r = 0; r < rungs_.size(); ++r) {
-      std::vector<RunResult> of_rung;
-      for (auto& [key, result] : results_) {
-        if (key.first != r) continue;
-        const StageInfo& stage = *rungs_[r].stages[key.second];
-        const auto baseline = baselines_.find({r, precision_of(stage)});
-        if (baseline != baselines_.end() && !runs_on_host(stage)) result.cudnn = baseline->second;
-        of_rung.push_back(std::move(result));
+    for (const PlannedWorkload& workload : planned_) {
+      std::vector<RunResult> of_workload;
+      for (const Entry& entry : entries_) {
+        const auto row = reported.find(&entry);
+        if (entry.planned != &workload || row == reported.end()) continue;
+        const auto baseline = baselines_.find({&workload, precision_of(*entry.stage)});
+        if (baseline != baselines_.end() && !runs_on_host(*entry.stage)) row->second.cudnn = baseline->second;
+        of_workload.push_back(std::move(row->second));
       }
-      add_speedups(of_rung);
-      std::move(of_rung.begin(), of_rung.end(), std::back_inserter(all));
+      add_speedups(of_workload);
+      std::move(of_workload.begin(), of_workload.end(), std::back_inserter(all));
     }
     return all;
   }
 
-  std::vector<Rung> rungs_;
+  std::vector<PlannedWorkload> planned_;
+  std::vector<Entry> entries_;
   const std::vector<std::string>& flags_;
   std::optional<Limits> limits_;
   std::optional<Workload> workload_;
-  std::size_t loaded_ = 0;
-  std::map<std::pair<std::size_t, Precision>, CudnnBaseline> baselines_;  ///< by rung and element type
-  std::map<std::pair<std::size_t, std::size_t>, RunResult> results_;      ///< by rung and place in it
-  std::exception_ptr failure_;
+  const PlannedWorkload* loaded_ = nullptr;                                          ///< whose tensors those are
+  std::map<std::pair<const PlannedWorkload*, Precision>, CudnnBaseline> baselines_;  ///< by workload and element type
   bool beyond_memory_ = false;
 };
 
@@ -382,39 +344,20 @@ int exit_status_of(const std::vector<RunResult>& rows, bool beyond_memory) {
 
 }  // namespace
 
-std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
-  for (const std::string& track : command.tracks) {
-    if (contains(all_tracks(), track)) continue;
-    throw UsageError(
-        fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
-  }
-  std::set<int> numbers;
-  for (const std::string& designation : command.stages) numbers.insert(find_stage(designation).number);
-  std::vector<const StageInfo*> chosen;
-  for (const StageInfo& stage : stages()) {
-    if (!numbers.empty() && !numbers.contains(stage.number)) continue;
-    if (!command.tracks.empty() && !contains(command.tracks, stage.track)) continue;
-    chosen.push_back(&stage);
-  }
-  if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
-  return chosen;
-}
-
 int bench_command(const BenchCommand& command) {
-  if (contains(command.benchmark_flags, "--help")) {
+  if (flag_value(command.benchmark_flags, "help")) {
     print_benchmark_help();
     return 0;
   }
-  std::vector<Rung> rungs = plan(command);
+  std::vector<PlannedWorkload> planned = planned_workloads(command);
   if (command.json) require_writable(*command.json);
   if (command.csv) require_writable(*command.csv);
   if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
   initialize_benchmark(command.benchmark_flags);
 
-  Bench bench(std::move(rungs), command.benchmark_flags);
+  Bench bench(std::move(planned), command.benchmark_flags);
   const BenchReport report = bench.run();
-  if (bench.listing()) return 0;
-  if (report.rows.empty()) throw UsageError("no benchmark's name matches --benchmark_filter");
+  if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
   fmt::print(table, "{}", bench_text(report));
   if (command.json) write_file(*command.json, text_of(to_json(report)));
