@@ -359,7 +359,7 @@ int bench_command(const BenchCommand& command) {
   const BenchReport report = bench.run();
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
-  fmt::print(table, "{}", bench_text(report));
+  fmt::print(table, "{}", bench_text(report, terminal_of(table)));
   if (command.json) write_file(*command.json, text_of(to_json(report)));
   if (command.csv) write_file(*command.csv, to_csv(report.rows));
   return exit_status_of(report.rows, bench.beyond_memory());

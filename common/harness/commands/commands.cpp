@@ -105,7 +105,7 @@ int list_stages(bool json) {
                std::string(stage.dtype), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
                stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
   }
-  fmt::print("{}", table.text());
+  fmt::print("{}", table.text(terminal_of(stdout)));
   return 0;
 }
 
@@ -132,7 +132,7 @@ int run_command(const StageInfo& stage, const RunCommand& command) {
   if (command.json) {
     fmt::print("{}", text_of(to_json(result)));
   } else if (result.status != Status::refused) {
-    fmt::print("{}{}", device_lines({&stage}), run_text(result));
+    fmt::print("{}{}", device_lines({&stage}), run_text(result, terminal_of(stdout)));
     if (write) fmt::print("wrote {}\n", command.output->string());
   }
   if (result.status == Status::refused) fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);

@@ -15,6 +15,16 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+/// The text, if it is not wider; else its beginning and "…".
+std::string first_of(const std::string& text, std::size_t columns) {
+  if (width(text) <= columns) return text;
+  std::size_t end = 0;
+  for (std::size_t taken = 0; end < text.size(); ++end) {
+    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80 && ++taken == columns) break;
+  }
+  return text.substr(0, end) + "…";
+}
+
 }  // namespace
 
 TextTable::TextTable(std::vector<std::string> headings, std::size_t left) : left_(left) {
@@ -26,23 +36,55 @@ void TextTable::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::text() const {
-  const std::size_t columns = rows_.front().size();
-  std::vector<std::size_t> widths(columns, 0);
-  for (const auto& row : rows_)
-    for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], width(row[i]));
+struct TextTable::Layout {
+  std::vector<std::size_t> widths;
+  std::vector<bool> shown;
+  std::string left_out;  ///< the headings of the columns that are not, with commas
+  bool cut = false;      ///< whether the last column is narrower than its cells
+};
 
+TextTable::Layout TextTable::fitted(std::size_t columns) const {
+  constexpr std::size_t kGap = 2, kLeast = 20;  // of the last column, where it is cut
+  const std::size_t count = rows_.front().size();
+  Layout layout{std::vector<std::size_t>(count, 0), std::vector<bool>(count, true), "", false};
+  for (const auto& row : rows_)
+    for (std::size_t i = 0; i < count; ++i) layout.widths[i] = std::max(layout.widths[i], width(row[i]));
+  std::size_t& last = layout.widths.back();
+  std::size_t before = kGap * (count - 1);
+  for (std::size_t i = 0; i + 1 < count; ++i) before += layout.widths[i];
+  for (std::size_t i = count - 1; columns > 0 && before + last > columns;) {
+    layout.cut = before + kLeast <= columns;
+    if (layout.cut) {
+      last = columns - before;
+    } else {
+      if (--i == 0) break;
+      layout.shown[i] = false;
+      before -= layout.widths[i] + kGap;
+      layout.left_out = rows_.front()[i] + (layout.left_out.empty() ? "" : ", ") + layout.left_out;
+    }
+  }
+  return layout;
+}
+
+std::string TextTable::text(const Terminal& terminal) const {
+  const Layout layout = fitted(terminal.columns);
+  const std::size_t last = layout.widths.size() - 1;
   std::string result;
   for (const auto& row : rows_) {
     std::string line;
-    for (std::size_t i = 0; i < columns; ++i) {
-      const std::string padding(widths[i] - width(row[i]), ' ');
-      if (i > 0) line += "  ";
-      line += i < left_ || i + 1 == columns ? row[i] + padding : padding + row[i];
+    for (std::size_t i = 0; i < last; ++i) {
+      if (!layout.shown[i]) continue;
+      const std::string padding(layout.widths[i] - width(row[i]), ' ');
+      line += (i < left_ ? row[i] + padding : padding + row[i]) + "  ";
     }
+    const std::string end = first_of(row[last], layout.widths[last]);
+    line += rows_.front()[last] == "status" ? with_coloured_status(end, terminal) : end;
     line.erase(line.find_last_not_of(' ') + 1);
     result += line + "\n";
   }
+  if (!layout.left_out.empty())
+    result += fmt::format("  left out in {} columns: {} (--json has all)\n", terminal.columns, layout.left_out);
+  if (layout.cut) result += fmt::format("  cut in {} columns: {}\n", terminal.columns, rows_.front()[last]);
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/harness/files/terminal.hpp"
+
 namespace convladder {
 
 /// Columns of text: the first `left` ones and the last aligned left, the others right.
@@ -16,10 +18,16 @@ class TextTable {
 
   /// @param cells one for each heading
   void add(std::vector<std::string> cells);
-  /// Every line ends in a newline; none has trailing blanks.
-  std::string text() const;
+  /// Every line ends in a newline; none has trailing blanks. On a terminal that is too narrow the last column is cut,
+  /// and of those between it and the first as many left out as must be, from the right; a line below the table says so.
+  /// In a last column "status" statuses have their colours.
+  std::string text(const Terminal& terminal = {}) const;
 
  private:
+  /// Which columns are shown, and how wide.
+  struct Layout;
+  Layout fitted(std::size_t columns) const;
+
   std::size_t left_;
   std::vector<std::vector<std::string>> rows_;  // the headings first
 };

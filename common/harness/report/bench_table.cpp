@@ -71,7 +71,8 @@ struct Column {
 /// Stage, columns, status.
 /// @param has_results whether a row has more to show than its status
 template <class HasResults>
-std::string table_of(Rows rows, const std::vector<Column>& columns, const HasResults& has_results) {
+std::string table_of(Rows rows, const std::vector<Column>& columns, const HasResults& has_results,
+                     const Terminal& terminal) {
   std::vector<std::string> headings{"stage"};
   for (const Column& column : columns) headings.push_back(column.heading);
   headings.emplace_back("status");
@@ -84,7 +85,7 @@ std::string table_of(Rows rows, const std::vector<Column>& columns, const HasRes
     cells.push_back(status);
     table.add(std::move(cells));
   }
-  return table.text() + notes.text();
+  return table.text(terminal) + notes.text();
 }
 
 bool was_timed(const RunResult& row) { return row.time_us.has_value(); }
@@ -143,7 +144,7 @@ std::string floor_text(const RunResult& row) {
   return fmt::format("{} ({})", time_text(*row.roofline->floor_us), row.roofline->bound);
 }
 
-std::string gpu_table(Rows rows) {
+std::string gpu_table(Rows rows, const Terminal& terminal) {
   const bool lowering = lowers(*rows.front().stage);
   std::vector<Column> columns;
   add_type_column(rows, columns);
@@ -176,10 +177,10 @@ std::string gpu_table(Rows rows) {
                        return row.roofline && row.roofline->share ? percent_text(*row.roofline->share) : "-";
                      }});
   if (lowering) columns.push_back({"workspace", workspace_cell});
-  return table_of(rows, columns, was_timed);
+  return table_of(rows, columns, was_timed, terminal);
 }
 
-std::string cpu_table(Rows rows) {
+std::string cpu_table(Rows rows, const Terminal& terminal) {
   std::vector<Column> columns{
       {"time", time_cell}, {"spread", spread_cell}, {"GFLOP/s", [](const RunResult& row, Footnotes&) {
                                                        return short_number(static_cast<double>(row.problem.flops()) /
@@ -192,7 +193,7 @@ std::string cpu_table(Rows rows) {
                        }});
   }
   columns.push_back({"workspace", workspace_cell});
-  return table_of(rows, columns, was_timed);
+  return table_of(rows, columns, was_timed, terminal);
 }
 
 std::string prediction_cell(const RunResult& row, Footnotes& notes) {
@@ -206,7 +207,7 @@ std::string prediction_cell(const RunResult& row, Footnotes& notes) {
   return notes.mark("no", fmt::format("{}: {}", row.stage->folder, fmt::join(texts, "; ")));
 }
 
-std::string sim_table(Rows rows) {
+std::string sim_table(Rows rows, const Terminal& terminal) {
   using Cell = std::string (*)(const Counters&, const CounterFigures&);
   const auto counted = [](std::string heading, Cell cell) {
     return Column{std::move(heading), [cell](const RunResult& row, Footnotes&) {
@@ -229,7 +230,8 @@ std::string sim_table(Rows rows) {
        counted("barriers", [](auto& c, auto&) { return grouped(c.barriers); }),
        {"as predicted", prediction_cell}});
   if (lowers(*rows.front().stage)) columns.push_back({"workspace", workspace_cell});
-  return table_of(rows, columns, [](const RunResult& row) { return row.counters && row.status != Status::fault; });
+  return table_of(
+      rows, columns, [](const RunResult& row) { return row.counters && row.status != Status::fault; }, terminal);
 }
 
 /// What the ratios to cuDNN in a table refer to. @param several whether the table has several element types
@@ -272,11 +274,13 @@ std::string references_text(Rows rows) {
 }
 
 /// @param device that the report's first line names
-std::string workload_text(Rows rows, std::string_view device) {
+std::string workload_text(Rows rows, std::string_view device, const Terminal& terminal) {
   const RunResult& first = rows.front();
   std::string text = fmt::format("{}: {} ({})\n", first.stage->track, first.workload_name, to_string(first.problem));
   if (first.backend == "cpu" && first.device != device) text += fmt::format("on {}\n", first.device);
-  text += first.backend == "gpu" ? gpu_table(rows) : first.backend == "cpu" ? cpu_table(rows) : sim_table(rows);
+  text += first.backend == "gpu"   ? gpu_table(rows, terminal)
+          : first.backend == "cpu" ? cpu_table(rows, terminal)
+                                   : sim_table(rows, terminal);
   return text + references_text(rows);
 }
 
@@ -301,7 +305,7 @@ std::string header_text(const BenchReport& report) {
 
 }  // namespace
 
-std::string bench_text(const BenchReport& report) {
+std::string bench_text(const BenchReport& report, const Terminal& terminal) {
   std::string text = header_text(report);
   const Rows rows = report.rows;
   for (std::size_t begin = 0, end; begin < rows.size(); begin = end) {
@@ -310,7 +314,7 @@ std::string bench_text(const BenchReport& report) {
            rows[end].stage->track == rows[begin].stage->track) {
       ++end;
     }
-    text += "\n" + workload_text(rows.subspan(begin, end - begin), report.device.name);
+    text += "\n" + workload_text(rows.subspan(begin, end - begin), report.device.name, terminal);
   }
   return text;
 }

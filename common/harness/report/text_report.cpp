@@ -18,7 +18,7 @@ double ratio(std::int64_t part, std::int64_t whole) {
 }
 
 /// A row for each counter that was measured or predicted.
-std::string counters_table(const Counters& counters, const Prediction& prediction) {
+std::string counters_table(const Counters& counters, const Prediction& prediction, const Terminal& terminal) {
   TextTable table({"counter", "measured", "predicted", ""});
   for (const CounterField& field : kCounterFields) {
     const std::int64_t measured = counters.*field.member, claim = prediction.*field.member;
@@ -28,7 +28,7 @@ std::string counters_table(const Counters& counters, const Prediction& predictio
                : claim == measured ? "as predicted"
                                    : "DIFFERS"});
   }
-  return table.text();
+  return table.text(terminal);
 }
 
 std::string figures_text(const Counters& counters, std::int64_t outputs) {
@@ -42,7 +42,7 @@ std::string figures_text(const Counters& counters, std::int64_t outputs) {
 }
 
 /// A row for each source line, a column for each counter that any of them has.
-std::string lines_table(const std::vector<LineCounters>& lines) {
+std::string lines_table(const std::vector<LineCounters>& lines, const Terminal& terminal) {
   std::vector<const CounterField*> used;
   for (const CounterField& field : kCounterFields) {
     const auto counts = [&](const LineCounters& line) { return line.counters.*field.member != 0; };
@@ -61,7 +61,7 @@ std::string lines_table(const std::vector<LineCounters>& lines) {
     cells.emplace_back("");
     table.add(cells);
   }
-  return table.text();
+  return table.text(terminal);
 }
 
 std::string time_line(const char* label, const TimeSummary& time) {
@@ -88,13 +88,13 @@ std::string times_text(const RunResult& result) {
   return text + "\n";
 }
 
-std::string kernels_table(const std::vector<KernelInfo>& kernels) {
+std::string kernels_table(const std::vector<KernelInfo>& kernels, const Terminal& terminal) {
   TextTable table({"kernel", "registers", "spill bytes", "shared bytes", "occupancy", ""});
   for (const KernelInfo& kernel : kernels) {
     table.add({kernel.name, std::to_string(kernel.registers), grouped(kernel.spill_bytes), grouped(kernel.shared_bytes),
                percent_text(kernel.occupancy), ""});
   }
-  return table.text();
+  return table.text(terminal);
 }
 
 std::string fault_line(const Fault& fault) {
@@ -160,22 +160,22 @@ std::string configuration_line(const UsedConfiguration& used) {
   return line + "\n";
 }
 
-std::string run_text(const RunResult& result) {
+std::string run_text(const RunResult& result, const Terminal& terminal) {
   const StageInfo& stage = *result.stage;
   std::string text = fmt::format("{:02} {}: {}\n", stage.number, stage.name, stage.title);
   text += fmt::format("problem: {}, padding {}\n", to_string(result.problem), to_string(result.problem.padding));
-  text += result.faults.empty() ? verdict_line(result) + "\n" : std::string("fault:\n");
+  text += with_coloured_status(result.faults.empty() ? verdict_line(result) : "fault:", terminal) + "\n";
   for (const Fault& fault : result.faults) text += fault_line(fault);
   if (result.configuration) text += configuration_line(*result.configuration);
   if (result.time_us) text += "\n" + times_text(result);
   if (result.workspace_bytes && result.status == Status::ok && lowers(stage))
     text += fmt::format("memory: workspace {}; {}\n", bytes_text(*result.workspace_bytes), memory_text(result.problem));
-  if (!result.kernels.empty()) text += "\n" + kernels_table(result.kernels);
+  if (!result.kernels.empty()) text += "\n" + kernels_table(result.kernels, terminal);
   if (result.counters && result.status != Status::fault) {
-    text += "\n" + counters_table(*result.counters, *result.prediction);
+    text += "\n" + counters_table(*result.counters, *result.prediction, terminal);
     text += figures_text(*result.counters, result.problem.output_size());
   }
-  if (!result.lines.empty()) text += "\n" + lines_table(result.lines);
+  if (!result.lines.empty()) text += "\n" + lines_table(result.lines, terminal);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/harness/device/device.hpp"
+#include "common/harness/files/terminal.hpp"
 #include "common/harness/run/run_result.hpp"
 
 namespace convladder {
@@ -27,7 +28,8 @@ std::string verdict_line(const RunResult& result);
 std::string configuration_line(const UsedConfiguration& used);
 
 /// Everything about one result but its device: the stage, the problem, the verdict, times or counters, faults.
-std::string run_text(const RunResult& result);
+/// @param terminal that the text goes to, whose width the tables fit
+std::string run_text(const RunResult& result, const Terminal& terminal = {});
 
 /// What a result's counters come to for each output and request: the simulator's headline figures.
 struct CounterFigures {

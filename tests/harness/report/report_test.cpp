@@ -591,6 +591,32 @@ TEST_CASE("columns line up, whatever the width of their characters") {
   CHECK(table.text() == "name      value\na            ±1  x\nlong  1,000,000\n");
 }
 
+TEST_CASE("a table fits its terminal, and says what it left out") {
+  TextTable table({"name", "value", "other", "status"});
+  table.add({"a", "1", "2", "ok"});
+  table.add({"b", "333", "4", "refused [1]"});
+  const std::string whole = table.text();
+  CHECK(table.text({31, false}) == whole);
+  CHECK(table.text({30, false}) ==
+        "name  value  status\na         1  ok\nb       333  refused [1]\n"
+        "  left out in 30 columns: other (--json has all)\n");
+  CHECK(table.text({10, false}) ==
+        "name  status\na     ok\nb     refused [1]\n  left out in 10 columns: value, other (--json has all)\n");
+  CHECK(table.text({31, true}).find("  \033[2mrefused\033[0m [1]\n") != std::string::npos);
+
+  TextTable ideas({"name", "idea"});
+  ideas.add({"a", "±23456789 123456789 1"});
+  CHECK(ideas.text({27, false}).find("…") == std::string::npos);
+  CHECK(ideas.text({26, false}) == "name  idea\na     ±23456789 123456789…\n  cut in 26 columns: idea\n");
+  CHECK(ideas.text({26, true}) == ideas.text({26, false}));
+}
+
+TEST_CASE("statuses in colour") {
+  CHECK(with_coloured_status("wrong: 1 of 4", {0, true}) == "\033[31mwrong\033[0m: 1 of 4");
+  CHECK(with_coloured_status("ok", {0, true}) == "ok");
+  CHECK(with_coloured_status("fault", {0, false}) == "fault");
+}
+
 TEST_CASE("numbers for people") {
   CHECK(grouped(0) == "0");
   CHECK(grouped(999) == "999");

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""What the program shows on a terminal: tables of its width, statuses in colour; neither in a pipe.
+
+Usage: test_terminal.py PROGRAM
+"""
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+BENCH = ("bench", "--backend", "sim", "--stage", "31,33", "--workload", "conv5 (2,96,7,7)->80 3x3")
+PLAIN = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+
+
+def shown(columns, *arguments, **environment):
+    """Standard output on a terminal of that many columns."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    program = subprocess.Popen([PROGRAM, *arguments], stdout=end, stderr=subprocess.DEVNULL,
+                               env={**PLAIN, "TERM": "xterm", **environment})
+    os.close(end)
+    text = b""
+    try:
+        while block := os.read(terminal, 65536):
+            text += block
+    except OSError:  # so a terminal ends whose program has
+        pass
+    os.close(terminal)
+    program.wait()
+    return text.decode().replace("\r\n", "\n")
+
+
+class Terminal(unittest.TestCase):
+    def test_a_table_fits_the_width(self):
+        text = shown(80, "list")
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertIn("cut in 80 columns: idea", text)
+        text = shown(100, *BENCH)
+        self.assertIn("left out in 100 columns: unique bytes, shared requests", text)
+        self.assertNotIn("barriers ", text)
+        self.assertIn("barriers ", shown(300, *BENCH))
+
+    def test_columns_sets_the_width(self):
+        self.assertNotIn("left out", shown(100, *BENCH, COLUMNS="300"))
+        self.assertIn("left out in 90", shown(300, *BENCH, COLUMNS="90"))
+
+    def test_colours(self):
+        self.assertIn("\033[2mrefused\033[0m [1]", shown(300, *BENCH))
+        self.assertNotIn("\033", shown(300, *BENCH, NO_COLOR="1"))
+        self.assertNotIn("\033", shown(300, *BENCH, TERM="dumb"))
+
+    def test_a_pipe_gets_all(self):
+        piped = subprocess.run([PROGRAM, *BENCH], env={**PLAIN, "COLUMNS": "80"}, capture_output=True, text=True).stdout
+        self.assertIn("barriers ", piped)
+        self.assertNotIn("left out", piped)
+        self.assertNotIn("\033", piped)
+
+
+if __name__ == "__main__":
+    unittest.main()
