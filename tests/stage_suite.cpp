@@ -25,9 +25,9 @@ ConvProblem shape(std::string_view text) {
 /// The value of a knob that the run was made with, or 0 if the stage has no such knob.
 int knob_of(const RunResult& result, std::string_view name) {
   if (!result.configuration) return 0;
-  const auto& [knobs, configuration, origin] = *result.configuration;
-  for (int i = 0; i < knobs.count; ++i)
-    if (knobs.knobs[i].name == name) return configuration.values[i];
+  const auto& [configuration, origin] = *result.configuration;
+  for (int i = 0; i < configuration.knobs.count; ++i)
+    if (configuration.knobs.knobs[i].name == name) return configuration.values[i];
   return 0;
 }
 
@@ -509,6 +509,12 @@ void check_refusals_of_lowering(std::string_view stage) {
     const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
     CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
   }
+}
+
+Configuration with_values(const Knobs& knobs, std::initializer_list<int> values) {
+  Configuration configuration(knobs);
+  std::copy(values.begin(), values.end(), configuration.values);
+  return configuration;
 }
 
 void check_refusals_of_winograd(std::string_view stage) {

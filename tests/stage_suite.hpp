@@ -2,6 +2,7 @@
 /// What every stage is tested with: the shape suite of its track, each shape with every padding mode and with inputs
 /// that show different mistakes. The same tests run in the simulator and on a GPU.
 #pragma once
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,9 @@ void check_refusal(std::string_view stage, std::string_view shape, std::string_v
 /// Requires that the stage refuses what 32 bits do not index, and groups, each by its rule (lowering.hpp). No tensor is
 /// made.
 void check_refusals_of_lowering(std::string_view stage);
+
+/// The configuration with these values, in the order of the knobs.
+Configuration with_values(const Knobs& knobs, std::initializer_list<int> values);
 
 /// Requires that the stage refuses what check_winograd() does, each by its rule (winograd.hpp). No tensor is made.
 void check_refusals_of_winograd(std::string_view stage);

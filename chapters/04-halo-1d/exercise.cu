@@ -70,8 +70,7 @@ void launch_walk_1d(const Tensors& tensors, const Signal& s, Stream stream) {
 class Walk1d final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     if (problem.s - 1 > kTile)
-      return Verdict::refuse("the halo, s - 1 samples, must fit a tile of %d; got s=%lld", kTile,
-                             static_cast<long long>(problem.s));
+      return Verdict::refuse("the halo, s - 1 samples, must fit a tile of {}; got s={}", kTile, problem.s);
     return check_tile(problem, limits, tile_bytes(problem.s));
   }
 

@@ -60,9 +60,8 @@ class DepthwiseKept final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_depthwise(problem, problem.c, "channels");
     if (!verdict.accepted() || shared_bytes(problem) <= kSharedBytes) return verdict;
-    return Verdict::refuse("a plane and its filter must fit in %d bytes; got h=%lld, w=%lld, r=%lld, s=%lld",
-                           kSharedBytes, static_cast<long long>(problem.h), static_cast<long long>(problem.w),
-                           static_cast<long long>(problem.r), static_cast<long long>(problem.s));
+    return Verdict::refuse("a plane and its filter must fit in {} bytes; got h={}, w={}, r={}, s={}", kSharedBytes,
+                           problem.h, problem.w, problem.r, problem.s);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

@@ -96,9 +96,8 @@ class DepthwiseCached final : public Stage {
     const std::int64_t pitch = pitch_for(span(problem.s, problem.stride_w, problem.dilation_w));
     const std::int64_t room = limits.shared_bytes_per_block / static_cast<std::int64_t>(sizeof(float));  // words
     if (high <= room / pitch && problem.r * problem.s <= room - high * pitch) return verdict;
-    return Verdict::refuse("a tile of %lld x %lld words and its filter must fit in %lld bytes of shared memory",
-                           static_cast<long long>(high), static_cast<long long>(pitch),
-                           static_cast<long long>(limits.shared_bytes_per_block));
+    return Verdict::refuse("a tile of {} x {} words and its filter must fit in {} bytes of shared memory", high, pitch,
+                           limits.shared_bytes_per_block);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

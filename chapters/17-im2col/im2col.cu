@@ -85,9 +85,7 @@ void launch_product(const float* filter, const float* matrix, float* output, con
 class Im2col final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
-  void prepare(const ConvProblem& problem, const Tensors&, Stream) override {
-    matrix_.allocate(im2col_size(problem), "im2col matrix");
-  }
+  void prepare(const ConvProblem& problem, const Tensors&, Stream) override { matrix_.allocate(im2col_size(problem)); }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     launch_im2col(tensors.input, matrix_.floats(), lowering_of(problem), stream);
@@ -98,9 +96,6 @@ class Im2col final : public Stage {
     launch_product(tensors.filter, matrix_.floats(), tensors.output, lowering_of(problem), stream);
     return true;
   }
-
-  std::int64_t workspace_bytes() const override { return matrix_.bytes(); }
-  bool workspace_intact() const override { return matrix_.intact(); }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Lowering l = lowering_of(problem);
@@ -119,7 +114,7 @@ class Im2col final : public Stage {
     return p;
   }
 
-  Workspace matrix_;
+  Workspace matrix_{*this, "im2col matrix"};
 };
 
 }  // namespace

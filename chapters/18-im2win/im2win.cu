@@ -63,8 +63,8 @@ class Im2win final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    tensor_.allocate(im2win_size(problem), "im2win tensor");
-    filter_.allocate(problem.filter_size(), "reordered filter");
+    tensor_.allocate(im2win_size(problem));
+    filter_.allocate(problem.filter_size());
     launch_reorder(tensors.filter, filter_.floats(), lowering_of(problem), stream);
   }
 
@@ -78,9 +78,6 @@ class Im2win final : public Stage {
     return true;
   }
 
-  std::int64_t workspace_bytes() const override { return tensor_.bytes() + filter_.bytes(); }
-  bool workspace_intact() const override { return tensor_.intact() && filter_.intact(); }
-
   Prediction predict(const ConvProblem& problem) const override {
     Prediction p;
     p.global_load_bytes = (im2win_reads(lowering_of(problem)) + problem.flops()) * 4;  // a pixel and a tap a product
@@ -91,7 +88,8 @@ class Im2win final : public Stage {
     return p;
   }
 
-  Workspace tensor_, filter_;
+  Workspace tensor_{*this, "im2win tensor"};
+  Workspace filter_{*this, "reordered filter"};
 };
 
 }  // namespace

@@ -142,10 +142,10 @@ class Im2winInParts final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
-    tensor_.allocate(im2win_size(problem), "im2win tensor");
-    filter_.allocate(problem.filter_size(), "packed filter");
-    offsets_.allocate(problem.reduction_length(), "offsets of the products");
-    if (parts_of(l) > 1) partial_.allocate(parts_of(l) * problem.output_size(), "partial sums");
+    tensor_.allocate(im2win_size(problem));
+    filter_.allocate(problem.filter_size());
+    offsets_.allocate(problem.reduction_length());
+    if (parts_of(l) > 1) partial_.allocate(parts_of(l) * problem.output_size());
     convladder::launch(pack, dim3(blocks_for(l.filters * depth(l), kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, filter_.floats(), offsets_.ints(), l);
   }
@@ -158,11 +158,10 @@ class Im2winInParts final : public Stage {
         filter_.floats(), offsets_.ints(), tensor_.floats(), tensors.output, parts_of(l), l);
   }
 
-  std::int64_t workspace_bytes() const override {
-    return tensor_.bytes() + filter_.bytes() + offsets_.bytes() + partial_.bytes();
-  }
-
-  Workspace tensor_, filter_, offsets_, partial_;
+  Workspace tensor_{*this, "im2win tensor"};
+  Workspace filter_{*this, "packed filter"};
+  Workspace offsets_{*this, "offsets of the products"};
+  Workspace partial_{*this, "partial sums"};
 };
 
 }  // namespace

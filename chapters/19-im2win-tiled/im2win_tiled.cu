@@ -126,9 +126,9 @@ class Im2winTiled final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    tensor_.allocate(im2win_size(problem), "im2win tensor");
-    filter_.allocate(problem.filter_size(), "packed filter");
-    offsets_.allocate(problem.reduction_length(), "offsets of the products");
+    tensor_.allocate(im2win_size(problem));
+    filter_.allocate(problem.filter_size());
+    offsets_.allocate(problem.reduction_length());
     launch_pack(tensors.filter, filter_.floats(), offsets_.ints(), lowering_of(problem), stream);
   }
 
@@ -141,9 +141,6 @@ class Im2winTiled final : public Stage {
     launch_product(filter_.floats(), offsets_.ints(), tensor_.floats(), tensors.output, lowering_of(problem), stream);
     return true;
   }
-
-  std::int64_t workspace_bytes() const override { return tensor_.bytes() + filter_.bytes() + offsets_.bytes(); }
-  bool workspace_intact() const override { return tensor_.intact() && filter_.intact() && offsets_.intact(); }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Lowering l = lowering_of(problem);
@@ -166,7 +163,9 @@ class Im2winTiled final : public Stage {
     return p;
   }
 
-  Workspace tensor_, filter_, offsets_;
+  Workspace tensor_{*this, "im2win tensor"};
+  Workspace filter_{*this, "packed filter"};
+  Workspace offsets_{*this, "offsets of the products"};
 };
 
 }  // namespace

@@ -149,16 +149,16 @@ class WindowsAt16Bytes final : public Stage {
     const Lowering l = lowering_of(problem);
     const std::int64_t taps = static_cast<std::int64_t>(padded_depth(l)) * padded_filters(l);
     if (taps > INT32_MAX - kThreads || padded_filters(l) / kFilters > 65535)
-      return Verdict::refuse("the padded filters are indexed with 32 bits, and a grid has 65535 blocks in y; got %lld",
-                             static_cast<long long>(taps));
+      return Verdict::refuse("the padded filters are indexed with 32 bits, and a grid has 65535 blocks in y; got {}",
+                             taps);
     return verdict;
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
-    tensor_.allocate(static_cast<std::int64_t>(l.batch) * l.channels * stored_plane(l), "tensor");
-    filter_.allocate(static_cast<std::int64_t>(padded_depth(l)) * padded_filters(l), "packed filter");
-    offsets_.allocate(padded_depth(l) / kVector, "offsets of the vectors");
+    tensor_.allocate(static_cast<std::int64_t>(l.batch) * l.channels * stored_plane(l));
+    filter_.allocate(static_cast<std::int64_t>(padded_depth(l)) * padded_filters(l));
+    offsets_.allocate(padded_depth(l) / kVector);
     convladder::launch(pack, dim3(blocks_for(padded_depth(l) * padded_filters(l), kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, filter_.floats(), offsets_.ints(), l);
   }
@@ -170,9 +170,9 @@ class WindowsAt16Bytes final : public Stage {
     launch_product(filter_.floats(), offsets_.ints(), tensor_.floats(), tensors.output, l, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return tensor_.bytes() + filter_.bytes() + offsets_.bytes(); }
-
-  Workspace tensor_, filter_, offsets_;
+  Workspace tensor_{*this, "tensor"};
+  Workspace filter_{*this, "packed filter"};
+  Workspace offsets_{*this, "offsets of the vectors"};
 };
 
 }  // namespace

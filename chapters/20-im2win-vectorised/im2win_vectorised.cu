@@ -183,9 +183,9 @@ class Im2winVectorised final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
-    tensor_.allocate(im2win_size(problem), "im2win tensor");
-    filter_.allocate(packed_size(tiles_of(l)), "packed filter");
-    offsets_.allocate(tiles_of(l).padded_depth, "offsets of the products");
+    tensor_.allocate(im2win_size(problem));
+    filter_.allocate(packed_size(tiles_of(l)));
+    offsets_.allocate(tiles_of(l).padded_depth);
     launch_pack(tensors.filter, filter_.floats(), offsets_.ints(), l, stream);
   }
 
@@ -198,9 +198,6 @@ class Im2winVectorised final : public Stage {
     launch_product(filter_.floats(), offsets_.ints(), tensor_.floats(), tensors.output, lowering_of(problem), stream);
     return true;
   }
-
-  std::int64_t workspace_bytes() const override { return tensor_.bytes() + filter_.bytes() + offsets_.bytes(); }
-  bool workspace_intact() const override { return tensor_.intact() && filter_.intact() && offsets_.intact(); }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Lowering l = lowering_of(problem);
@@ -219,7 +216,9 @@ class Im2winVectorised final : public Stage {
     return p;
   }
 
-  Workspace tensor_, filter_, offsets_;
+  Workspace tensor_{*this, "im2win tensor"};
+  Workspace filter_{*this, "packed filter"};
+  Workspace offsets_{*this, "offsets of the products"};
 };
 
 }  // namespace

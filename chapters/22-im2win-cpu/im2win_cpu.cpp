@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -261,41 +260,40 @@ constexpr const char* kOrderWords[] = {"source", "reordered"};
 constexpr const char* kSwitchWords[] = {"off", "on"};
 constexpr const char* kSimdWords[] = {"portable", "avx2", "avx512"};
 constexpr const char* kThreadWords[] = {"one", "all"};
-constexpr Knob kKnobs[] = {{"order", kSwitch, kOrderWords, 2},
-                           {"unroll", kSwitch, kSwitchWords, 2},
-                           {"simd", kSimds, kSimdWords, 3},
-                           {"blocking", kSwitch, kSwitchWords, 2},
-                           {"threads", kSwitch, kThreadWords, 2}};
+constexpr Knob kKnobs[] = {{"order", kSwitch, kOrderWords, 1},
+                           {"unroll", kSwitch, kSwitchWords, 1},
+                           {"simd", kSimds, kSimdWords, kPortable},
+                           {"blocking", kSwitch, kSwitchWords, 1},
+                           {"threads", kSwitch, kThreadWords, 1}};
 
 class Im2winCpu final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
-  Knobs knobs() const override { return {kKnobs, sizeof kKnobs / sizeof *kKnobs}; }
+  Knobs knobs() const override { return kKnobs; }
 
   Verdict check_configuration(const ConvProblem&, const DeviceLimits&, const Configuration& c) const override {
-    const auto [order, unroll, simd, blocking] = std::array{c.values[0], c.values[1], c.values[2], c.values[3]};
-    if (unroll && !order) return Verdict::refuse("unroll=on tiles the reordered loops; got order=source");
+    const int unroll = c["unroll"], simd = c["simd"];
+    if (unroll && !c["order"]) return Verdict::refuse("unroll=on tiles the reordered loops; got order=source");
     if (simd != kPortable && !unroll) return Verdict::refuse("vectors hold a tile: simd wants unroll=on");
-    if (blocking && !unroll) return Verdict::refuse("bands are cut into tiles: blocking wants unroll=on");
-    if (!host_has(simd)) return Verdict::refuse("this CPU has no %s", kSimdWords[simd]);
+    if (c["blocking"] && !unroll) return Verdict::refuse("bands are cut into tiles: blocking wants unroll=on");
+    if (!host_has(simd)) return Verdict::refuse("this CPU has no {}", kSimdWords[simd]);
     return Verdict::accept();
   }
 
   Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override {
-    return {{1, 1, host_has(kAvx512) ? kAvx512 : host_has(kAvx2) ? kAvx2 : kPortable, 1, 1}};
-  }
-
-  void use(const Configuration& c) override {
-    reordered_ = c.values[0];
-    unroll_ = c.values[1];
-    vectors_ = c.values[2] != kPortable;
-    simd_ = &simd_of(c.values[2]);
-    blocking_ = c.values[3];
-    threads_ = c.values[4] ? omp_get_max_threads() : 1;
+    Configuration c = knobs();
+    c["simd"] = host_has(kAvx512) ? kAvx512 : host_has(kAvx2) ? kAvx2 : kPortable;
+    return c;
   }
 
   // Packs the filters, and takes memory for the im2win tensor: all of it, or a band for each thread.
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream) override {
+    reordered_ = knob("order");
+    unroll_ = knob("unroll");
+    vectors_ = knob("simd") != kPortable;
+    simd_ = &simd_of(knob("simd"));
+    blocking_ = knob("blocking");
+    threads_ = knob("threads") ? omp_get_max_threads() : 1;
     l_ = lowering_of(problem);
     const int lanes = unroll_ ? simd_->lanes : reordered_ ? l_.filters : 1;
     packed_.allocate(ceil_div(l_.filters, lanes) * lanes * depth(l_));
@@ -310,6 +308,7 @@ class Im2winCpu final : public TunableStage {
       im2win_.allocate(im2win_size(problem));
     }
     taps_ = tap_offsets(l_, b_.channels, channel_pitch_);
+    state_memory(im2win_.bytes() + packed_.bytes());  // with blocking, the bands instead of the tensor
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -394,9 +393,6 @@ class Im2winCpu final : public TunableStage {
       }
     }
   }
-
-  // Of all floats: with blocking, the bands in place of the tensor.
-  std::int64_t workspace_bytes() const override { return im2win_.bytes() + packed_.bytes(); }
 
   bool reordered_ = true, unroll_ = true, vectors_ = true, blocking_ = true;
   const Simd* simd_ = nullptr;

@@ -24,15 +24,16 @@ std::vector<Configuration> configurations() {
   const auto stage = make_tunable();
   std::vector<Configuration> valid;
   for (int point = 0; point < 2 * 2 * 3 * 2 * 2; ++point) {
-    const Configuration c{{point & 1, point >> 1 & 1, point >> 4, point >> 2 & 1, point >> 3 & 1}};
+    const Configuration c =
+        with_values(stage->knobs(), {point & 1, point >> 1 & 1, point >> 4, point >> 2 & 1, point >> 3 & 1});
     if (stage->check_configuration({}, {}, c).accepted()) valid.push_back(c);
   }
   return valid;
 }
 
 std::string words(const Configuration& c) {
-  return fmt::format("order={} unroll={} simd={} blocking={} threads={}", c.values[0], c.values[1], c.values[2],
-                     c.values[3], c.values[4]);
+  return fmt::format("order={} unroll={} simd={} blocking={} threads={}", c["order"], c["unroll"], c["simd"],
+                     c["blocking"], c["threads"]);
 }
 
 /// Shapes around the tiles of every instruction set (4, 8, 16, 32 filters by 6 and 14 pixels), the bands and the
@@ -107,18 +108,21 @@ TEST_CASE("22 im2win-cpu: workspace is the packed filters and the im2win tensor,
     stage->prepare(problem, {nullptr, filter.data(), nullptr}, nullptr);
     return stage->workspace_bytes();
   };
+  const auto workspace_with = [&](std::initializer_list<int> values) {
+    return workspace(with_values(make_tunable()->knobs(), values));
+  };
   const std::int64_t taps = 96 * 3 * 3, tensor = 4 * im2win_size(problem);
   CHECK(tensor == 4 * 4 * 96 * 40 * 3 * 45);
-  CHECK(workspace({{0, 0, 0, 0, 0}}) == tensor + 4 * 50 * taps);
-  CHECK(workspace({{1, 0, 0, 0, 1}}) == tensor + 4 * 50 * taps);
-  CHECK(workspace({{1, 1, 0, 0, 0}}) == tensor + 4 * 52 * taps);  // whole groups of 4 filters
-  const std::int64_t band = workspace({{1, 1, 0, 1, 0}}) - 4 * 52 * taps;
+  CHECK(workspace_with({0, 0, 0, 0, 0}) == tensor + 4 * 50 * taps);
+  CHECK(workspace_with({1, 0, 0, 0, 1}) == tensor + 4 * 50 * taps);
+  CHECK(workspace_with({1, 1, 0, 0, 0}) == tensor + 4 * 52 * taps);  // whole groups of 4 filters
+  const std::int64_t band = workspace_with({1, 1, 0, 1, 0}) - 4 * 52 * taps;
   CHECK(band > 0);
   CHECK(band < tensor / 4);
   for (const Configuration& point : configurations()) {
-    if (!point.values[1] || point.values[3]) continue;
+    if (!point["unroll"] || point["blocking"]) continue;
     CAPTURE(words(point));
-    const std::int64_t lanes = point.values[2] == 2 ? 16 : point.values[2] == 1 ? 8 : 4;
+    const std::int64_t lanes = point["simd"] == 2 ? 16 : point["simd"] == 1 ? 8 : 4;
     CHECK(workspace(point) == tensor + 4 * ((50 + lanes - 1) / lanes * lanes) * taps);
   }
 }
@@ -128,16 +132,18 @@ TEST_CASE("22 im2win-cpu: the default has every switch on") {
   const ConvProblem problem = parse_shape("c=3,k=4,h=8,w=8,r=3,s=3");
   const Configuration configuration = stage->default_configuration(problem, {});
   CHECK(stage->check_configuration(problem, {}, configuration).accepted());
-  for (const int knob : {0, 1, 3, 4}) CHECK(configuration.values[knob] == 1);
+  for (const char* knob : {"order", "unroll", "blocking", "threads"}) CHECK(configuration[knob] == 1);
 }
 
 TEST_CASE("22 im2win-cpu: rules of the switches") {
   const auto stage = make_tunable();
-  const auto rule = [&](const Configuration& c) { return std::string(stage->check_configuration({}, {}, c).reason()); };
-  CHECK(rule({{0, 0, 0, 0, 0}}) == "");
-  CHECK(rule({{0, 1, 0, 0, 0}}).find("order=source") != std::string::npos);
-  CHECK(rule({{1, 0, 1, 0, 0}}).find("simd wants unroll=on") != std::string::npos);
-  CHECK(rule({{1, 0, 0, 1, 0}}).find("blocking wants unroll=on") != std::string::npos);
+  const auto rule = [&](std::initializer_list<int> values) {
+    return std::string(stage->check_configuration({}, {}, with_values(stage->knobs(), values)).reason());
+  };
+  CHECK(rule({0, 0, 0, 0, 0}) == "");
+  CHECK(rule({0, 1, 0, 0, 0}).find("order=source") != std::string::npos);
+  CHECK(rule({1, 0, 1, 0, 0}).find("simd wants unroll=on") != std::string::npos);
+  CHECK(rule({1, 0, 0, 1, 0}).find("blocking wants unroll=on") != std::string::npos);
 }
 
 TEST_CASE("22 im2win-cpu: refuses by rule") { check_refusal("22", "c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "groups = 1"); }

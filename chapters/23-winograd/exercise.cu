@@ -108,9 +108,9 @@ class TilesOfTwoByFour final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = sizes_of(problem);
-    u_.allocate(std::int64_t{kPositions} * w.channels * w.filters, "transformed filter");
-    v_.allocate(std::int64_t{kPositions} * w.channels * w.tiles, "transformed input");
-    sums_.allocate(std::int64_t{kPositions} * w.filters * w.tiles, "products");
+    u_.allocate(std::int64_t{kPositions} * w.channels * w.filters);
+    v_.allocate(std::int64_t{kPositions} * w.channels * w.tiles);
+    sums_.allocate(std::int64_t{kPositions} * w.filters * w.tiles);
     convladder::launch(transform_filters, dim3(blocks_for(w.filters * w.channels, kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, u_.floats(), w);
   }
@@ -126,10 +126,9 @@ class TilesOfTwoByFour final : public Stage {
                                                                                                    tensors.output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + sums_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && sums_.intact(); }
-
-  Workspace u_, v_, sums_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace sums_{*this, "products"};
 };
 
 }  // namespace

@@ -33,35 +33,34 @@ __global__ void multiply(const float* u,  // [position][channels][filters]
 
 // The knob: outputs of a tile along a side.
 constexpr int kSides[] = {2, 4, 6};
-constexpr Knob kKnobs[] = {{"m", kSides, nullptr, 3}};
+constexpr Knob kKnobs[] = {{"m", kSides, 2}};
 
 class FourKernels final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    return check_winograd(problem, configuration.values[0]);
+    return check_winograd(problem, configuration["m"]);
   }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{2}}; }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { m_ = configuration.values[0]; }
 
-  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_winograd(problem, m_); }
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_winograd(problem, m()); }
+
+  int m() const { return knob("m"); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Winograd w = winograd_of(problem, m_);
-    for_form(m_, [&](auto form) {
+    const Winograd w = winograd_of(problem, m());
+    for_form(m(), [&](auto form) {
       using Form = decltype(form);
-      u_.allocate(filter_elements<Form>(w), "transformed filter");
-      v_.allocate(input_elements<Form>(w), "transformed input");
-      sums_.allocate(product_elements<Form>(w), "products");
+      u_.allocate(filter_elements<Form>(w));
+      v_.allocate(input_elements<Form>(w));
+      sums_.allocate(product_elements<Form>(w));
       launch_transform_filters<Form>(tensors.filter, u_.floats(), w, stream);
     });
   }
 
   // 1. to 3.
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Winograd w = winograd_of(problem, m_);
-    for_form(m_, [&](auto form) {
+    const Winograd w = winograd_of(problem, m());
+    for_form(m(), [&](auto form) {
       using Form = decltype(form);
       launch_transform_inputs<Form>(tensors.input, v_.floats(), w, stream);
       convladder::launch(multiply, grid_in_y(blocks_for(w.tiles, kTransformThreads), kPositions<Form> * w.filters),
@@ -70,13 +69,11 @@ class FourKernels final : public TunableStage {
     });
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + sums_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && sums_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {m_}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override { return WinogradForm{m()}; }
 
   Prediction predict(const ConvProblem& problem) const override {
-    const Winograd w = winograd_of(problem, m_);
-    const std::int64_t positions = (m_ + 2) * (m_ + 2), sums = positions * w.filters * w.tiles;
+    const Winograd w = winograd_of(problem, m());
+    const std::int64_t positions = (m() + 2) * (m() + 2), sums = positions * w.filters * w.tiles;
     Prediction p;
     p.global_load_bytes = (tile_reads(w) + 2 * sums * w.channels + sums) * 4;
     p.global_store_bytes = (positions * w.channels * w.tiles + sums + problem.output_size()) * 4;
@@ -85,8 +82,9 @@ class FourKernels final : public TunableStage {
     return p;
   }
 
-  int m_ = 2;
-  Workspace u_, v_, sums_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace sums_{*this, "products"};
 };
 
 }  // namespace

@@ -142,15 +142,15 @@ class FusedFour final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     if (problem.padding != Padding::zero) return Verdict::refuse("pads with zeros only");
     if (kSharedBytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("a block needs %d bytes of shared memory; it may have %lld", kSharedBytes,
-                             static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("a block needs {} bytes of shared memory; it may have {}", kSharedBytes,
+                             limits.shared_bytes_per_block);
     return check_winograd(problem, 4, kFilters);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, 4);
     const int steps = blocks_for(w.channels, kDepth), filter_blocks = blocks_for(w.filters, kFilters);
-    u_.allocate(std::int64_t{filter_blocks} * steps * kStage, "transformed filter");
+    u_.allocate(std::int64_t{filter_blocks} * steps * kStage);
     convladder::launch(transform_filters, dim3(blocks_for(filter_blocks * steps * kDepth * kFilters, kThreads)),
                        dim3(kThreads), 0, stream)(tensors.filter, u_.floats(), w, steps);
   }
@@ -161,11 +161,8 @@ class FusedFour final : public Stage {
                        stream)(tensors.input, u_.floats(), tensors.output, w, blocks_for(w.channels, kDepth));
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {4}; }
-
   static constexpr int kSharedBytes = 2 * kStage * 4;
-  Workspace u_;
+  Workspace u_{*this, "transformed filter"};
 };
 
 }  // namespace

@@ -173,9 +173,9 @@ class NarrowFragments final : public Stage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     const int filters = channel_blocks(w) * kBlock * padded_filters(w);
-    u_.allocate<half>(std::int64_t{kPositions} * filters, "transformed filter");
-    v_.allocate<half>(std::int64_t{kPositions} * channel_blocks(w) * kBlock * padded_tiles(w), "transformed input");
-    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w), "products");
+    u_.allocate<half>(std::int64_t{kPositions} * filters);
+    v_.allocate<half>(std::int64_t{kPositions} * channel_blocks(w) * kBlock * padded_tiles(w));
+    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w));
     convladder::launch(transform_filters, dim3(blocks_for(filters, kTransformThreads)), dim3(kTransformThreads), 0,
                        stream)(tensors.filter, u_.as<half>(), w);
   }
@@ -190,9 +190,9 @@ class NarrowFragments final : public Stage {
                        dim3(kTransformThreads), 0, stream)(m_.as<half>(), tensors.half_output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
-
-  Workspace u_, v_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

@@ -89,17 +89,10 @@ std::int64_t blocks(const Winograd& w) {
 
 // The knob: what to add to the rows in shared memory.
 constexpr int kOffsets[] = {0, 8};
-constexpr Knob kKnobs[] = {{"row_offset", kOffsets, nullptr, 2}};
+constexpr Knob kKnobs[] = {{"row_offset", kOffsets, 8}};
 
 class WinogradTensorCore final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{8}}; }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { offset_ = configuration.values[0]; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
@@ -107,24 +100,24 @@ class WinogradTensorCore final : public TunableStage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<half>(filter_elements<Form>(w), "transformed filter");
-    v_.allocate<half>(input_elements<Form>(w), "transformed input");
-    m_.allocate<half>(product_elements<Form>(w), "products");
+    u_.allocate<half>(filter_elements<Form>(w));
+    v_.allocate<half>(input_elements<Form>(w));
+    m_.allocate<half>(product_elements<Form>(w));
     launch_transform_filters<Form>(tensors.filter, u_.as<half>(), w, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     launch_transform_inputs<Form>(tensors.half_input, v_.as<half>(), w, stream);
-    const auto kernel = offset_ == 0 ? multiply<0> : multiply<8>;
+    const auto kernel = knob("row_offset") == 0 ? multiply<0> : multiply<8>;
     convladder::launch(kernel, dim3(static_cast<unsigned>(blocks(w)), kPositions<Form>), dim3(kThreads), 0, stream)(
         u_.as<half>(), v_.as<half>(), m_.as<half>(), w);
     launch_transform_outputs<Form>(m_.as<half>(), tensors.half_output, w, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && m_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>, true, Precision::fp16, true}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, true, Precision::fp16, true};
+  }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
@@ -141,8 +134,9 @@ class WinogradTensorCore final : public TunableStage {
     return p;
   }
 
-  int offset_ = 8;
-  Workspace u_, v_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

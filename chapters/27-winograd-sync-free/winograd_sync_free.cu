@@ -80,9 +80,9 @@ class WinogradSyncFree final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<half>(filter_elements<Form>(w), "transformed filter");
-    v_.allocate<half>(input_elements<Form>(w), "transformed input");
-    m_.allocate<half>(product_elements<Form>(w), "products");
+    u_.allocate<half>(filter_elements<Form>(w));
+    v_.allocate<half>(input_elements<Form>(w));
+    m_.allocate<half>(product_elements<Form>(w));
     launch_transform_filters<Form>(tensors.filter, u_.as<half>(), w, stream);
   }
 
@@ -94,9 +94,9 @@ class WinogradSyncFree final : public Stage {
     launch_transform_outputs<Form>(m_.as<half>(), tensors.half_output, w, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && m_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>, true, Precision::fp16, true}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, true, Precision::fp16, true};
+  }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
@@ -112,7 +112,9 @@ class WinogradSyncFree final : public Stage {
     return p;
   }
 
-  Workspace u_, v_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

@@ -176,16 +176,16 @@ constexpr int kSharedBytes = 2 * kBuffer * 2 + kWarps * kPatch * 4;
 class TransformAhead final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     if (kSharedBytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("a block needs %d bytes of shared memory; it may have %lld", kSharedBytes,
-                             static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("a block needs {} bytes of shared memory; it may have {}", kSharedBytes,
+                             limits.shared_bytes_per_block);
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     const int filters = channel_blocks(w) * kBlock * padded_filters(w);
-    u_.allocate<half>(std::int64_t{kPositions} * filters, "transformed filter");
-    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w), "products");
+    u_.allocate<half>(std::int64_t{kPositions} * filters);
+    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w));
     convladder::launch(transform_filters, dim3(blocks_for(filters, kTransformThreads)), dim3(kTransformThreads), 0,
                        stream)(tensors.filter, u_.as<half>(), w);
   }
@@ -199,9 +199,8 @@ class TransformAhead final : public Stage {
                        dim3(kTransformThreads), 0, stream)(m_.as<half>(), tensors.half_output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + m_.bytes(); }
-
-  Workspace u_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

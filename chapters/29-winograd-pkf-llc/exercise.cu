@@ -197,9 +197,9 @@ class TransformOnce final : public Stage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
     const int filters = channel_blocks(w) * kBlock * padded_filters(w);
-    u_.allocate<half>(std::int64_t{kPositions} * filters, "transformed filter");
-    pieces_.allocate<half>(std::int64_t{resident_blocks(w)} * piece_elements(w), "the blocks' transformed tiles");
-    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w), "products");
+    u_.allocate<half>(std::int64_t{kPositions} * filters);
+    pieces_.allocate<half>(std::int64_t{resident_blocks(w)} * piece_elements(w));
+    m_.allocate<half>(std::int64_t{kPositions} * padded_tiles(w) * padded_filters(w));
     convladder::launch(transform_filters, dim3(blocks_for(filters, kTransformThreads)), dim3(kTransformThreads), 0,
                        stream)(tensors.filter, u_.as<half>(), w);
   }
@@ -212,9 +212,9 @@ class TransformOnce final : public Stage {
                        dim3(kTransformThreads), 0, stream)(m_.as<half>(), tensors.half_output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + pieces_.bytes() + m_.bytes(); }
-
-  Workspace u_, pieces_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace pieces_{*this, "the blocks' transformed tiles"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

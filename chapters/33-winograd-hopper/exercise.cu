@@ -147,15 +147,14 @@ __global__ void __launch_bounds__(kThreads, 1) convolve(const half* input,  // [
 class TransformInRegisters final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     if (problem.c > kChannels)
-      return Verdict::refuse("there must be at most %d channels; got c=%lld", kChannels,
-                             static_cast<long long>(problem.c));
+      return Verdict::refuse("there must be at most {} channels; got c={}", kChannels, problem.c);
     return check_winograd(problem, kOutputRows, kFilters);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kOutputRows);
     const int threads = blocks_for(w.filters, kFilters) * kWinogradTaps * kFilters * kChannels;
-    u_.allocate<half>(kSize * threads, "transformed filter");
+    u_.allocate<half>(kSize * threads);
     convladder::launch(transform_filters, dim3(blocks_for(threads, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, u_.as<half>(), w);
   }
@@ -167,9 +166,7 @@ class TransformInRegisters final : public Stage {
                                                                                      tensors.half_output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes(); }
-
-  Workspace u_;
+  Workspace u_{*this, "transformed filter"};
 };
 
 }  // namespace

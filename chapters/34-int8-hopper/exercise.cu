@@ -110,8 +110,8 @@ class Pointwise final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const int filters = static_cast<int>(problem.k), padded = blocks_for(filters, kFilters) * kFilters;
-    packed_.allocate<std::int8_t>(padded * kChannels, "packed filter");
-    scales_.allocate<float>(padded, "scales");
+    packed_.allocate<std::int8_t>(padded * kChannels);
+    scales_.allocate<float>(padded);
     convladder::launch(pack, dim3(padded * 32 / kThreads), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), filters, static_cast<int>(problem.c),
         tensors.input_step / tensors.output_step);
@@ -132,9 +132,8 @@ class Pointwise final : public Stage {
         static_cast<int>(problem.k));
   }
 
-  std::int64_t workspace_bytes() const override { return packed_.bytes() + scales_.bytes(); }
-
-  Workspace packed_, scales_;
+  Workspace packed_{*this, "packed filter"};
+  Workspace scales_{*this, "scales"};
 };
 
 }  // namespace

@@ -328,11 +328,11 @@ std::string fault_text(const Json& fault) {
 /// A direct sum's; or that of two sums one after the other, if these are longer. A tap of rank one was rounded twice.
 /// So was each of the three from which its column and row are made, and their quotient once: 9 roundings, and the
 /// product.
-ErrorModel error_model(const Lab& lab, const ConvProblem& problem) {
-  ErrorModel model = direct_fp32_error(problem);
+SumBound sum_bound(const Lab& lab, const ConvProblem& problem) {
+  SumBound sum = direct_fp32_bound(problem);
   if (lab.filter == FilterForm::rank_one)
-    model.steps = std::max(model.steps, static_cast<double>(problem.r + problem.s) + 10);
-  return model;
+    sum.steps = std::max(sum.steps, static_cast<double>(problem.r + problem.s) + 10);
+  return sum;
 }
 
 CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostTensors& tensors,
@@ -344,7 +344,7 @@ CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostT
     return check_output(problem, output, reference, direct_half_bounds(problem, tensors, reference));
   if (lab.precision == Precision::int8)
     return check_output(problem, output, reference, direct_int8_bounds(problem, tensors, reference));
-  return check_output(problem, output, reference, error_model(lab, problem));
+  return check_output(problem, output, reference, sum_bound(lab, problem));
 }
 
 /// Compares the output that the runner left for a case.

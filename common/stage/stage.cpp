@@ -1,30 +1,43 @@
 #include "common/stage/stage.hpp"
 
-#include <cstdarg>
-#include <cstdio>
+#include <fmt/args.h>
+#include <fmt/format.h>
 
-#include "common/stage/tunable.hpp"
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 
 Verdict Verdict::accept() { return {}; }
 
-Verdict Verdict::refuse(const char* format, ...) {
+Verdict Verdict::refusal(const char* rule, const Value* values, int count) {
+  const std::string_view text = rule;
+  if (std::count(text.begin(), text.end(), '{') != count)
+    throw std::logic_error(fmt::format("a rule has other than {} values: {}", count, text));
+  fmt::dynamic_format_arg_store<fmt::format_context> arguments;
+  for (int i = 0; i < count; ++i) {
+    switch (values[i].kind_) {
+      case Value::Kind::integer:
+        arguments.push_back(values[i].integer_);
+        break;
+      case Value::Kind::real:
+        arguments.push_back(values[i].real_);
+        break;
+      case Value::Kind::text:
+        arguments.push_back(values[i].text_);
+        break;
+    }
+  }
   Verdict verdict;
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(verdict.reason_, sizeof verdict.reason_, format, arguments);
-  va_end(arguments);
+  fmt::vformat_to_n(verdict.reason_, sizeof verdict.reason_ - 1, text, arguments);
   return verdict;
 }
 
+Stage::Stage() = default;
 Stage::~Stage() = default;
-
-bool TunableStage::searched() const { return true; }
-
-Configuration TunableStage::decided(const ConvProblem&, const DeviceLimits&, const Configuration& configuration) const {
-  return configuration;
-}
 
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 
@@ -34,16 +47,22 @@ bool Stage::launch_without_transform(const ConvProblem&, const Tensors&, Stream)
 
 Prediction Stage::predict(const ConvProblem&) const { return {}; }
 
-std::int64_t Stage::workspace_bytes() const { return 0; }
+ErrorModel Stage::error_model(const ConvProblem& problem, const float*) const {
+  return {problem.reduction_length() + 1};
+}
 
-double Stage::filter_error(const ConvProblem&, const float*) const { return 0; }
+std::int64_t Stage::workspace_bytes() const {
+  std::int64_t bytes = stated_bytes_;
+  for (const Workspace* each = workspaces_; each; each = each->next_) bytes += each->bytes();
+  return bytes;
+}
 
-bool Stage::workspace_intact() const { return true; }
+bool Stage::workspace_intact() const {
+  for (const Workspace* each = workspaces_; each; each = each->next_)
+    if (!each->intact()) return false;
+  return true;
+}
 
-std::int64_t Stage::roundings(const ConvProblem& problem) const { return problem.reduction_length() + 1; }
-
-WinogradForm Stage::winograd(const ConvProblem&) const { return {}; }
-
-bool Stage::errors_spread() const { return false; }
+void Stage::state_memory(std::int64_t bytes) { stated_bytes_ = bytes; }
 
 }  // namespace convladder

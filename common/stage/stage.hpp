@@ -3,8 +3,10 @@
 /// inline functions of the standard library reach the instrumented simulator build through it.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include "common/stage/counters.hpp"
+#include "common/stage/error_model.hpp"
 #include "common/stage/problem.hpp"
 
 struct CUstream_st;
@@ -30,15 +32,40 @@ DeviceLimits device_limits();
 /// Accepted, or refused with the rule in a sentence.
 class Verdict {
  public:
+  /// What a rule mentions: an integer of any width, a real number or a text.
+  class Value {
+   public:
+    template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+    [[gnu::always_inline]] Value(T value) : kind_(Kind::integer), integer_(value) {}
+    [[gnu::always_inline]] Value(double value) : kind_(Kind::real), real_(value) {}
+    [[gnu::always_inline]] Value(const char* value) : kind_(Kind::text), text_(value) {}
+
+   private:
+    friend Verdict;
+    enum class Kind { integer, real, text } kind_;
+    union {
+      std::int64_t integer_;
+      double real_;
+      const char* text_;
+    };
+  };
+
   /// The stage computes the problem.
   static Verdict accept();
-  /// @param format printf-style: the rule, and what it met ("the filter must be odd; got s=4")
-  [[gnu::format(printf, 1, 2)]] static Verdict refuse(const char* format, ...);
+  /// @param rule what it must meet and what it does, with {} for each value, as in {fmt} ("must be odd; got s={}")
+  /// @throws std::logic_error if there are more or fewer values
+  template <class... Values>
+  [[gnu::always_inline]] static Verdict refuse(const char* rule, Values... values) {
+    const Value all[] = {values..., 0};
+    return refusal(rule, all, sizeof...(Values));
+  }
 
   bool accepted() const { return reason_[0] == '\0'; }  ///< whether no rule refuses it
   const char* reason() const { return reason_; }        ///< the rule, "" if accepted
 
  private:
+  static Verdict refusal(const char* rule, const Value* values, int count);
+
   char reason_[240] = {};
 };
 
@@ -56,23 +83,6 @@ struct Tensors {
   float input_step = 1, output_step = 1;    ///< the largest magnitude of the input, of the exact output, is 127 of them
 };
 
-/// What a number is kept in.
-enum class Precision {
-  fp32,  ///< IEEE binary32
-  fp16,  ///< IEEE binary16
-  int8,  ///< 8-bit integers with scales
-};
-
-/// How a Winograd stage computes, as far as its errors depend on it (winograd_error.hpp).
-struct WinogradForm {
-  int m = 0;                           ///< outputs along a side of a tile; 0: no Winograd
-  bool fractions = false;              ///< F(4 x 4) with the points 3/4 and 3/2 in place of 1 and 2
-  Precision stored = Precision::fp32;  ///< the transformed input and filter
-  bool half_products = false;          ///< sums over the channels are rounded to fp16 before the output transform
-  bool along_height = false;  ///< F(m, 3) down the columns alone; products are added up over the filter's columns, too
-  int m_across = 0;           ///< columns of a tile's outputs where they are not m, which then are its rows
-};
-
 /// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.
 struct Prediction : Counters {
   Prediction() {
@@ -80,10 +90,15 @@ struct Prediction : Counters {
   }
 };
 
+class Workspace;
+
 /// One stage of the ladder, made anew for each problem and each set of tensors.
 class Stage {
  public:
+  Stage();
   virtual ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
 
   /// Whether this stage computes the problem, or the rule that refuses it. Called before anything else. The harness
   /// has validated the problem: sizes are positive, nothing overflows, reflect padding is smaller than the input.
@@ -107,28 +122,24 @@ class Stage {
   /// What one launch reads, writes and computes, by the lesson's own formula. Exercises claim nothing.
   virtual Prediction predict(const ConvProblem& problem) const;
 
-  /// Device memory that prepare() took besides the three tensors.
-  virtual std::int64_t workspace_bytes() const;
+  /// What its errors come from. Called after prepare(). Unless overridden, a direct sum: reduction_length() + 1
+  /// roundings.
+  /// @param filter (k, c/groups, r, s), on the host; one that check_filter() accepted
+  virtual ErrorModel error_model(const ConvProblem& problem, const float* filter) const;
 
-  /// By how much a tap that the stage really applies may differ from the one given, beyond a few roundings: 0 unless
-  /// prepare() makes another filter of it. Called for a filter that check_filter() accepted.
-  /// @param filter (k, c/groups, r, s), on the host
-  virtual double filter_error(const ConvProblem& problem, const float* filter) const;
+  /// Memory that prepare() took besides the three tensors: its workspaces, and what it stated.
+  std::int64_t workspace_bytes() const;
+  /// Whether nothing has written just outside a workspace. Always so in the simulator.
+  bool workspace_intact() const;
 
-  /// Whether nothing has written just outside the memory of workspace_bytes(). Always so in the simulator.
-  virtual bool workspace_intact() const;
+ protected:
+  /// For prepare(): states memory that it took otherwise than by a Workspace.
+  void state_memory(std::int64_t bytes);
 
-  /// Roundings along the longest chain of operations that ends in one output: the bound within which a result is right
-  /// follows from it (checker.hpp). Unless overridden, those of a direct sum: reduction_length() + 1.
-  virtual std::int64_t roundings(const ConvProblem& problem) const;
-
-  /// Its form of Winograd's algorithm, from which the bounds of its results follow in place of those of a direct sum.
-  /// Called after prepare().
-  virtual WinogradForm winograd(const ConvProblem& problem) const;
-
-  /// Whether errors spread evenly over all outputs, as those of an FFT do: then what bounds each of them is not its own
-  /// sum of magnitudes, but the root mean square of all outputs.
-  virtual bool errors_spread() const;
+ private:
+  friend Workspace;
+  const Workspace* workspaces_ = nullptr;  ///< a list, the newest first
+  std::int64_t stated_bytes_ = 0;
 };
 
 }  // namespace convladder

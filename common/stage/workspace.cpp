@@ -1,17 +1,22 @@
 #include "common/stage/workspace.hpp"
 
 #include "common/stage/device_buffer.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 
+Workspace::Workspace(Stage& stage, const char* name) : name_(name), next_(stage.workspaces_) {
+  stage.workspaces_ = this;
+}
+
 Workspace::~Workspace() { delete buffer_; }
 
-void Workspace::allocate(std::int64_t count, const char* name) { allocate<float>(count, name); }
+void Workspace::allocate(std::int64_t count) { allocate<float>(count); }
 
-void Workspace::allocate_bytes(std::int64_t bytes, const char* name) {
+void Workspace::allocate_bytes(std::int64_t bytes) {
   delete buffer_;
   buffer_ = nullptr;
-  buffer_ = new DeviceBuffer(static_cast<std::size_t>(bytes), name);
+  buffer_ = new DeviceBuffer(static_cast<std::size_t>(bytes), name_);
   buffer_->poison();
 }
 

@@ -71,11 +71,10 @@ class TwoFilters1d final : public Stage {
     one.k = 1;
     const Verdict verdict = check_signal(one);
     if (!verdict.accepted()) return verdict;
-    if (problem.k != 2)
-      return Verdict::refuse("this exercise wants two filters: k=2; got k=%lld", static_cast<long long>(problem.k));
+    if (problem.k != 2) return Verdict::refuse("this exercise wants two filters: k=2; got k={}", problem.k);
     if (2 * problem.s > kMaxConstantTaps)
-      return Verdict::refuse("constant memory holds two filters of at most %d taps; got s=%lld", kMaxConstantTaps / 2,
-                             static_cast<long long>(problem.s));
+      return Verdict::refuse("constant memory holds two filters of at most {} taps; got s={}", kMaxConstantTaps / 2,
+                             problem.s);
     return Verdict::accept();
   }
 

@@ -124,14 +124,13 @@ class BothPasses final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const Verdict verdict = check_image(problem);
     if (verdict.accepted() && shared_bytes(problem.r, problem.s) > limits.shared_bytes_per_block)
-      return Verdict::refuse("the window and its sums take %lld bytes of shared memory; a block has %lld",
-                             static_cast<long long>(shared_bytes(problem.r, problem.s)),
-                             static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("the window and its sums take {} bytes of shared memory; a block has {}",
+                             shared_bytes(problem.r, problem.s), limits.shared_bytes_per_block);
     return verdict;
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    parts_.allocate(2 * kMaxFilterSide, "the filter's column and row");
+    parts_.allocate(2 * kMaxFilterSide);
     convladder::launch(split_filter, 1, 96, 0, stream)(tensors.filter, parts_.floats(), static_cast<int>(problem.r),
                                                        static_cast<int>(problem.s));
     const float* const parts = parts_.floats();
@@ -143,9 +142,7 @@ class BothPasses final : public Stage {
     launch_both_passes(tensors, image_of(problem), stream);
   }
 
-  std::int64_t workspace_bytes() const override { return parts_.bytes(); }
-
-  Workspace parts_;
+  Workspace parts_{*this, "the filter's column and row"};
 };
 
 }  // namespace

@@ -136,8 +136,7 @@ class AnyWidth final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_image(problem);
     if (verdict.accepted() && problem.s > kMaxColumns)
-      return Verdict::refuse("the filter has at most %d columns; got s=%lld", kMaxColumns,
-                             static_cast<long long>(problem.s));
+      return Verdict::refuse("the filter has at most {} columns; got s={}", kMaxColumns, problem.s);
     return verdict;
   }
 

@@ -152,14 +152,12 @@ class DepthwiseStrips final : public Stage {
     if (problem.stride_h != 1 || problem.stride_w != 1 || problem.dilation_h != 1 || problem.dilation_w != 1)
       return Verdict::refuse("strides and dilations must be 1");
     if (problem.filter_size() > kMaxTaps)
-      return Verdict::refuse("constant memory holds %lld taps; got %lld", static_cast<long long>(kMaxTaps),
-                             static_cast<long long>(problem.filter_size()));
+      return Verdict::refuse("constant memory holds {} taps; got {}", kMaxTaps, problem.filter_size());
     const std::int64_t high = kTileRows + problem.r - 1, pitch = pitch_for(kTileColumns + problem.s - 1);
     const std::int64_t bytes = high * pitch * static_cast<std::int64_t>(sizeof(float));
     if (bytes <= limits.shared_bytes_per_block) return verdict;
-    return Verdict::refuse("a tile of %lld x %lld words must fit in %lld bytes of shared memory",
-                           static_cast<long long>(high), static_cast<long long>(pitch),
-                           static_cast<long long>(limits.shared_bytes_per_block));
+    return Verdict::refuse("a tile of {} x {} words must fit in {} bytes of shared memory", high, pitch,
+                           limits.shared_bytes_per_block);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

@@ -100,9 +100,8 @@ class Im2winInBlock final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const Verdict verdict = check_lowering(problem);
     if (verdict.accepted() && piece_bytes(lowering_of(problem)) > limits.shared_bytes_per_block)
-      return Verdict::refuse("the piece of 32 windows takes %lld bytes of shared memory; a block has %lld",
-                             static_cast<long long>(piece_bytes(lowering_of(problem))),
-                             static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("the piece of 32 windows takes {} bytes of shared memory; a block has {}",
+                             piece_bytes(lowering_of(problem)), limits.shared_bytes_per_block);
     return verdict;
   }
 

@@ -152,14 +152,13 @@ class RingOfTiles final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_lowering(problem);
     if (verdict.accepted() && (problem.k - 1) / kFilters + 1 > 65535)
-      return Verdict::refuse("a grid has at most 65535 blocks in y, here tiles of 64 filters; got k=%lld",
-                             static_cast<long long>(problem.k));
+      return Verdict::refuse("a grid has at most 65535 blocks in y, here tiles of 64 filters; got k={}", problem.k);
     return verdict;
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
-    filter_.allocate(static_cast<std::int64_t>(padded_depth(l)) * padded_filters(l), "packed filter");
+    filter_.allocate(static_cast<std::int64_t>(padded_depth(l)) * padded_filters(l));
     convladder::launch(pack, dim3(blocks_for(padded_depth(l) * padded_filters(l), kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, filter_.floats(), l);
   }
@@ -168,9 +167,7 @@ class RingOfTiles final : public Stage {
     launch_product(filter_.floats(), tensors, lowering_of(problem), stream);
   }
 
-  std::int64_t workspace_bytes() const override { return filter_.bytes(); }
-
-  Workspace filter_;
+  Workspace filter_{*this, "packed filter"};
 };
 
 }  // namespace

@@ -142,8 +142,8 @@ class Exercise final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream) override {
     const Lowering l = lowering_of(problem);
-    windows_.allocate(im2win_size(problem), "im2win tensor");
-    packed_.allocate(std::int64_t{blocks_for(l.filters, kLanes)} * kLanes * depth(l), "packed filters");
+    windows_.allocate(im2win_size(problem));
+    packed_.allocate(std::int64_t{blocks_for(l.filters, kLanes)} * kLanes * depth(l));
     pack_filters(l, tensors.filter, packed_.floats());
   }
 
@@ -153,9 +153,8 @@ class Exercise final : public Stage {
     multiply(l, windows_.floats(), packed_.floats(), tensors.output);
   }
 
-  std::int64_t workspace_bytes() const override { return windows_.bytes() + packed_.bytes(); }
-
-  Workspace windows_, packed_;
+  Workspace windows_{*this, "im2win tensor"};
+  Workspace packed_{*this, "packed filters"};
 };
 
 }  // namespace

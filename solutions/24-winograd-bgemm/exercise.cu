@@ -211,9 +211,9 @@ class RowsInTheProduct final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kOutputs);
-    u_.allocate(std::int64_t{kPositions} * w.channels * w.filters, "transformed filter");
-    v_.allocate(std::int64_t{kPositions} * w.channels * w.tiles, "transformed input");
-    half_.allocate(std::int64_t{kSize * kOutputs} * w.filters * w.tiles, "rows transformed back");
+    u_.allocate(std::int64_t{kPositions} * w.channels * w.filters);
+    v_.allocate(std::int64_t{kPositions} * w.channels * w.tiles);
+    half_.allocate(std::int64_t{kSize * kOutputs} * w.filters * w.tiles);
     convladder::launch(transform_filters, dim3(blocks_for(w.filters * w.channels, kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, u_.floats(), w);
   }
@@ -229,10 +229,9 @@ class RowsInTheProduct final : public Stage {
                                                                                         w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + half_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && half_.intact(); }
-
-  Workspace u_, v_, half_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace half_{*this, "rows transformed back"};
 };
 
 }  // namespace

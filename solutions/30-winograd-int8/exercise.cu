@@ -225,10 +225,9 @@ class FusedInt8 final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, 2);
-    u_.allocate<signed char>(std::int64_t{kPositions} * channel_blocks(w) * kBlock * padded_filters(w),
-                             "quantised filter");
-    scale_u_.allocate(std::int64_t{kPositions} * padded_filters(w), "scales of the filters");
-    scale_v_.allocate(kPositions, "scales of the input");
+    u_.allocate<signed char>(std::int64_t{kPositions} * channel_blocks(w) * kBlock * padded_filters(w));
+    scale_u_.allocate(std::int64_t{kPositions} * padded_filters(w));
+    scale_v_.allocate(kPositions);
     convladder::launch(quantise_filters, dim3(padded_filters(w) / 32), dim3(32), 0, stream)(
         tensors.filter, u_.as<signed char>(), scale_u_.floats(), w);
     convladder::launch(find_scale, dim3(kPositions), dim3(32), 0, stream)(tensors.half_input, scale_v_.floats(), w);
@@ -241,10 +240,9 @@ class FusedInt8 final : public Stage {
                                              scale_u_.floats(), tensors.half_output, w);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + scale_u_.bytes() + scale_v_.bytes(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {2, false, Precision::int8, false}; }
-
-  Workspace u_, scale_u_, scale_v_;
+  Workspace u_{*this, "quantised filter"};
+  Workspace scale_u_{*this, "scales of the filters"};
+  Workspace scale_v_{*this, "scales of the input"};
 };
 
 }  // namespace

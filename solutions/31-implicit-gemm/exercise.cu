@@ -158,7 +158,7 @@ class FirstLayer final : public Stage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
     const int size = steps_of(l) * padded_filters(l) * kDepth;
-    packed_.allocate<half>(size, "packed filter");
+    packed_.allocate<half>(size);
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(tensors.filter,
                                                                                           packed_.as<half>(), l);
   }
@@ -170,9 +170,7 @@ class FirstLayer final : public Stage {
                                                                           tensors.half_output, l);
   }
 
-  std::int64_t workspace_bytes() const override { return packed_.bytes(); }
-
-  Workspace packed_;
+  Workspace packed_{*this, "packed filter"};
 };
 
 }  // namespace

@@ -173,9 +173,9 @@ class InChunks final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Sizes s = sizes_of(problem);
-    u_.allocate(std::int64_t{kPositions} * s.channels * s.filters, "transformed filter");
-    v_.allocate(std::int64_t{kPositions} * s.tiles * s.channels, "transformed input");
-    m_.allocate(std::int64_t{kPositions} * s.tiles * s.filters, "products");
+    u_.allocate(std::int64_t{kPositions} * s.channels * s.filters);
+    v_.allocate(std::int64_t{kPositions} * s.tiles * s.channels);
+    m_.allocate(std::int64_t{kPositions} * s.tiles * s.filters);
     convladder::launch(transform_filters, dim3(blocks_for(s.channels * s.filters, kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, u_.floats(), s);
   }
@@ -208,10 +208,9 @@ class InChunks final : public Stage {
     // END
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kOutputs, true}; }
-
-  Workspace u_, v_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace

@@ -490,7 +490,7 @@ class OnHost(unittest.TestCase):
     SOLUTION = ROOT / "solutions/22-im2win-cpu/exercise.cpp"
     TILE = "  float sums[kPixels][kLanes] = {};\n"
     LOOPS = "#pragma omp parallel for collapse(3)\n"
-    MEMBERS = "  Workspace windows_, packed_;\n"
+    MEMBERS = "  Workspace packed_{*this, \"packed filters\"};\n"
     CALL = "one_tile(l, windows, packed, output, image, tile, group);\n"
     CHECKS = [
         {"name": "right", "points": 40, "right": ["c=2,k=20,h=9,w=9,r=3,s=3"], "hint": "look"},

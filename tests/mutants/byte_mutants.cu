@@ -66,8 +66,8 @@ class Mutant final : public Stage {
   }
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
-    quantised_.allocate<std::int8_t>(problem.filter_size(), "quantised filter");
-    scales_.allocate<float>(problem.k, "scales");
+    quantised_.allocate<std::int8_t>(problem.filter_size());
+    scales_.allocate<float>(problem.k);
     convladder::launch(quantise, dim3(blocks_for(l.filters, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, quantised_.as<std::int8_t>(), scales_.floats(), l, tensors.input_step / tensors.output_step);
   }
@@ -78,7 +78,8 @@ class Mutant final : public Stage {
   }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
-  Workspace quantised_, scales_;
+  Workspace quantised_{*this, "quantised filter"};
+  Workspace scales_{*this, "scales"};
 };
 
 }  // namespace

@@ -131,7 +131,7 @@ class Mutant final : public Stage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
     const int size = steps_of(l) * padded_filters(l) * kDepth;
-    packed_.allocate<half>(size, "packed filter");
+    packed_.allocate<half>(size);
     convladder::launch(pack<M>, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(tensors.filter,
                                                                                              packed_.as<half>(), l);
   }
@@ -141,10 +141,9 @@ class Mutant final : public Stage {
     convladder::launch(gather_and_multiply<M>, dim3(blocks), dim3(kThreads), 0, stream)(
         tensors.half_input, packed_.as<half>(), tensors.half_output, l);
   }
-  bool workspace_intact() const override { return packed_.intact(); }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
-  Workspace packed_;
+  Workspace packed_{*this, "packed filter"};
 };
 
 }  // namespace

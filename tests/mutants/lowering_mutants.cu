@@ -159,9 +159,7 @@ __global__ void multiply(const float* filter, const float* tensor, float* output
 template <LoweringMutation M>
 class Mutant final : public Stage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
-  void prepare(const ConvProblem& problem, const Tensors&, Stream) override {
-    tensor_.allocate(im2win_size(problem), "im2win tensor");
-  }
+  void prepare(const ConvProblem& problem, const Tensors&, Stream) override { tensor_.allocate(im2win_size(problem)); }
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Lowering l = lowering_of(problem);
     convladder::launch(transform<M>, grid_in_y(blocks_for(l.channels * im2win_plane(l), kThreads), l.batch),
@@ -170,10 +168,9 @@ class Mutant final : public Stage {
                        dim3(blocks_for(l.filters, kFilters) * blocks_for(l.batch * output_plane(l), kOutputs)),
                        dim3(kThreads), 0, stream)(tensors.filter, tensor_.floats(), tensors.output, l);
   }
-  bool workspace_intact() const override { return tensor_.intact(); }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
-  Workspace tensor_;
+  Workspace tensor_{*this, "im2win tensor"};
 };
 
 }  // namespace

@@ -103,8 +103,7 @@ class Mutant final : public Stage {
   }
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate(std::int64_t{blocks_for(w.filters, kFilterBlock)} * kFilterBlock * w.channels * kPositions<Form>,
-                "transformed filter");
+    u_.allocate(std::int64_t{blocks_for(w.filters, kFilterBlock)} * kFilterBlock * w.channels * kPositions<Form>);
     convladder::launch(lay_out_filters<Form>, dim3(blocks_for(w.filters * w.channels, kThreads)), dim3(kThreads), 0,
                        stream)(tensors.filter, u_.floats(), w);
   }
@@ -114,11 +113,10 @@ class Mutant final : public Stage {
     convladder::launch(fused<Form, M>, grid_in_y(blocks_for(w.tiles, kThreads), w.filters), dim3(kThreads), 0, stream)(
         tensors.input, u_.floats(), tensors.output, w);
   }
-  bool workspace_intact() const override { return u_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override { return WinogradForm{kTileOutputs<Form>}; }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
-  Workspace u_;
+  Workspace u_{*this, "transformed filter"};
 };
 
 // ---- fp16 and int8: a block of warps computes 16 tiles x 16 filters at all positions, in turn, a warp a column ------
@@ -312,11 +310,11 @@ class FragmentMutant final : public Stage {
   }
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<T>(filter_elements<Form>(w), "transformed filter");
-    m_.allocate<half>(product_elements<Form>(w), "products");
-    pieces_.allocate<T>(std::int64_t{kStarted} * kPiece<T>, "transformed tiles");
-    scales_v_.allocate(kPositions<Form>, "scales of the input");
-    scales_u_.allocate(kPositions<Form> * padded_filters(w), "scales of the filters");
+    u_.allocate<T>(filter_elements<Form>(w));
+    m_.allocate<half>(product_elements<Form>(w));
+    pieces_.allocate<T>(std::int64_t{kStarted} * kPiece<T>);
+    scales_v_.allocate(kPositions<Form>);
+    scales_u_.allocate(kPositions<Form> * padded_filters(w));
     convladder::launch(make_filters<T, M>, dim3(blocks_for(padded_filters(w), kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, u_.as<T>(), scales_u_.floats(), w);
     if (sizeof(T) == 1)
@@ -334,15 +332,16 @@ class FragmentMutant final : public Stage {
           tensors.half_output, pixels, w.filters);
     }
   }
-  bool workspace_intact() const override {
-    return u_.intact() && m_.intact() && pieces_.intact() && scales_v_.intact() && scales_u_.intact();
-  }
-  WinogradForm winograd(const ConvProblem&) const override {
-    return {kTileOutputs<Form>, sizeof(T) == 2, sizeof(T) == 2 ? Precision::fp16 : Precision::int8, true};
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, sizeof(T) == 2, sizeof(T) == 2 ? Precision::fp16 : Precision::int8, true};
   }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
-  Workspace u_, m_, pieces_, scales_v_, scales_u_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace m_{*this, "products"};
+  Workspace pieces_{*this, "transformed tiles"};
+  Workspace scales_v_{*this, "scales of the input"};
+  Workspace scales_u_{*this, "scales of the filters"};
 };
 
 }  // namespace

@@ -88,7 +88,7 @@ class BuiltWithout final : public Stage {
 
  private:
   Verdict check(const ConvProblem&, const DeviceLimits&) const override {
-    return Verdict::refuse("built without %s: install %s and build again", library_, package_);
+    return Verdict::refuse("built without {}: install {} and build again", library_, package_);
   }
   void launch(const ConvProblem&, const Tensors&, Stream) override { throw std::logic_error("refused before"); }
 
@@ -115,9 +115,11 @@ class Im2colOpenblas final : public Stage {
     whole_batch_ = true;
     take_memory();
     const double whole = time_us([&] { launch(problem, tensors, nullptr); });
-    if (whole <= apart) return;
-    whole_batch_ = false;
-    take_memory();
+    if (whole > apart) {
+      whole_batch_ = false;
+      take_memory();
+    }
+    state_memory(static_cast<std::int64_t>((matrix_.size() + product_.size()) * sizeof(float)));
   }
 
   void take_memory() {
@@ -203,10 +205,6 @@ class Im2colOpenblas final : public Stage {
                 integer(width));
   }
 
-  std::int64_t workspace_bytes() const override {
-    return static_cast<std::int64_t>((matrix_.size() + product_.size()) * sizeof(float));
-  }
-
   Lowering l_{};
   int threads_ = 1;
   bool whole_batch_ = false;
@@ -275,6 +273,11 @@ class OneDnn final : public Stage {
     const double given_us = time_us([&] { run(tensors); });
     plan_ = wanted;
     if (time_us([&] { run(tensors); }) > given_us) plan_ = given;
+
+    std::size_t bytes = plan_.filter.get_desc().get_size() + plan_.scratchpad.get_desc().get_size();
+    if (plan_.reorders_input) bytes += plan_.input.get_desc().get_size();
+    if (plan_.reorders_output) bytes += plan_.output.get_desc().get_size();
+    state_memory(static_cast<std::int64_t>(bytes));
   }
 
   static dnnl::memory::desc describe(const dnnl::memory::dims& sizes, Tag tag) {
@@ -344,13 +347,6 @@ class OneDnn final : public Stage {
     stream_.wait();
   }
 
-  std::int64_t workspace_bytes() const override {
-    std::size_t bytes = plan_.filter.get_desc().get_size() + plan_.scratchpad.get_desc().get_size();
-    if (plan_.reorders_input) bytes += plan_.input.get_desc().get_size();
-    if (plan_.reorders_output) bytes += plan_.output.get_desc().get_size();
-    return static_cast<std::int64_t>(bytes);
-  }
-
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   dnnl::memory input_, filter_, output_;  // in NCHW, the caller's
@@ -381,10 +377,11 @@ class Ablation final : public Stage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     Configuration configuration = stage_->default_configuration(problem, {});
-    const Knobs knobs = stage_->knobs();
+    const Knobs& knobs = configuration.knobs;
     for (int i = knobs_on_; i < knobs.count; ++i) configuration.values[i] = knobs.knobs[i].values[0];
     stage_->use(configuration);
     stage_->prepare(problem, tensors, stream);
+    state_memory(stage_->workspace_bytes());
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -394,8 +391,6 @@ class Ablation final : public Stage {
   bool launch_without_transform(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     return stage_->launch_without_transform(problem, tensors, stream);
   }
-
-  std::int64_t workspace_bytes() const override { return stage_->workspace_bytes(); }
 
   int knobs_on_;
   std::unique_ptr<TunableStage> stage_;

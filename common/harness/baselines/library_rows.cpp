@@ -20,7 +20,7 @@ class Missing final : public Stage {
 
  private:
   Verdict check(const ConvProblem&, const DeviceLimits&) const override {
-    return Verdict::refuse("%s", reason_.c_str());
+    return Verdict::refuse("{}", reason_.c_str());
   }
   void launch(const ConvProblem&, const Tensors&, Stream) override { throw std::logic_error("refused before"); }
 

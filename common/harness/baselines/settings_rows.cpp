@@ -34,9 +34,8 @@ struct Rows {
   void add_all(const StageInfo& info, const TunableStage& stage) {
     constexpr DeviceLimits kLimits{90, 227 << 10};
     const Configuration usual = stage.default_configuration(parse_shape("c=64,h=14,w=14,k=64,r=3,s=3"), kLimits);
-    const Knobs knobs = stage.knobs();
-    for (int k = 0; k < knobs.count; ++k) {
-      const Knob& knob = knobs.knobs[k];
+    for (int k = 0; k < usual.knobs.count; ++k) {
+      const Knob& knob = usual.knobs.knobs[k];
       for (int i = 0; i < knob.count; ++i)
         if (knob.values[i] != usual.values[k])
           add(info, fmt::format("{}={}", knob.name, value_text(knob, knob.values[i])));

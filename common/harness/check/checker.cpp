@@ -46,19 +46,19 @@ struct Expected {
   }
 };
 
-Expected expected(double exact, double magnitude, double relative, const ErrorModel& model) {
+Expected expected(double exact, double magnitude, double relative, const SumBound& sum) {
   Expected result{.value = exact};
   if (!std::isfinite(exact)) return result;
   // No partial sum exceeds the positive terms together, nor falls below the negative ones, but for the roundings.
-  const double growth = model.exact ? 1 : 1 + relative + 0x1p-24;
+  const double growth = sum.exact ? 1 : 1 + relative + 0x1p-24;
   result.may_be_infinite = (magnitude + exact) / 2 * growth >= kOverflow;
   result.may_be_minus_infinite = (magnitude - exact) / 2 * growth >= kOverflow;
-  if (model.exact) {
+  if (sum.exact) {
     result.bound = std::abs(exact) < kOverflow ? std::abs(static_cast<float>(exact) - exact) : 0;
   } else {
     // The sum's roundings, half an ulp for the result's own, and what underflow takes: 2^-150, half the spacing of the
     // subnormal numbers, at each rounding. The factor of 2 is for the growth of that in later roundings.
-    result.bound = relative * magnitude + std::abs(exact) * 0x1p-24 + model.steps * 0x1p-149 + model.absolute;
+    result.bound = relative * magnitude + std::abs(exact) * 0x1p-24 + sum.steps * 0x1p-149 + sum.absolute;
   }
   return result;
 }
@@ -195,14 +195,14 @@ CheckResult compare(const ConvProblem& problem, const std::vector<float>& output
 
 }  // namespace
 
-ErrorModel direct_fp32_error(const ConvProblem& problem) {
+SumBound direct_fp32_bound(const ConvProblem& problem) {
   return {.unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1, .exact = false};
 }
 
-double relative_bound(const ErrorModel& model) {
-  const double nu = model.steps * model.unit_roundoff;
+double relative_bound(const SumBound& sum) {
+  const double nu = sum.steps * sum.unit_roundoff;
   const double worst_case = nu < 1 ? nu / (1 - nu) : kInfinity;
-  return std::min(worst_case, kLambda * std::sqrt(model.steps) * model.unit_roundoff);
+  return std::min(worst_case, kLambda * std::sqrt(sum.steps) * sum.unit_roundoff);
 }
 
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
@@ -224,7 +224,7 @@ OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& t
   const double least =
       0x1p-25 * (largest(tensors.input) + largest_tap) * static_cast<double>(problem.reduction_length());
   const double unit = kKeptInHalf.unit, variance = 2 * unit * unit / 3;  // of a term's two roundings, over its square
-  ErrorModel sum = direct_fp32_error(problem);
+  SumBound sum = direct_fp32_bound(problem);
   sum.unit_roundoff *= 4;
   const double relative = relative_bound(sum);
 
@@ -276,11 +276,11 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
 }
 
 CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
-                         const ErrorModel& model) {
-  const double relative = relative_bound(model);
-  const double common_magnitude = model.spread ? root_mean_square(reference.output) : 0;
+                         const SumBound& sum) {
+  const double relative = relative_bound(sum);
+  const double common_magnitude = sum.spread ? root_mean_square(reference.output) : 0;
   return compare(problem, output, reference, kOverflow, [&](std::size_t i) {
-    return expected(reference.output[i], model.spread ? common_magnitude : reference.magnitudes[i], relative, model);
+    return expected(reference.output[i], sum.spread ? common_magnitude : reference.magnitudes[i], relative, sum);
   });
 }
 

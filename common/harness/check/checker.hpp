@@ -13,8 +13,8 @@
 
 namespace convladder {
 
-/// Rounding of one stage's arithmetic, from which the bound of each output follows.
-struct ErrorModel {
+/// Rounding of sums, from which the bound of each output follows.
+struct SumBound {
   double unit_roundoff = 0x1p-24;  ///< of the accumulation: 2^-24 for fp32
   double steps = 0;    ///< roundings along one output's longest chain: reduction length + 1 for direct forms
   bool exact = false;  ///< the inputs make every sum exact: only the sign of zero may differ
@@ -24,8 +24,8 @@ struct ErrorModel {
   double absolute = 0;  ///< what every output may be off by besides
 };
 
-/// The model of a direct fp32 sum over `problem`'s reduction.
-ErrorModel direct_fp32_error(const ConvProblem& problem);
+/// Of a direct fp32 sum over `problem`'s reduction.
+SumBound direct_fp32_bound(const ConvProblem& problem);
 
 /// What each output may be off by, where that follows from the numbers of the problem and not from the length of its
 /// sums alone.
@@ -41,7 +41,7 @@ struct OutputBounds {
 
 /// Of a direct sum, added in fp32, of products of fp16 numbers, its output rounded to fp16. The input's and the
 /// filter's roundings are held to be independent: 8 standard deviations of them all, or what they come to at worst if
-/// that is less; the sum is held to direct_fp32_error(), with 4 times the unit roundoff, since Tensor Cores may
+/// that is less; the sum is held to direct_fp32_bound(), with 4 times the unit roundoff, since Tensor Cores may
 /// truncate. Infinite where a tap overflows.
 /// @param reference of the problem and the tensors
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
@@ -57,7 +57,7 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
 /// Bound of |computed - exact| over the sum of magnitudes: min(gamma_n, lambda sqrt(n) u), gamma_n = nu/(1-nu) the
 /// worst case of any summation order (Higham, Accuracy and Stability, 2nd ed., section 3.1), the other its
 /// probabilistic form (Higham & Mary, SIAM J. Sci. Comput. 41, 2019) at lambda = 8.
-double relative_bound(const ErrorModel& model);
+double relative_bound(const SumBound& sum);
 
 /// How an output compares with the reference.
 struct CheckResult {
@@ -77,7 +77,7 @@ struct CheckResult {
 
 /// @param output (n, k, p, q) as the stage left it, poisoned before (kPoison)
 CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
-                         const ErrorModel& model);
+                         const SumBound& sum);
 /// The same, with a bound for each output.
 CheckResult check_output(const ConvProblem& problem, const std::vector<float>& output, const Reference& reference,
                          const OutputBounds& bounds);

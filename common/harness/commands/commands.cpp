@@ -50,12 +50,13 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
   }
   // Before the reference, which may take long.
   const float* const filter = user.tensors ? user.tensors->filter.data() : nullptr;
-  const auto accepts = [&](const StageInfo* stage) { return refusal(*stage, user.problem, filter).empty(); };
-  if (std::none_of(stages.begin(), stages.end(), accepts)) {
-    for (const StageInfo* stage : stages)
-      results.push_back(refused(*stage, user.problem, refusal(*stage, user.problem, filter)));
-    return results;
+  for (const StageInfo* stage : stages) {
+    std::string rule = refusal(*stage, user.problem, filter);
+    if (rule.empty()) break;
+    results.push_back(refused(*stage, user.problem, std::move(rule)));
   }
+  if (results.size() == stages.size()) return results;
+  results.clear();
   const Workload workload = make_workload(std::move(user), problem.seed);
   const std::optional<Limits> limits = limits_here(stages);
   for (const StageInfo* stage : stages) {

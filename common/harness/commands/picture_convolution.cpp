@@ -145,10 +145,9 @@ class PictureRun {
   /// What the stage may be off by in one output. In the worst case, unlike the checker: in an even area of a picture
   /// roundings are all alike, and do not cancel.
   double error_bound(const std::vector<float>& taps) const {
-    const auto steps = static_cast<double>(stage_->roundings(problem_));
-    const double nu = steps * 0x1p-24;
-    const double bound = nu / (1 - nu) * magnitude_sum(taps) +
-                         stage_->filter_error(problem_, taps.data()) * static_cast<double>(taps.size());
+    const ErrorModel errors = stage_->error_model(problem_, taps.data());
+    const double nu = static_cast<double>(errors.roundings) * 0x1p-24;
+    const double bound = nu / (1 - nu) * magnitude_sum(taps) + errors.filter_error * static_cast<double>(taps.size());
     return bound * white() * (1 + 0x1p-20);  // the last for the host's own roundings, in double
   }
 

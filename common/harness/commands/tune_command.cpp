@@ -79,7 +79,7 @@ class Interruption {
 std::unique_ptr<TunableStage> make_tunable(const StageInfo& stage) {
   std::unique_ptr<Stage> made(stage.make());
   auto* const tunable = dynamic_cast<TunableStage*>(made.get());
-  if (!tunable || !tunable->searched()) return nullptr;
+  if (!tunable || !tunable->knobs().searched) return nullptr;
   static_cast<void>(made.release());  // the same object
   return std::unique_ptr<TunableStage>(tunable);
 }
@@ -173,7 +173,8 @@ std::string cost_text(double cost) {
   return fmt::format("{} estimated cycles", grouped(std::llround(cost)));
 }
 
-std::string configuration_text(const Configuration& configuration, const Knobs& knobs) {
+std::string configuration_text(const Configuration& configuration) {
+  const Knobs& knobs = configuration.knobs;
   std::vector<std::string> items;
   for (int k = 0; k < knobs.count; ++k)
     items.push_back(fmt::format("{}={}", knobs.knobs[k].name, value_text(knobs.knobs[k], configuration.values[k])));
@@ -191,12 +192,12 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   /// @param best of the search so far, or null
-  void show(const TuningSession& session, const TuningTrial* best, const Knobs& knobs) {
+  void show(const TuningSession& session, const TuningTrial* best) {
     const auto done = static_cast<std::int64_t>(session.trials.size());
     if (!terminal_ && done != trials_ && done % std::max<std::int64_t>(1, trials_ / kLines) != 0) return;
     const int filled = static_cast<int>(kBar * done / trials_);
     std::string line = fmt::format("{} [{:-<{}}] {}/{}  ", search_, std::string(filled, '#'), kBar, done, trials_);
-    line += best ? fmt::format("best {}: {}", cost_text(*best->cost), configuration_text(best->configuration, knobs))
+    line += best ? fmt::format("best {}: {}", cost_text(*best->cost), configuration_text(best->configuration))
                  : "nothing right yet";
     if (terminal_) {
       fmt::print(stderr, "\r{}\033[K", line.substr(0, width()));
@@ -226,10 +227,9 @@ class Tuning {
   Tuning(const TuneCommand& command, const StageInfo& stage, const TunableStage& tunable, UserProblem user)
       : command_(command),
         stage_(stage),
-        knobs_(tunable.knobs()),
         problem_(user.problem),
         path_(tuning_log_path(stage, problem_)),
-        space_(knobs_,
+        space_(tunable.knobs(),
                [&, limits = device_limits()](const Configuration& point) {
                  return tunable.check_configuration(problem_, limits, point).accepted();
                }),
@@ -259,7 +259,7 @@ class Tuning {
     if (found_) decide();
     write();
     if (command_.json) {
-      fmt::print("{}", text_of(to_json(log_, knobs_)));
+      fmt::print("{}", text_of(to_json(log_)));
     } else {
       report();
     }
@@ -310,7 +310,7 @@ class Tuning {
       session.trials.push_back(try_point(point, kTrialSamples));
       const TuningTrial& last = session.trials.back();
       if (last.cost && (!best || *last.cost < *best->cost)) best = last;
-      progress.show(session, best ? &*best : nullptr, knobs_);
+      progress.show(session, best ? &*best : nullptr);
       if (Clock::now() - written > kWriteEvery) {
         write();
         written = Clock::now();
@@ -352,7 +352,7 @@ class Tuning {
       log_.best = TunedBest{winner->configuration, *winner->cost, *of_default.cost, time_now()};
   }
 
-  void write() const { write_file(path_, text_of(to_json(log_, knobs_))); }
+  void write() const { write_file(path_, text_of(to_json(log_))); }
 
   // ---- The report ---------------------------------------------------------------------------------------------------
 
@@ -398,8 +398,8 @@ class Tuning {
   std::string outcome_text() const {
     const Configuration& best = decision_ ? decision_->best.configuration : found_->configuration;
     TextTable table({"knob", "default", "best"}, 2);
-    for (int k = 0; k < knobs_.count; ++k) {
-      const Knob& knob = knobs_.knobs[k];
+    for (int k = 0; k < best.knobs.count; ++k) {
+      const Knob& knob = best.knobs.knobs[k];
       table.add({knob.name, value_text(knob, default_.values[k]), value_text(knob, best.values[k])});
     }
     if (!decision_) return fmt::format("{}\n{}\n", table.text(), failure_);
@@ -421,7 +421,6 @@ class Tuning {
 
   const TuneCommand& command_;
   const StageInfo& stage_;
-  Knobs knobs_;
   ConvProblem problem_;
   fs::path path_;
   std::optional<DeviceLock> lock_;

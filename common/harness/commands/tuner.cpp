@@ -151,7 +151,7 @@ Space::Space(const Knobs& knobs, const std::function<bool(const Configuration&)>
   for (int k = 0; k < knobs.count; ++k) points *= static_cast<std::size_t>(knobs.knobs[k].count);
   places_.assign(points, -1);
   for (std::size_t number = 0; number < points; ++number) {
-    Configuration point;
+    Configuration point(knobs);
     std::size_t rest = number;
     for (int k = knobs.count - 1; k >= 0; --k) {
       const auto count = static_cast<std::size_t>(knobs.knobs[k].count);

@@ -113,13 +113,13 @@ void require_settings(std::string_view settings, const std::vector<const StageIn
   }
 }
 
-bool apply_settings(std::string_view settings, const Knobs& knobs, Configuration& configuration) {
+bool apply_settings(std::string_view settings, Configuration& configuration) {
   bool any = false;
   for (const Setting& setting : split(settings)) {
-    const Knob* const knob = find_knob(knobs, setting.knob);
+    const Knob* const knob = find_knob(configuration.knobs, setting.knob);
     const std::optional<int> value = knob ? find_value(*knob, setting.value) : std::nullopt;
     if (!value) continue;
-    configuration.values[knob - knobs.knobs] = *value;
+    configuration[knob->name] = *value;
     any = true;
   }
   return any;

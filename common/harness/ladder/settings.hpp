@@ -14,8 +14,8 @@ namespace convladder {
 /// stage that has it has no such value of it, or if a knob is set twice
 void require_settings(std::string_view settings, const std::vector<const StageInfo*>& stages);
 
-/// Sets the knobs that `settings` names; those that are none of `knobs`, and values that a knob does not have, are
-/// passed over. @return whether any was set
-bool apply_settings(std::string_view settings, const Knobs& knobs, Configuration& configuration);
+/// Sets the knobs that `settings` names; those that the configuration does not have, and values that a knob does not
+/// have, are passed over. @return whether any was set
+bool apply_settings(std::string_view settings, Configuration& configuration);
 
 }  // namespace convladder

@@ -49,12 +49,12 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
 
-Json trials_json(const TuningSession& session, const std::string& measure, const Knobs& knobs) {
+Json trials_json(const TuningSession& session, const std::string& measure) {
   Json list = Json::array();
   std::optional<double> best;
   for (const TuningTrial& trial : session.trials) {
     if (trial.cost && (!best || *trial.cost < *best)) best = trial.cost;
-    list.push_back({{"configuration", to_json(trial.configuration, knobs)},
+    list.push_back({{"configuration", to_json(trial.configuration)},
                     {"status", trial.status},
                     {"reason", trial.reason.empty() ? Json() : Json(trial.reason)},
                     {measure, or_null(trial.cost)},
@@ -79,7 +79,7 @@ int read_value(const Json& json, const Knob& knob) {
 
 Configuration read_configuration(const Json& json, const Knobs& knobs) {
   if (json.size() != static_cast<std::size_t>(knobs.count)) misfit("a configuration has other knobs");
-  Configuration result;
+  Configuration result(knobs);
   for (int k = 0; k < knobs.count; ++k) result.values[k] = read_value(json.at(knobs.knobs[k].name), knobs.knobs[k]);
   return result;
 }
@@ -166,7 +166,8 @@ std::string value_text(const Knob& knob, int value) {
   return fmt::to_string(value);
 }
 
-Json to_json(const Configuration& configuration, const Knobs& knobs) {
+Json to_json(const Configuration& configuration) {
+  const Knobs& knobs = configuration.knobs;
   Json json = Json::object();
   for (int k = 0; k < knobs.count; ++k) {
     const Knob& knob = knobs.knobs[k];
@@ -176,7 +177,7 @@ Json to_json(const Configuration& configuration, const Knobs& knobs) {
   return json;
 }
 
-Json to_json(const TuningLog& log, const Knobs& knobs) {
+Json to_json(const TuningLog& log) {
   const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
   Json sessions = Json::array();
   for (const TuningSession& session : log.sessions) {
@@ -185,11 +186,11 @@ Json to_json(const TuningLog& log, const Knobs& knobs) {
                         {"budget", session.budget},
                         {"interrupted", session.interrupted},
                         {"when", session.when},
-                        {"trials", trials_json(session, log.measure, knobs)}});
+                        {"trials", trials_json(session, log.measure)}});
   }
   Json best;
   if (log.best) {
-    best = {{"configuration", to_json(log.best->configuration, knobs)},
+    best = {{"configuration", to_json(log.best->configuration)},
             {log.measure, log.best->cost},
             {"default_" + log.measure, log.best->default_cost},
             {"when", log.best->when}};

@@ -58,13 +58,13 @@ struct TuningLog {
 TuningLog new_tuning_log(const StageInfo& stage, const ConvProblem& problem);
 
 /// Each knob by its name, with its word or its number.
-nlohmann::ordered_json to_json(const Configuration& configuration, const Knobs& knobs);
+nlohmann::ordered_json to_json(const Configuration& configuration);
 /// "8" or "shared".
 std::string value_text(const Knob& knob, int value);
 
 /// The log as its file holds it.
-nlohmann::ordered_json to_json(const TuningLog& log, const Knobs& knobs);
-/// Reads to_json()'s text. @throws UsageError, with what does not fit
+nlohmann::ordered_json to_json(const TuningLog& log);
+/// Reads to_json()'s text, of a space with these knobs. @throws UsageError, with what does not fit
 TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs);
 
 /// Where logs lie: the environment variable CONVLADDER_TUNED, else "tuned" beside the folder of the program.

@@ -261,8 +261,7 @@ Json to_json(const RunResult& result) {
           {"prediction", result.prediction ? counters_json(*result.prediction) : Json()},
           {"lines", lines_json(result.lines)},
           {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()},
-          {"configuration",
-           result.configuration ? to_json(result.configuration->configuration, result.configuration->knobs) : Json()},
+          {"configuration", result.configuration ? to_json(result.configuration->configuration) : Json()},
           {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
           {"dtype", result.stage->dtype}};

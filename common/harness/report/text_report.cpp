@@ -153,8 +153,9 @@ CounterFigures figures_of(const Counters& c, std::int64_t outputs) {
 
 std::string configuration_line(const UsedConfiguration& used) {
   std::string line = fmt::format("configuration ({}):", used.origin);
-  for (int i = 0; i < used.knobs.count; ++i) {
-    const Knob& knob = used.knobs.knobs[i];
+  const Knobs& knobs = used.configuration.knobs;
+  for (int i = 0; i < knobs.count; ++i) {
+    const Knob& knob = knobs.knobs[i];
     line += fmt::format("{} {} {}", i == 0 ? "" : ",", knob.name, value_text(knob, used.configuration.values[i]));
   }
   return line + "\n";

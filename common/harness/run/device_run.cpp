@@ -54,9 +54,10 @@ class DeviceRun final : public StageRun {
     return true;
   }
 
-  /// The first use of a module loads it; that is no part of preparing.
+  /// The first use of a module loads it; that is no part of preparing. Another instance uses it, for what is timed is
+  /// what an instance prepares once.
   void warm_up() {
-    const std::unique_ptr<Stage> other = make_stage();
+    const std::unique_ptr<Stage> other = make_another();
     run_and_wait([&](Stream stream) { other->prepare(workload_.problem, tensors(), stream); });
   }
 
@@ -103,7 +104,7 @@ class DeviceRun final : public StageRun {
     copies.reserve(count);  // the launches below point into it
     std::vector<std::function<void(Stream)>> launches;
     for (std::size_t i = 0; i < count; ++i) {
-      Copy& copy = copies.emplace_back(Copy{make_tensors(), make_stage()});
+      Copy& copy = copies.emplace_back(Copy{make_tensors(), make_another()});
       run_and_wait([&](Stream stream) { copy.stage->prepare(workload_.problem, copy.tensors.view(), stream); });
       launches.push_back(
           [this, &copy](Stream stream) { copy.stage->launch(workload_.problem, copy.tensors.view(), stream); });

@@ -11,10 +11,13 @@ namespace convladder {
 std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter) {
   std::string rule = device_refusal(stage);
   if (!rule.empty()) return rule;
-  const std::unique_ptr<Stage> instance(stage.make());
-  const Verdict verdict = instance->check(problem, limits_of(stage));
+  return refusal(stage, *std::unique_ptr<Stage>(stage.make()), problem, filter);
+}
+
+std::string refusal(const StageInfo& stage, const Stage& instance, const ConvProblem& problem, const float* filter) {
+  const Verdict verdict = instance.check(problem, limits_of(stage));
   if (!verdict.accepted() || !filter) return verdict.reason();
-  return instance->check_filter(problem, filter).reason();
+  return instance.check_filter(problem, filter).reason();
 }
 
 DeviceInfo device_of(const StageInfo& stage) { return runs_on_host(stage) ? host_info() : device_info(); }

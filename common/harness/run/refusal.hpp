@@ -20,5 +20,7 @@ std::string device_refusal(const StageInfo& stage);
 /// The rule by which the device or the stage refuses the problem, or "". Cheap: nothing is allocated or computed.
 /// @param filter (k, c/groups, r, s) on the host, or null where it is not known yet: then no rule about it is asked
 std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter);
+/// The rule by which this instance of the stage refuses the problem, or "".
+std::string refusal(const StageInfo& stage, const Stage& instance, const ConvProblem& problem, const float* filter);
 
 }  // namespace convladder

@@ -61,7 +61,6 @@ struct Speedups {
 
 /// What a tunable stage ran with.
 struct UsedConfiguration {
-  Knobs knobs;
   Configuration configuration;
   std::string origin;  ///< "tuned", "default", or "given" by RunOptions or the row
 };

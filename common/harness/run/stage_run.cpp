@@ -29,7 +29,9 @@ std::string describe(const Fault& fault) {
 void StageRun::execute() {
   if (!accepted() || !configure()) return;
   place_tensors();
-  if (!prepare() || !launch_and_check()) return;
+  if (!prepare()) return;
+  errors_ = stage_->error_model(workload_.problem, workload_.tensors.filter.data());
+  if (!launch_and_check()) return;
   if (options_.time && has_time()) {
     time_launch();
     if (!measure_product()) {
@@ -46,8 +48,13 @@ void StageRun::execute() {
   result_.status = Status::ok;
 }
 
+/// Makes the stage. @return whether no rule forbids the problem
 bool StageRun::accepted() {
-  std::string rule = refusal(*result_.stage, workload_.problem, workload_.tensors.filter.data());
+  std::string rule = device_refusal(*result_.stage);
+  if (rule.empty()) {
+    stage_.reset(result_.stage->make());
+    rule = refusal(*result_.stage, *stage_, workload_.problem, workload_.tensors.filter.data());
+  }
   if (rule.empty()) rule = input_refusal();
   if (rule.empty()) return true;
   result_.status = Status::refused;
@@ -68,47 +75,39 @@ std::string StageRun::input_refusal() const {
                      kLargestHalf);
 }
 
-/// Makes the stage. @return whether no rule forbids the configuration that it is to run with
+/// Chooses what a tunable stage runs with. @return whether no rule forbids it
 bool StageRun::configure() {
-  const std::unique_ptr<Stage> stage(result_.stage->make());
-  if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get()); tunable && !choose_configuration(*tunable))
-    return false;
-  stage_ = make_stage();
-  return true;
-}
-
-bool StageRun::choose_configuration(const TunableStage& stage) {
-  const auto tuned = [&] {
-    return runs_on_host(*result_.stage) ? std::nullopt : tuned_configuration(*result_.stage, stage, workload_.problem);
-  };
-  UsedConfiguration& used = result_.configuration.emplace();
-  used.knobs = stage.knobs();
+  auto* const stage = dynamic_cast<TunableStage*>(stage_.get());
+  if (!stage) return true;
   const DeviceLimits limits = limits_of(*result_.stage);
   const std::string_view settings =
       result_.stage->settings.empty() ? std::string_view(options_.settings) : result_.stage->settings;
-  Configuration by_name = stage.default_configuration(workload_.problem, limits);
+  const auto tuned = [&] {
+    return runs_on_host(*result_.stage) ? std::nullopt : tuned_configuration(*result_.stage, *stage, workload_.problem);
+  };
+  Configuration by_name = stage->default_configuration(workload_.problem, limits);
+  UsedConfiguration used;
   if (options_.configuration) {
-    used.configuration = *options_.configuration;
-    used.origin = "given";
-    return true;
+    used = {*options_.configuration, "given"};
+  } else if (!settings.empty() && apply_settings(settings, by_name)) {
+    used = {stage->decided(workload_.problem, limits, by_name), "given"};
+  } else if (const auto found = tuned()) {
+    used = {*found, "tuned"};
+  } else {
+    used = {stage->decided(workload_.problem, limits, by_name), "default"};
   }
-  const bool given = !settings.empty() && apply_settings(settings, used.knobs, by_name);
-  if (const auto found = given ? std::nullopt : tuned()) {
-    used.configuration = *found;
-    used.origin = "tuned";
-    return true;
+  const Verdict verdict = stage->check_configuration(workload_.problem, limits, used.configuration);
+  if (!verdict.accepted()) {
+    result_.status = Status::refused;
+    result_.reason = verdict.reason();
+    return false;
   }
-  used.configuration = stage.decided(workload_.problem, limits, by_name);
-  used.origin = given ? "given" : "default";
-  const Verdict verdict = stage.check_configuration(workload_.problem, limits, used.configuration);
-  if (verdict.accepted()) return true;
-  result_.configuration.reset();
-  result_.status = Status::refused;
-  result_.reason = verdict.reason();
-  return false;
+  stage->use(used.configuration);
+  result_.configuration = std::move(used);
+  return true;
 }
 
-std::unique_ptr<Stage> StageRun::make_stage() const {
+std::unique_ptr<Stage> StageRun::make_another() const {
   std::unique_ptr<Stage> stage(result_.stage->make());
   if (result_.configuration) dynamic_cast<TunableStage&>(*stage).use(result_.configuration->configuration);
   return stage;
@@ -149,14 +148,14 @@ bool StageRun::check(const Observation& seen) {
 }
 
 CheckResult StageRun::compare_with_reference() {
-  const WinogradForm form = stage_->winograd(workload_.problem);
+  const WinogradForm& form = errors_->winograd;
   const StageInfo& stage = *result_.stage;
   if (form.m == 0 && !takes_halves(stage) && !takes_bytes(stage)) {
-    const ErrorModel model{.steps = static_cast<double>(stage_->roundings(workload_.problem)),
-                           .exact = workload_.inputs == InputKind::integers,
-                           .spread = stage_->errors_spread(),
-                           .absolute = filter_error()};
-    return check_output(workload_.problem, output_, workload_.reference, model);
+    const SumBound sum{.steps = static_cast<double>(errors_->roundings),
+                       .exact = workload_.inputs == InputKind::integers,
+                       .spread = errors_->spread,
+                       .absolute = error_of_taps(errors_->filter_error)};
+    return check_output(workload_.problem, output_, workload_.reference, sum);
   }
   if (!bounds_)
     bounds_ = form.m > 0           ? winograd_bounds(workload_.problem, form, workload_.tensors)
@@ -165,9 +164,8 @@ CheckResult StageRun::compare_with_reference() {
   return check_output(workload_.problem, output_, workload_.reference, *bounds_);
 }
 
-/// What an output may be off by if the stage applies other taps than it was given.
-double StageRun::filter_error() const {
-  const double tap = stage_->filter_error(workload_.problem, workload_.tensors.filter.data());
+/// What an output may be off by if each tap that the stage applies is off by `tap`.
+double StageRun::error_of_taps(double tap) const {
   if (tap == 0) return 0;
   double largest = 0;
   for (const float value : workload_.tensors.input) {

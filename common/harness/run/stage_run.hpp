@@ -46,8 +46,8 @@ class StageRun {
   /// Takes the time of launch_without_transform(), which has just run.
   virtual void time_product() = 0;
 
-  /// A new instance of the stage, with the run's configuration.
-  std::unique_ptr<Stage> make_stage() const;
+  /// Another instance of the stage, with the run's configuration: one is made for each set of tensors.
+  std::unique_ptr<Stage> make_another() const;
   /// What is timed.
   void launch(Stream stream) { stage_->launch(workload_.problem, tensors(), stream); }
   /// The product alone, where the stage has one.
@@ -58,22 +58,22 @@ class StageRun {
   const Workload& workload_;
   const RunOptions& options_;
   RunResult& result_;
-  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<Stage> stage_;  ///< that is checked, configured and run
 
  private:
   bool accepted();
   std::string input_refusal() const;
   bool configure();
-  bool choose_configuration(const TunableStage& stage);
   bool launch_and_check();
   bool measure_product();
   bool check(const Observation& seen);
   CheckResult compare_with_reference();
-  double filter_error() const;
+  double error_of_taps(double tap) const;
   void note_observation(const Observation& seen);
   void add_guard_faults(std::vector<Fault>& faults) const;
 
   std::vector<float> output_;           ///< of the last launch
+  std::optional<ErrorModel> errors_;    ///< once it is prepared
   std::optional<OutputBounds> bounds_;  ///< once they were needed
 };
 

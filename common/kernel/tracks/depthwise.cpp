@@ -8,44 +8,40 @@ namespace {
 constexpr std::int64_t kMaxPlanes = INT32_MAX;  // blocks of a grid in x
 constexpr std::int64_t kMaxGridY = 65535;       // blocks of a grid in y
 
-long long number(std::int64_t value) { return static_cast<long long>(value); }
-
 }  // namespace
 
 Verdict check_depthwise(const ConvProblem& p) {
   if (p.groups != p.c || p.k != p.c)
     return Verdict::refuse(
-        "the depthwise stages want a filter for each channel: groups = c = k; got groups=%lld, c=%lld, "
-        "k=%lld",
-        number(p.groups), number(p.c), number(p.k));
+        "the depthwise stages want a filter for each channel: groups = c = k; got groups={}, c={}, "
+        "k={}",
+        p.groups, p.c, p.k);
   if (p.r % 2 == 0 || p.s % 2 == 0)
-    return Verdict::refuse("the depthwise stages want odd filters; got r=%lld, s=%lld", number(p.r), number(p.s));
+    return Verdict::refuse("the depthwise stages want odd filters; got r={}, s={}", p.r, p.s);
   if (p.r > INT32_MAX / p.s)
-    return Verdict::refuse("the depthwise stages index taps with 32 bits: r s at most %d; got r=%lld, s=%lld",
-                           INT32_MAX, number(p.r), number(p.s));
+    return Verdict::refuse("the depthwise stages index taps with 32 bits: r s at most {}; got r={}, s={}", INT32_MAX,
+                           p.r, p.s);
   // A tap's row and column, and what a filter spans, are 32-bit numbers in the kernels.
   if (p.h + 2 * p.pad_h > kMaxDepthwisePosition || p.w + 2 * p.pad_w > kMaxDepthwisePosition ||
       p.stride_h > kMaxDepthwisePosition || p.stride_w > kMaxDepthwisePosition ||
       p.dilation_h > kMaxDepthwisePosition || p.dilation_w > kMaxDepthwisePosition)
     return Verdict::refuse(
         "the depthwise stages index rows and columns with 32 bits: h + 2 pad_h, w + 2 pad_w, strides and dilations at "
-        "most %lld; got %lld, %lld, stride_h=%lld, stride_w=%lld, dilation_h=%lld, dilation_w=%lld",
-        number(kMaxDepthwisePosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w), number(p.stride_h),
-        number(p.stride_w), number(p.dilation_h), number(p.dilation_w));
+        "most {}; got {}, {}, stride_h={}, stride_w={}, dilation_h={}, dilation_w={}",
+        kMaxDepthwisePosition, p.h + 2 * p.pad_h, p.w + 2 * p.pad_w, p.stride_h, p.stride_w, p.dilation_h,
+        p.dilation_w);
   if (((p.p() - 1) / 16 + 1) * ((p.q() - 1) / 16 + 1) > kMaxDepthwisePosition)
-    return Verdict::refuse("the depthwise stages count tiles of 16x16 outputs with 32 bits; got %lld outputs a plane",
-                           number(p.p() * p.q()));
+    return Verdict::refuse("the depthwise stages count tiles of 16x16 outputs with 32 bits; got {} outputs a plane",
+                           p.p() * p.q());
   if (p.n > kMaxPlanes / p.c)
-    return Verdict::refuse("a grid covers at most %lld planes; got n=%lld, c=%lld", number(kMaxPlanes), number(p.n),
-                           number(p.c));
+    return Verdict::refuse("a grid covers at most {} planes; got n={}, c={}", kMaxPlanes, p.n, p.c);
   return Verdict::accept();
 }
 
 Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const char* what) {
   const Verdict verdict = check_depthwise(problem);
   if (!verdict.accepted() || grid_y <= kMaxGridY) return verdict;
-  return Verdict::refuse("a grid has at most %lld blocks in y, here %s; got %lld", number(kMaxGridY), what,
-                         number(grid_y));
+  return Verdict::refuse("a grid has at most {} blocks in y, here {}; got {}", kMaxGridY, what, grid_y);
 }
 
 Depthwise depthwise_of(const ConvProblem& p) {

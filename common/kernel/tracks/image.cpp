@@ -17,27 +17,25 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 }  // namespace
 
 Verdict check_image(const ConvProblem& p) {
-  const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
   if (p.c != 1 || p.k != 1)
-    return Verdict::refuse("the 2-D stages want one channel: c=1, k=1; got c=%lld, k=%lld (put the channels in n)",
-                           number(p.c), number(p.k));
+    return Verdict::refuse("the 2-D stages want one channel: c=1, k=1; got c={}, k={} (put the channels in n)", p.c,
+                           p.k);
   if (p.r > kMaxFilterSide || p.s > kMaxFilterSide)
-    return Verdict::refuse("the 2-D stages want a filter of at most %dx%d; got r=%lld, s=%lld", kMaxFilterSide,
-                           kMaxFilterSide, number(p.r), number(p.s));
+    return Verdict::refuse("the 2-D stages want a filter of at most {}x{}; got r={}, s={}", kMaxFilterSide,
+                           kMaxFilterSide, p.r, p.s);
   if (p.stride_w != 1 || p.stride_h != 1 || p.dilation_w != 1 || p.dilation_h != 1)
     return Verdict::refuse(
-        "the 2-D stages want stride 1 and dilation 1; got stride_h=%lld, stride_w=%lld, dilation_h=%lld, "
-        "dilation_w=%lld",
-        number(p.stride_h), number(p.stride_w), number(p.dilation_h), number(p.dilation_w));
+        "the 2-D stages want stride 1 and dilation 1; got stride_h={}, stride_w={}, dilation_h={}, "
+        "dilation_w={}",
+        p.stride_h, p.stride_w, p.dilation_h, p.dilation_w);
   if (p.h + 2 * p.pad_h > kMaxPosition || p.w + 2 * p.pad_w > kMaxPosition)
     return Verdict::refuse(
-        "the 2-D stages index rows and columns with 32 bits: h + 2 pad_h and w + 2 pad_w at most %lld; got %lld, %lld",
-        number(kMaxPosition), number(p.h + 2 * p.pad_h), number(p.w + 2 * p.pad_w));
+        "the 2-D stages index rows and columns with 32 bits: h + 2 pad_h and w + 2 pad_w at most {}; got {}, {}",
+        kMaxPosition, p.h + 2 * p.pad_h, p.w + 2 * p.pad_w);
   if (ceil_div(p.p(), 8) * ceil_div(p.q(), 32) > kMaxGridX)
-    return Verdict::refuse("a grid covers at most %lld outputs of an image; got %lld",
-                           number(kMaxGridX * kSmallestTile), number(p.p() * p.q()));
-  if (p.n > kMaxImages)
-    return Verdict::refuse("a grid covers at most %lld images; got n=%lld", number(kMaxImages), number(p.n));
+    return Verdict::refuse("a grid covers at most {} outputs of an image; got {}", kMaxGridX * kSmallestTile,
+                           p.p() * p.q());
+  if (p.n > kMaxImages) return Verdict::refuse("a grid covers at most {} images; got n={}", kMaxImages, p.n);
   return Verdict::accept();
 }
 

@@ -8,8 +8,6 @@ namespace {
 
 constexpr std::int64_t kMaxIndex = INT32_MAX - 65536;  // room for tiles past the end
 
-long long number(std::int64_t value) { return static_cast<long long>(value); }
-
 /// Whether the product of positive factors is at most kMaxIndex.
 bool fits(std::initializer_list<std::int64_t> factors) {
   std::int64_t product = 1;
@@ -23,7 +21,7 @@ bool fits(std::initializer_list<std::int64_t> factors) {
 /// What the kernels of both checks want of every dimension.
 Verdict check_positions(const ConvProblem& p) {
   if (p.groups != 1)
-    return Verdict::refuse("the stages of matrix multiplication want groups = 1; got groups=%lld", number(p.groups));
+    return Verdict::refuse("the stages of matrix multiplication want groups = 1; got groups={}", p.groups);
   const struct {
     const char* name;
     std::int64_t value;
@@ -32,8 +30,8 @@ Verdict check_positions(const ConvProblem& p) {
                    {"dilation_h", p.dilation_h},       {"dilation_w", p.dilation_w}};
   for (const auto& [name, value] : positions) {
     if (!fits({value}))
-      return Verdict::refuse("the stages of matrix multiplication index with 32 bits: %s at most %lld; got %lld", name,
-                             number(kMaxIndex), number(value));
+      return Verdict::refuse("the stages of matrix multiplication index with 32 bits: {} at most {}; got {}", name,
+                             kMaxIndex, value);
   }
   return Verdict::accept();
 }
@@ -45,24 +43,23 @@ Verdict check_lowering(const ConvProblem& p) {
   // Filters are packed in tiles of up to 128, and in steps of up to 16 products.
   if (!fits({p.c, p.r, p.s}) || !fits({(p.k + 127) / 128 * 128, p.c * p.r * p.s + 16}))
     return Verdict::refuse(
-        "the filters, their number rounded up to 128, must have at most %lld taps in all; got k c r s = %lld x %lld x "
-        "%lld x %lld",
-        number(kMaxIndex), number(p.k), number(p.c), number(p.r), number(p.s));
+        "the filters, their number rounded up to 128, must have at most {} taps in all; got k c r s = {} x {} x "
+        "{} x {}",
+        kMaxIndex, p.k, p.c, p.r, p.s);
   if (!fits({p.n, p.p(), p.q()}))
-    return Verdict::refuse("a batch may have at most %lld positions n p q; got %lld x %lld x %lld", number(kMaxIndex),
-                           number(p.n), number(p.p()), number(p.q()));
+    return Verdict::refuse("a batch may have at most {} positions n p q; got {} x {} x {}", kMaxIndex, p.n, p.p(),
+                           p.q());
   if (!fits({p.n, p.c}) || !fits({p.n, p.k}))
-    return Verdict::refuse("a batch may have at most %lld planes, n c and n k; got n=%lld, c=%lld, k=%lld",
-                           number(kMaxIndex), number(p.n), number(p.c), number(p.k));
+    return Verdict::refuse("a batch may have at most {} planes, n c and n k; got n={}, c={}, k={}", kMaxIndex, p.n, p.c,
+                           p.k);
   if (!fits({p.k, p.p(), p.q()}))
-    return Verdict::refuse("an image may have at most %lld outputs k p q; got k=%lld, p=%lld, q=%lld",
-                           number(kMaxIndex), number(p.k), number(p.p()), number(p.q()));
+    return Verdict::refuse("an image may have at most {} outputs k p q; got k={}, p={}, q={}", kMaxIndex, p.k, p.p(),
+                           p.q());
   if (!fits({p.c, p.r, p.s, p.p(), p.q()}) || !fits({4, p.c, p.p(), p.r, p.w + 2 * p.pad_w}))
     return Verdict::refuse(
-        "one image's rearrangement is indexed with 32 bits: c r s p q and 4 c p r (w + 2 pad_w) at most %lld; got "
-        "c=%lld, r=%lld, s=%lld, p=%lld, q=%lld, w + 2 pad_w=%lld",
-        number(kMaxIndex), number(p.c), number(p.r), number(p.s), number(p.p()), number(p.q()),
-        number(p.w + 2 * p.pad_w));
+        "one image's rearrangement is indexed with 32 bits: c r s p q and 4 c p r (w + 2 pad_w) at most {}; got "
+        "c={}, r={}, s={}, p={}, q={}, w + 2 pad_w={}",
+        kMaxIndex, p.c, p.r, p.s, p.p(), p.q(), p.w + 2 * p.pad_w);
   return Verdict::accept();
 }
 
@@ -71,29 +68,26 @@ Verdict check_implicit_gemm(const ConvProblem& p, int channels, int filters) {
   const std::int64_t padded_channels = (p.c - 1) / channels + 1, padded_filters = (p.k - 1) / filters + 1;
   if (!fits({padded_channels, channels, p.r, p.s, padded_filters, filters}))
     return Verdict::refuse(
-        "the filters, c rounded up to a multiple of %d and k to one of %d, must have at most %lld taps in all; got "
-        "c=%lld, k=%lld, r=%lld, s=%lld",
-        channels, filters, number(kMaxIndex), number(p.c), number(p.k), number(p.r), number(p.s));
+        "the filters, c rounded up to a multiple of {} and k to one of {}, must have at most {} taps in all; got "
+        "c={}, k={}, r={}, s={}",
+        channels, filters, kMaxIndex, p.c, p.k, p.r, p.s);
   if (!fits({p.n, p.c, p.h, p.w}))
-    return Verdict::refuse("the input may have at most %lld elements n c h w; got %lld x %lld x %lld x %lld",
-                           number(kMaxIndex), number(p.n), number(p.c), number(p.h), number(p.w));
+    return Verdict::refuse("the input may have at most {} elements n c h w; got {} x {} x {} x {}", kMaxIndex, p.n, p.c,
+                           p.h, p.w);
   if (!fits({p.n, p.k, p.p(), p.q()}))
-    return Verdict::refuse("a batch may have at most %lld outputs n k p q; got %lld x %lld x %lld x %lld",
-                           number(kMaxIndex), number(p.n), number(p.k), number(p.p()), number(p.q()));
+    return Verdict::refuse("a batch may have at most {} outputs n k p q; got {} x {} x {} x {}", kMaxIndex, p.n, p.k,
+                           p.p(), p.q());
   return Verdict::accept();
 }
 
 Verdict check_implicit_gemm_hopper(const ConvProblem& p, int channels, int filters) {
-  if (p.r != 3 || p.s != 3)
-    return Verdict::refuse("the filter must be 3 x 3; got r=%lld, s=%lld", number(p.r), number(p.s));
+  if (p.r != 3 || p.s != 3) return Verdict::refuse("the filter must be 3 x 3; got r={}, s={}", p.r, p.s);
   if (p.stride_h != 1 || p.stride_w != 1)
-    return Verdict::refuse("the stride must be 1; got stride_h=%lld, stride_w=%lld", number(p.stride_h),
-                           number(p.stride_w));
+    return Verdict::refuse("the stride must be 1; got stride_h={}, stride_w={}", p.stride_h, p.stride_w);
   if (p.dilation_h != 1 || p.dilation_w != 1)
-    return Verdict::refuse("the dilation must be 1; got dilation_h=%lld, dilation_w=%lld", number(p.dilation_h),
-                           number(p.dilation_w));
+    return Verdict::refuse("the dilation must be 1; got dilation_h={}, dilation_w={}", p.dilation_h, p.dilation_w);
   if (p.padding != Padding::zero)
-    return Verdict::refuse("the padding must be zeros, which the copy engine fills in; got %s",
+    return Verdict::refuse("the padding must be zeros, which the copy engine fills in; got {}",
                            p.padding == Padding::replicate ? "replicate" : "reflect");
   return check_implicit_gemm(p, channels, filters);
 }

@@ -20,41 +20,34 @@ Axis axis_of(const Signal& s) { return {s.length, s.out_length, s.taps, s.pad, s
 
 Verdict check_signal(const ConvProblem& p) {
   if (p.h != 1 || p.r != 1 || p.pad_h != 0)
-    return Verdict::refuse("the 1-D stages want signals: h=1, r=1, pad_h=0; got h=%lld, r=%lld, pad_h=%lld",
-                           static_cast<long long>(p.h), static_cast<long long>(p.r), static_cast<long long>(p.pad_h));
+    return Verdict::refuse("the 1-D stages want signals: h=1, r=1, pad_h=0; got h={}, r={}, pad_h={}", p.h, p.r,
+                           p.pad_h);
   if (p.c != 1 || p.k != 1)
-    return Verdict::refuse("the 1-D stages want one channel: c=1, k=1; got c=%lld, k=%lld", static_cast<long long>(p.c),
-                           static_cast<long long>(p.k));
-  if (p.s % 2 == 0)
-    return Verdict::refuse("the 1-D stages want an odd filter; got s=%lld", static_cast<long long>(p.s));
+    return Verdict::refuse("the 1-D stages want one channel: c=1, k=1; got c={}, k={}", p.c, p.k);
+  if (p.s % 2 == 0) return Verdict::refuse("the 1-D stages want an odd filter; got s={}", p.s);
   if (p.stride_w != 1 || p.stride_h != 1 || p.dilation_w != 1 || p.dilation_h != 1)
     return Verdict::refuse(
-        "the 1-D stages want stride 1 and dilation 1; got stride_h=%lld, stride_w=%lld, dilation_h=%lld, "
-        "dilation_w=%lld",
-        static_cast<long long>(p.stride_h), static_cast<long long>(p.stride_w), static_cast<long long>(p.dilation_h),
-        static_cast<long long>(p.dilation_w));
+        "the 1-D stages want stride 1 and dilation 1; got stride_h={}, stride_w={}, dilation_h={}, "
+        "dilation_w={}",
+        p.stride_h, p.stride_w, p.dilation_h, p.dilation_w);
   if (p.w + 2 * p.pad_w > kMaxPosition)
-    return Verdict::refuse("the 1-D stages index a signal with 32 bits: w + 2 pad_w at most %lld; got %lld",
-                           static_cast<long long>(kMaxPosition), static_cast<long long>(p.w + 2 * p.pad_w));
-  if (p.n > kMaxSignals)
-    return Verdict::refuse("a grid covers at most %lld signals; got n=%lld", static_cast<long long>(kMaxSignals),
-                           static_cast<long long>(p.n));
+    return Verdict::refuse("the 1-D stages index a signal with 32 bits: w + 2 pad_w at most {}; got {}", kMaxPosition,
+                           p.w + 2 * p.pad_w);
+  if (p.n > kMaxSignals) return Verdict::refuse("a grid covers at most {} signals; got n={}", kMaxSignals, p.n);
   return Verdict::accept();
 }
 
 Verdict check_constant_filter(const ConvProblem& p) {
   if (p.s > kMaxConstantTaps)
-    return Verdict::refuse("constant memory holds %d taps (64 KB); got s=%lld", kMaxConstantTaps,
-                           static_cast<long long>(p.s));
+    return Verdict::refuse("constant memory holds {} taps (64 KB); got s={}", kMaxConstantTaps, p.s);
   return check_signal(p);
 }
 
 Verdict check_tile(const ConvProblem& p, const DeviceLimits& limits, std::int64_t tile_bytes) {
   const Verdict verdict = check_constant_filter(p);
   if (verdict.accepted() && tile_bytes > limits.shared_bytes_per_block)
-    return Verdict::refuse("the tile needs %lld bytes of shared memory, a block has %lld; got s=%lld",
-                           static_cast<long long>(tile_bytes), static_cast<long long>(limits.shared_bytes_per_block),
-                           static_cast<long long>(p.s));
+    return Verdict::refuse("the tile needs {} bytes of shared memory, a block has {}; got s={}", tile_bytes,
+                           limits.shared_bytes_per_block, p.s);
   return verdict;
 }
 

@@ -22,19 +22,15 @@ std::int64_t round_up(std::int64_t count, std::int64_t unit) { return (count + u
 }  // namespace
 
 Verdict check_winograd_form(const ConvProblem& x) {
-  if (x.groups != 1) return Verdict::refuse("groups must be 1; got groups=%lld", static_cast<long long>(x.groups));
+  if (x.groups != 1) return Verdict::refuse("groups must be 1; got groups={}", x.groups);
   if (x.r != kWinogradTaps || x.s != kWinogradTaps)
-    return Verdict::refuse("the filter must be 3 x 3; got r=%lld, s=%lld", static_cast<long long>(x.r),
-                           static_cast<long long>(x.s));
+    return Verdict::refuse("the filter must be 3 x 3; got r={}, s={}", x.r, x.s);
   if (x.stride_h != 1 || x.stride_w != 1)
-    return Verdict::refuse("the stride must be 1; got stride_h=%lld, stride_w=%lld", static_cast<long long>(x.stride_h),
-                           static_cast<long long>(x.stride_w));
+    return Verdict::refuse("the stride must be 1; got stride_h={}, stride_w={}", x.stride_h, x.stride_w);
   if (x.dilation_h != 1 || x.dilation_w != 1)
-    return Verdict::refuse("the dilation must be 1; got dilation_h=%lld, dilation_w=%lld",
-                           static_cast<long long>(x.dilation_h), static_cast<long long>(x.dilation_w));
+    return Verdict::refuse("the dilation must be 1; got dilation_h={}, dilation_w={}", x.dilation_h, x.dilation_w);
   if (std::max({x.h + 2 * x.pad_h, x.w + 2 * x.pad_w}) > kLimit - 8)
-    return Verdict::refuse("a padded side must be below 2^31 - 8; got %lld x %lld",
-                           static_cast<long long>(x.h + 2 * x.pad_h), static_cast<long long>(x.w + 2 * x.pad_w));
+    return Verdict::refuse("a padded side must be below 2^31 - 8; got {} x {}", x.h + 2 * x.pad_h, x.w + 2 * x.pad_w);
   return Verdict::accept();
 }
 
@@ -50,8 +46,7 @@ Verdict check_winograd(const ConvProblem& x, int m, int m_across, int padded) {
       product(positions, std::max({product(tiles, channels), product(tiles, filters), product(channels, filters)}));
   const std::int64_t most = std::max({x.input_size(), x.output_size(), transformed});
   if (tiles > kLimit || most > kLimit)
-    return Verdict::refuse("tensors and their transforms must have fewer than 2^31 elements; got %lld",
-                           static_cast<long long>(most));
+    return Verdict::refuse("tensors and their transforms must have fewer than 2^31 elements; got {}", most);
   return Verdict::accept();
 }
 

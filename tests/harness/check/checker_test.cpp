@@ -21,10 +21,10 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kMost = std::numeric_limits<float>::max();
 const float kPoisoned = std::bit_cast<float>(kPoison);
 
-ErrorModel exact() { return {.unit_roundoff = 0x1p-24, .steps = 1, .exact = true}; }
+SumBound exact() { return {.unit_roundoff = 0x1p-24, .steps = 1, .exact = true}; }
 
 /// Checks one row of outputs against references whose magnitudes are their absolute values.
-CheckResult check_row(const std::vector<float>& output, const std::vector<double>& reference, const ErrorModel& model) {
+CheckResult check_row(const std::vector<float>& output, const std::vector<double>& reference, const SumBound& model) {
   ConvProblem problem;
   problem.w = static_cast<std::int64_t>(output.size());
   Reference full{reference, reference};
@@ -32,7 +32,7 @@ CheckResult check_row(const std::vector<float>& output, const std::vector<double
   return check_output(problem, output, full, model);
 }
 
-bool accepts(float output, double reference, const ErrorModel& model = {.steps = 4}) {
+bool accepts(float output, double reference, const SumBound& model = {.steps = 4}) {
   return check_row({output}, {reference}, model).ok;
 }
 
@@ -57,8 +57,8 @@ TEST_CASE("relative_bound is the smaller of the worst case and the probabilistic
   CHECK(relative_bound({.steps = 63}) == doctest::Approx(63 * u));
   CHECK(relative_bound({.steps = 10000}) == doctest::Approx(8 * 100 * u));
   CHECK(relative_bound({.unit_roundoff = 0x1p-11, .steps = 4096}) == doctest::Approx(8 * 64 * 0x1p-11));
-  CHECK(direct_fp32_error(parse_shape("c=4,k=2,r=3,s=3,h=9,w=9,groups=2")).steps == 2 * 9 + 1);
-  CHECK_FALSE(direct_fp32_error({}).exact);
+  CHECK(direct_fp32_bound(parse_shape("c=4,k=2,r=3,s=3,h=9,w=9,groups=2")).steps == 2 * 9 + 1);
+  CHECK_FALSE(direct_fp32_bound({}).exact);
 }
 
 TEST_CASE("an output may be as wrong as its own bound, not more") {
@@ -111,10 +111,10 @@ TEST_CASE("underflow costs an output a few subnormal steps, not all of it") {
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
   for (const bool backwards : {false, true}) {
     const CheckResult result =
-        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_error(problem));
+        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_bound(problem));
     CHECK_MESSAGE(result.ok, result.message);
   }
-  CHECK(check_output(problem, std::vector<float>(50, 0.0f), reference, direct_fp32_error(problem)).wrong > 40);
+  CHECK(check_output(problem, std::vector<float>(50, 0.0f), reference, direct_fp32_bound(problem)).wrong > 40);
 }
 
 TEST_CASE("an exact model allows no error") {
@@ -130,7 +130,7 @@ TEST_CASE("an exact model allows no error") {
 
 TEST_CASE("NaN and infinity pass only for themselves") {
   const double nan = kNan, infinity = kInfinity;
-  for (const ErrorModel& model : {ErrorModel{.steps = 4}, exact()}) {
+  for (const SumBound& model : {SumBound{.steps = 4}, exact()}) {
     CHECK(accepts(kNan, nan, model));
     CHECK(accepts(-kNan, nan, model));
     CHECK_FALSE(accepts(kNan, 1, model));
@@ -192,7 +192,7 @@ TEST_CASE("honest fp32 sums that overflow pass") {
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
   for (const bool backwards : {false, true}) {
     const CheckResult result =
-        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_error(problem));
+        check_output(problem, single_precision(problem, tensors, backwards), reference, direct_fp32_bound(problem));
     CHECK_MESSAGE(result.ok, result.message);
     CHECK(result.unchecked > 250);
   }
@@ -292,7 +292,7 @@ TEST_CASE("a reference of zeros divides nothing") {
 }
 
 TEST_CASE("a size mismatch is the caller's error") {
-  CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, ErrorModel{}), std::logic_error);
+  CHECK_THROWS_AS(check_output({}, {1, 2}, {{1}, {1}}, SumBound{}), std::logic_error);
 }
 
 TEST_CASE("an output may have a bound of its own") {
@@ -475,7 +475,7 @@ TEST_CASE("honest fp32 sums pass and a wrong tap does not") {
                                         InputKind::constant, InputKind::large, InputKind::nan, InputKind::infinity);
     const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, *rc::gen::arbitrary<std::uint64_t>());
     const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
-    ErrorModel model = direct_fp32_error(problem);
+    SumBound model = direct_fp32_bound(problem);
     model.exact = kind == InputKind::integers;
     for (const bool backwards : {false, true}) {
       std::vector<float> output = single_precision(problem, tensors, backwards);

@@ -27,16 +27,16 @@ namespace {
 constexpr int kSizes[] = {1, 2, 4, 8, 16, 32, 64, 128};
 constexpr int kPlaces[] = {0, 1, 2};
 constexpr const char* kPlaceWords[] = {"cache", "registers", "shared"};
-constexpr Knob kKnobs[] = {{"rows", kSizes, nullptr, 8},
-                           {"columns", kSizes, nullptr, 8},
-                           {"threads", kSizes, nullptr, 8},
-                           {"input", kPlaces, kPlaceWords, 3},
-                           {"filter", kPlaces, kPlaceWords, 3}};
-constexpr Knobs kSpace{kKnobs, 5};
+constexpr Knob kKnobs[] = {{"rows", kSizes, 1},
+                           {"columns", kSizes, 1},
+                           {"threads", kSizes, 1},
+                           {"input", kPlaces, kPlaceWords, 0},
+                           {"filter", kPlaces, kPlaceWords, 0}};
+constexpr Knobs kSpace = kKnobs;
 constexpr int kDefault[] = {1, 1, 1, 0, 0};
 
 Configuration point(const int (&values)[5]) {
-  Configuration result;
+  Configuration result(kSpace);
   std::copy(std::begin(values), std::end(values), result.values);
   return result;
 }
@@ -207,10 +207,6 @@ class FakeStage final : public TunableStage {
   Verdict check_configuration(const ConvProblem&, const DeviceLimits&, const Configuration& c) const override {
     return is_valid(c) ? Verdict::accept() : Verdict::refuse("more threads than outputs");
   }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override {
-    return point(kDefault);
-  }
-  void use(const Configuration&) override {}
 };
 
 constexpr StageInfo kFake{99, "fake", "99-fake", "", "depthwise", "", 0, "fp32", "NCHW", "", "sm_70", nullptr};
@@ -259,9 +255,9 @@ void keep(const std::string& text, const ConvProblem& problem) {
 }
 
 TEST_CASE("a log is read as it was written") {
-  const std::string text = text_of(to_json(a_log(a_problem()), kSpace));
+  const std::string text = text_of(to_json(a_log(a_problem())));
   const TuningLog log = parse_tuning_log(text, kSpace);
-  CHECK(text_of(to_json(log, kSpace)) == text);
+  CHECK(text_of(to_json(log)) == text);
   CHECK(log.problem == "n=2,c=3,h=5,w=7,k=3,r=3,s=3,groups=3");
   CHECK(log.default_cost == 20.5);
   REQUIRE(log.sessions.size() == 1);
@@ -280,7 +276,7 @@ TEST_CASE("a log is read as it was written") {
 }
 
 TEST_CASE("a log whose knobs or numbers do not fit is no log") {
-  const auto good = to_json(a_log(a_problem()), kSpace);
+  const auto good = to_json(a_log(a_problem()));
   CHECK_NOTHROW(parse_tuning_log(good.dump(), kSpace));
   const std::vector<std::pair<std::string, nlohmann::ordered_json>> changes{
       {"/best/configuration/rows", 3},
@@ -309,7 +305,7 @@ TEST_CASE("the best of a log is what a stage runs with, on that problem alone") 
   const FakeStage stage;
   const ConvProblem problem = a_problem();
   CHECK_FALSE(tuned_configuration(kFake, stage, problem));
-  keep(text_of(to_json(a_log(problem), kSpace)), problem);
+  keep(text_of(to_json(a_log(problem))), problem);
   const std::optional<Configuration> found = tuned_configuration(kFake, stage, problem);
   REQUIRE(found);
   CHECK(same(*found, point({8, 8, 2, 0, 1})));
@@ -329,10 +325,9 @@ TEST_CASE("a log that is damaged, of another problem, or whose best is no longer
   TuningLog invalid = a_log(problem), without_best = a_log(problem);
   invalid.best->configuration = point({1, 1, 2, 0, 0});
   without_best.best.reset();
-  const std::string good = text_of(to_json(a_log(problem), kSpace));
-  for (const std::string& text :
-       {good.substr(0, good.size() / 2), std::string(), text_of(to_json(a_log(other), kSpace)),
-        text_of(to_json(invalid, kSpace)), text_of(to_json(without_best, kSpace))}) {
+  const std::string good = text_of(to_json(a_log(problem)));
+  for (const std::string& text : {good.substr(0, good.size() / 2), std::string(), text_of(to_json(a_log(other))),
+                                  text_of(to_json(invalid)), text_of(to_json(without_best))}) {
     const TunedFolder tuned;
     keep(text, problem);
     CHECK_FALSE(tuned_configuration(kFake, stage, problem));

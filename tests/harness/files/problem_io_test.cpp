@@ -241,13 +241,5 @@ TEST_CASE("validate reports the first of several errors in its order") {
   CHECK(contains(verdict(problem, 0), "n must be at least 1"));
 }
 
-TEST_CASE("a verdict keeps its reason") {
-  CHECK(Verdict::accept().accepted());
-  const Verdict refused = Verdict::refuse("the filter must be odd; got s=%d", 4);
-  CHECK_FALSE(refused.accepted());
-  CHECK(std::string(refused.reason()) == "the filter must be odd; got s=4");
-  CHECK(std::string(Verdict::refuse("%s", std::string(1000, 'x').c_str()).reason()) == std::string(239, 'x'));
-}
-
 }  // namespace
 }  // namespace convladder

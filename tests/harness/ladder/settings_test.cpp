@@ -20,19 +20,17 @@ namespace {
 constexpr int kSides[] = {2, 4, 6};
 constexpr int kWays[] = {0, 1};
 constexpr const char* kWayWords[] = {"mask", "copy"};
-constexpr Knob kKnobs[] = {{"m", kSides, nullptr, 3}, {"padding", kWays, kWayWords, 2}};
+constexpr Knob kKnobs[] = {{"m", kSides, 4}, {"padding", kWays, kWayWords, 0}};
 
 /// Refuses m = 6 with a copy.
 class TwoKnobs final : public TunableStage {
   Verdict check(const ConvProblem&, const DeviceLimits&) const override { return Verdict::accept(); }
   void launch(const ConvProblem&, const Tensors&, Stream) override {}
-  Knobs knobs() const override { return {kKnobs, 2}; }
+  Knobs knobs() const override { return kKnobs; }
   Verdict check_configuration(const ConvProblem&, const DeviceLimits&, const Configuration& chosen) const override {
-    if (chosen.values[0] == 6 && chosen.values[1] == 1) return Verdict::refuse("no copy with tiles of 6");
+    if (chosen["m"] == 6 && chosen["padding"] == 1) return Verdict::refuse("no copy with tiles of 6");
     return Verdict::accept();
   }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{4, 0}}; }
-  void use(const Configuration&) override {}
 };
 
 class NoKnobs final : public Stage {
@@ -77,11 +75,12 @@ TEST_CASE("settings for several stages: each takes what it has") {
 }
 
 TEST_CASE("settings leave the other knobs alone") {
-  Configuration configuration{{4, 1}};
-  CHECK(apply_settings("m=2", {kKnobs, 2}, configuration));
-  CHECK((configuration.values[0] == 2 && configuration.values[1] == 1));
-  CHECK_FALSE(apply_settings("n=2", {kKnobs, 2}, configuration));
-  CHECK((configuration.values[0] == 2 && configuration.values[1] == 1));
+  Configuration configuration(kKnobs);
+  configuration["padding"] = 1;
+  CHECK(apply_settings("m=2", configuration));
+  CHECK((configuration["m"] == 2 && configuration["padding"] == 1));
+  CHECK_FALSE(apply_settings("n=2", configuration));
+  CHECK((configuration["m"] == 2 && configuration["padding"] == 1));
 }
 
 /// A run that writes nothing, so that it is wrong unless refused before.
@@ -166,7 +165,7 @@ TEST_CASE("beside the hopper track's stages stand the tiles of 35, on a GPU, for
     for (const StageInfo* row : rows_beside("hopper", Backend::gpu)) {
       CAPTURE(row->name);
       Configuration configuration = tunable.default_configuration(problem, {});
-      apply_settings(row->settings, tunable.knobs(), configuration);
+      apply_settings(row->settings, configuration);
       CHECK(tunable.check_configuration(problem, {}, configuration).accepted());
     }
   }

@@ -35,7 +35,7 @@ class Right : public Stage {
     return problem.s > 1 ? Verdict::accept() : Verdict::refuse("the filter is too short");
   }
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream) override { convolve(problem, tensors); }
-  std::int64_t workspace_bytes() const override { return 12; }
+  void prepare(const ConvProblem&, const Tensors&, Stream) override { state_memory(12); }
 };
 
 struct WithProduct : Right {
@@ -89,22 +89,16 @@ struct WithoutMemory : Right {
 
 /// Right if its knob is 2, which is not its default.
 class Tunable final : public TunableStage {
+ public:
   Verdict check(const ConvProblem&, const DeviceLimits&) const override { return Verdict::accept(); }
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream) override {
-    if (factor_ == 2) convolve(problem, tensors);
+    if (knob("factor") == 2) convolve(problem, tensors);
   }
   Knobs knobs() const override {
     static constexpr int kValues[] = {1, 2};
-    static constexpr Knob kKnobs[] = {{"factor", kValues, nullptr, 2}};
-    return {kKnobs, 1};
+    static constexpr Knob kKnobs[] = {{"factor", kValues, 1}};
+    return kKnobs;
   }
-  Verdict check_configuration(const ConvProblem&, const DeviceLimits&, const Configuration&) const override {
-    return Verdict::accept();
-  }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{1}}; }
-  void use(const Configuration& configuration) override { factor_ = configuration.values[0]; }
-
-  int factor_ = 0;
 };
 
 template <class Type>
@@ -182,7 +176,8 @@ TEST_CASE("missing memory is no result") { CHECK_THROWS_AS(run<WithoutMemory>(),
 
 TEST_CASE("it runs with the configuration that is given, else with its default") {
   RunOptions options;
-  options.configuration = Configuration{{2}};
+  options.configuration = Tunable().configuration();
+  (*options.configuration)["factor"] = 2;
   const RunResult given = run<Tunable>(options), by_default = run<Tunable>();
   CHECK(given.status == Status::ok);
   CHECK(given.configuration->origin == "given");

@@ -178,12 +178,14 @@ class Im2colCublas final : public Stage {
     const Lowering l = lowering_of(problem);
     matrix_.allocate(im2col_size(problem));
     whole_batch_ = false;
-    if (l.batch == 1) return;
-    product_.allocate(problem.output_size());
-    const double images = time(false, l, tensors, stream), batch = time(true, l, tensors, stream);
-    whole_batch_ = batch < images;
-    if (!whole_batch_) product_.free();
-    note(problem, images, batch);
+    if (l.batch > 1) {
+      product_.allocate(problem.output_size());
+      const double images = time(false, l, tensors, stream), batch = time(true, l, tensors, stream);
+      whole_batch_ = batch < images;
+      if (!whole_batch_) product_.free();
+      note(problem, images, batch);
+    }
+    state_memory(matrix_.bytes() + product_.bytes());
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -194,8 +196,6 @@ class Im2colCublas final : public Stage {
     multiply(whole_batch_, lowering_of(problem), tensors, stream);
     return true;
   }
-
-  std::int64_t workspace_bytes() const override { return matrix_.bytes() + product_.bytes(); }
 
   void run(bool whole_batch, const Lowering& l, const Tensors& tensors, Stream stream) const {
     if (whole_batch) {

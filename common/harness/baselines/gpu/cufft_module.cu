@@ -204,8 +204,8 @@ class FftConvolution final : public Stage {
     if (!verdict.accepted()) return verdict;
     const std::int64_t floats = extent_of(problem).floats();
     if (floats > INT32_MAX / problem.n)
-      return Verdict::refuse("the FFT indexes its buffer with 32 bits: at most %d floats; got %lld images of %lld",
-                             INT32_MAX, static_cast<long long>(problem.n), static_cast<long long>(floats));
+      return Verdict::refuse("the FFT indexes its buffer with 32 bits: at most {} floats; got {} images of {}",
+                             INT32_MAX, problem.n, floats);
     return Verdict::accept();
   }
 
@@ -227,8 +227,8 @@ class FftConvolution final : public Stage {
     conjugate<<<blocks(count), kThreads, 0, stream>>>(filter_.spectrum(), count,
                                                       1.0f / static_cast<float>(extent.points()));
     require(cudaStreamSynchronize(stream), "transforming the filter");  // before its plan goes
-    workspace_bytes_ = static_cast<std::int64_t>(sizeof(float)) * extent.floats() * (image.batch + 1) +
-                       forward_.work_bytes() + inverse_.work_bytes();
+    state_memory(static_cast<std::int64_t>(sizeof(float)) * extent.floats() * (image.batch + 1) +
+                 forward_.work_bytes() + inverse_.work_bytes());
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -256,25 +256,22 @@ class FftConvolution final : public Stage {
     require(cudaGetLastError(), "a kernel of the FFT convolution");
   }
 
-  std::int64_t workspace_bytes() const override { return workspace_bytes_; }
-
   // A bound of the norm, not of each output: ||computed - exact|| <= n u ||exact||, where a transform of N points has
   // n = 6.7 log2(N) (Higham, Accuracy and Stability, 2nd ed., theorem 24.2), and there are three. The error spreads
   // over all outputs, the small ones too. It does so evenly with normal tensors; where the filter takes away most of
   // the image (an edge filter on a bright picture, say), more of it is left than this bound allows.
-  std::int64_t roundings(const ConvProblem& problem) const override {
+  ErrorModel error_model(const ConvProblem& problem, const float*) const override {
     constexpr int kPerFactorOfTwo = 20;
-    return static_cast<std::int64_t>(
+    ErrorModel errors = static_cast<std::int64_t>(
         std::ceil(kPerFactorOfTwo * std::log2(static_cast<double>(extent_of(problem).points()))));
+    errors.spread = true;
+    return errors;
   }
-
-  bool errors_spread() const override { return true; }
 
   static unsigned blocks(std::int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
   Plan forward_, inverse_;
   Buffer images_, filter_;  ///< [batch][rows][pitch], [rows][pitch]; spectra in the same place
-  std::int64_t workspace_bytes_ = 0;
 };
 
 }  // namespace
