@@ -15,41 +15,28 @@ constexpr int kWindows[] = {4, 16};
 enum { kKnown, kRunTime };
 constexpr int kTaps[] = {kKnown, kRunTime};
 constexpr const char* kTapsWords[] = {"known", "run-time"};
-constexpr Knob kKnobs[] = {{"load", kLoads, kLoadWords, 2},
-                           {"tiles", kTileCounts, nullptr, 3},
-                           {"outputs", kOutputCounts, nullptr, 2},
-                           {"window", kWindows, nullptr, 2},
-                           {"taps", kTaps, kTapsWords, 2}};
-constexpr Configuration kDefault{{kSplit, 2, 4, 16, kKnown}};
-
-// A configuration by names.
-struct Choice {
-  int load, tiles, outputs, window, taps;
-};
-Choice choice_of(const Configuration& configuration) {
-  const auto& values = configuration.values;
-  return {values[0], values[1], values[2], values[3], values[4]};
-}
+constexpr int kUsualTiles = 2;
+constexpr Knob kKnobs[] = {{"load", kLoads, kLoadWords, kSplit},
+                           {"tiles", kTileCounts, kUsualTiles},
+                           {"outputs", kOutputCounts, 4},
+                           {"window", kWindows, 16},
+                           {"taps", kTaps, kTapsWords, kKnown}};
 
 class Halo1d final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 5}; }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return kDefault; }
+  Knobs knobs() const override { return {kKnobs, false}; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
-    const Choice choice = choice_of(configuration);
-    if (choice.load == kWhole && choice.tiles > 1)
+    if (configuration["load"] == kWhole && configuration["tiles"] > 1)
       return Verdict::refuse("with load=whole a thread waits for each element, and no tile is on its way: set tiles=1");
-    if (choice.outputs == 1 && choice.window == 16)
+    if (configuration["outputs"] == 1 && configuration["window"] == 16)
       return Verdict::refuse("with outputs=1 a window may begin at any word, not only at 16 bytes: set window=4");
-    return check_tile(problem, limits, tile_bytes(choice.tiles, problem.s));
+    return check_tile(problem, limits, tile_bytes(configuration["tiles"], problem.s));
   }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { choice_ = choice_of(configuration); }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const Verdict verdict = check_constant_filter(problem);
     if (!verdict.accepted()) return verdict;
-    return check_tile(problem, limits, tile_bytes(choice_of(kDefault).tiles, problem.s));
+    return check_tile(problem, limits, tile_bytes(kUsualTiles, problem.s));
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -58,8 +45,8 @@ class Halo1d final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Signal s = signal_of(problem);
-    if (choice_.load == kWhole) return launch_tiles<false, 1>(tensors, s, stream);
-    switch (choice_.tiles) {
+    if (knob("load") == kWhole) return launch_tiles<false, 1>(tensors, s, stream);
+    switch (knob("tiles")) {
       case 1:
         return launch_tiles<true, 1>(tensors, s, stream);
       case 2:
@@ -71,10 +58,10 @@ class Halo1d final : public TunableStage {
 
   template <bool kSplitLoad, int kTiles>
   void launch_tiles(const Tensors& tensors, const Signal& s, Stream stream) const {
-    const bool known_taps = choice_.taps == kKnown;
-    if (choice_.outputs == 1)
+    const bool known_taps = knob("taps") == kKnown;
+    if (knob("outputs") == 1)
       launch_halo_1d<Form<kSplitLoad, kTiles, 1, 4>>(tensors, s, known_taps, stream);
-    else if (choice_.window == 4)
+    else if (knob("window") == 4)
       launch_halo_1d<Form<kSplitLoad, kTiles, 4, 4>>(tensors, s, known_taps, stream);
     else
       launch_halo_1d<Form<kSplitLoad, kTiles, 4, 16>>(tensors, s, known_taps, stream);
@@ -84,22 +71,21 @@ class Halo1d final : public TunableStage {
   // its outputs: 16 bytes at a time, or words. Words of lanes with four outputs each lie in 8 banks: four passes.
   Prediction predict(const ConvProblem& problem) const override {
     const Signal s = signal_of(problem);
+    const int outputs = knob("outputs"), window = knob("window"), in_flight = knob("tiles");
     const std::int64_t tiles = (s.out_length + kTile - 1) / kTile;
-    const std::int64_t warps = tiles * (kTile / choice_.outputs / 32) * s.batch;
-    const std::int64_t words = s.taps + choice_.outputs - 1;
+    const std::int64_t warps = tiles * (kTile / outputs / 32) * s.batch;
+    const std::int64_t words = s.taps + outputs - 1;
     Prediction p;
     p.global_load_bytes = reads_by_tile(s, kTile) * 4;
     p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = warps * (choice_.window == 16 ? 1 + (s.taps + 1) / 4 : words);
-    p.shared_load_conflicts = choice_.outputs == 4 && choice_.window == 4 ? 3 * p.shared_load_requests : 0;
+    p.shared_load_requests = warps * (window == 16 ? 1 + (s.taps + 1) / 4 : words);
+    p.shared_load_conflicts = outputs == 4 && window == 4 ? 3 * p.shared_load_requests : 0;
     p.shared_store_conflicts = 0;
     p.constant_load_requests = warps * s.taps;
-    p.barriers = (tiles + choice_.tiles - 1) / choice_.tiles * static_cast<std::int64_t>(s.batch);
+    p.barriers = (tiles + in_flight - 1) / in_flight * static_cast<std::int64_t>(s.batch);
     p.flops = problem.flops();
     return p;
   }
-
-  Choice choice_ = choice_of(kDefault);
 };
 
 }  // namespace

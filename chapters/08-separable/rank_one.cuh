@@ -83,14 +83,15 @@ Deviation largest_deviation(const float* filter, int rows, int columns) {
 Verdict check_rank_one(const float* filter, int rows, int columns) {
   for (int i = 0; i < rows * columns; ++i) {
     if (!std::isfinite(filter[i]))
-      return Verdict::refuse("only finite filters can be split; tap (%d,%d) is %g", i / columns, i % columns,
+      return Verdict::refuse("only finite filters can be split; tap ({},{}) is {:g}", i / columns, i % columns,
                              static_cast<double>(filter[i]));
   }
   const Deviation d = largest_deviation(filter, rows, columns);
   if (d.size <= kRankTolerance * std::fabs(d.pivot) && d.share <= kNormTolerance) return Verdict::accept();
   return Verdict::refuse(
-      "the filter is not of rank one: no column times row gives it; tap (%d,%d) is %.6g, but the row and column of the "
-      "largest tap, (%d,%d), give %.6g",
+      "the filter is not of rank one: no column times row gives it; tap ({},{}) is {:.6g}, but the row and column of "
+      "the "
+      "largest tap, ({},{}), give {:.6g}",
       d.i, d.j, static_cast<double>(filter[d.i * columns + d.j]), d.a, d.b, d.product);
 }
 

@@ -21,31 +21,14 @@ constexpr const char* kIndexWords[] = {"border", "every"};
 enum { kGroups, kSingle };
 constexpr int kRests[] = {kGroups, kSingle};
 constexpr const char* kRestWords[] = {"groups", "single"};
-constexpr Knob kKnobs[] = {{"rows", kRowCounts, nullptr, 3},
-                           {"threads", kThreadCounts, nullptr, 2},
-                           {"loads", kLoads, kLoadWords, 2},
-                           {"index", kIndices, kIndexWords, 2},
-                           {"rest", kRests, kRestWords, 2}};
-constexpr Configuration kDefault{{2, kRowThreads, kTogether, kBorder, kGroups}};
-
-// A configuration by names.
-struct Choice {
-  int rows, threads, loads, index, rest;
-};
-Choice choice_of(const Configuration& configuration) {
-  const auto& values = configuration.values;
-  return {values[0], values[1], values[2], values[3], values[4]};
-}
+constexpr Knob kKnobs[] = {{"rows", kRowCounts, 2},
+                           {"threads", kThreadCounts, kRowThreads},
+                           {"loads", kLoads, kLoadWords, kTogether},
+                           {"index", kIndices, kIndexWords, kBorder},
+                           {"rest", kRests, kRestWords, kGroups}};
 
 class Separable final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 5}; }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return kDefault; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { choice_ = choice_of(configuration); }
+  Knobs knobs() const override { return {kKnobs, false}; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_image(problem); }
 
@@ -54,8 +37,8 @@ class Separable final : public TunableStage {
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    between_.allocate(problem.n * problem.h * problem.q(), "the intermediate image");
-    parts_.allocate(2 * kMaxFilterSide, "the filter's column and row");
+    between_.allocate(problem.n * problem.h * problem.q());
+    parts_.allocate(2 * kMaxFilterSide);
     convladder::launch(split_filter, 1, 96, 0, stream)(tensors.filter, parts_.floats(), static_cast<int>(problem.r),
                                                        static_cast<int>(problem.s));
     const float* const parts = parts_.floats();
@@ -65,9 +48,9 @@ class Separable final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Image image = image_of(problem);
-    if (choice_.rows == 1)
+    if (knob("rows") == 1)
       rows_of<1>(tensors.input, image, stream);
-    else if (choice_.rows == 2)
+    else if (knob("rows") == 2)
       rows_of<2>(tensors.input, image, stream);
     else
       rows_of<4>(tensors.input, image, stream);
@@ -77,17 +60,17 @@ class Separable final : public TunableStage {
   // Pass 1, with as many rows a thread.
   template <int kRows>
   void rows_of(const float* input, const Image& image, Stream stream) {
-    if (choice_.threads == kRowThreads)
+    if (knob("threads") == kRowThreads)
       rows_of<kRows, 1>(input, image, stream);
     else
       rows_of<kRows, kManyThreads / kRowThreads>(input, image, stream);
   }
   template <int kRows, int kDown>
   void rows_of(const float* input, const Image& image, Stream stream) {
-    const bool border_only = choice_.index == kBorder;
-    if (choice_.loads == kTogether && border_only)
+    const bool border_only = knob("index") == kBorder;
+    if (knob("loads") == kTogether && border_only)
       launch_rows<RowForm<kRows, kDown, true, true>>(input, between_.floats(), image, stream);
-    else if (choice_.loads == kTogether)
+    else if (knob("loads") == kTogether)
       launch_rows<RowForm<kRows, kDown, true, false>>(input, between_.floats(), image, stream);
     else if (border_only)
       launch_rows<RowForm<kRows, kDown, false, true>>(input, between_.floats(), image, stream);
@@ -98,10 +81,10 @@ class Separable final : public TunableStage {
   // Pass 2.
   void columns(float* output, const Image& image, Stream stream) {
     const float* const between = between_.floats();
-    const bool groups = choice_.rest == kGroups;
-    if (choice_.index == kBorder && groups)
+    const bool groups = knob("rest") == kGroups;
+    if (knob("index") == kBorder && groups)
       launch_columns<true, true>(between, output, image, stream);
-    else if (choice_.index == kBorder)
+    else if (knob("index") == kBorder)
       launch_columns<true, false>(between, output, image, stream);
     else if (groups)
       launch_columns<false, true>(between, output, image, stream);
@@ -123,20 +106,14 @@ class Separable final : public TunableStage {
     return p;
   }
 
-  std::int64_t workspace_bytes() const override { return between_.bytes() + parts_.bytes(); }
-
-  bool workspace_intact() const override { return between_.intact() && parts_.intact(); }
-
-  // Two shorter sums, and a few roundings more for the split.
-  std::int64_t roundings(const ConvProblem& problem) const override { return problem.r + problem.s + 8; }
-
-  // What the rank test lets pass.
-  double filter_error(const ConvProblem& problem, const float* filter) const override {
-    return largest_deviation(filter, static_cast<int>(problem.r), static_cast<int>(problem.s)).beyond;
+  // Two shorter sums, and a few roundings more for the split; and what the rank test lets pass.
+  ErrorModel error_model(const ConvProblem& problem, const float* filter) const override {
+    const int rows = static_cast<int>(problem.r), columns = static_cast<int>(problem.s);
+    return {rows + columns + 8, largest_deviation(filter, rows, columns).beyond};
   }
 
-  Choice choice_ = choice_of(kDefault);
-  Workspace between_, parts_;
+  Workspace between_{*this, "the intermediate image"};
+  Workspace parts_{*this, "the filter's column and row"};
 };
 
 }  // namespace
