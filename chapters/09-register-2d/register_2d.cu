@@ -346,9 +346,8 @@ class Register2d final : public ByteImageStage {
     if (!verdict.accepted()) return verdict;
     const auto bytes = static_cast<std::int64_t>(tile_bytes(image_of(problem)));
     if (bytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("the tile needs %lld bytes of shared memory, a block has %lld; got r=%lld, s=%lld",
-                             static_cast<long long>(bytes), static_cast<long long>(limits.shared_bytes_per_block),
-                             static_cast<long long>(problem.r), static_cast<long long>(problem.s));
+      return Verdict::refuse("the tile needs {} bytes of shared memory, a block has {}; got r={}, s={}", bytes,
+                             limits.shared_bytes_per_block, problem.r, problem.s);
     return verdict;
   }
 
