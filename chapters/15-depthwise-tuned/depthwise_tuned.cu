@@ -40,25 +40,33 @@ constexpr const char* kInputWords[] = {"cache", "registers", "shared"};
 constexpr const char* kFilterWords[] = {"cache", "constant", "shared"};
 constexpr const char* kUnrollWords[] = {"no", "rows"};
 
-constexpr Knob kKnobs[] = {{"block_planes", kBlockPlanes, nullptr, 4},
-                           {"block_rows", kBlockRows, nullptr, 5},
-                           {"block_columns", kBlockColumns, nullptr, 3},
-                           {"thread_rows", kThreadRows, nullptr, 4},
-                           {"thread_columns", kThreadColumns, nullptr, 3},
-                           {"order", kOrders, kOrderWords, 2},
-                           {"input", kInputs, kInputWords, 3},
-                           {"filter", kFilters, kFilterWords, 3},
-                           {"unroll", kUnrolling, kUnrollWords, 2}};
-constexpr int kKnobCount = sizeof kKnobs / sizeof *kKnobs;
+constexpr Knob kKnobs[] = {{"block_planes", kBlockPlanes, 1},
+                           {"block_rows", kBlockRows, 4},
+                           {"block_columns", kBlockColumns, 32},
+                           {"thread_rows", kThreadRows, 1},
+                           {"thread_columns", kThreadColumns, 1},
+                           {"order", kOrders, kOrderWords, kInputRows},
+                           {"input", kInputs, kInputWords, kInputShared},
+                           {"filter", kFilters, kFilterWords, kFilterShared},
+                           {"unroll", kUnrolling, kUnrollWords, 1}};
 
-Schedule schedule_of(const Configuration& configuration) {
-  const int* v = configuration.values;
-  return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+Schedule schedule_of(const Configuration& c) {
+  return {c["block_planes"], c["block_rows"], c["block_columns"], c["thread_rows"], c["thread_columns"],
+          c["order"],        c["input"],      c["filter"],        c["unroll"]};
 }
 
 Configuration configuration_of(const Schedule& s) {
-  return {{s.block_planes, s.block_rows, s.block_columns, s.thread_rows, s.thread_columns, s.order, s.input, s.filter,
-           s.unroll}};
+  Configuration c(kKnobs);
+  c["block_planes"] = s.block_planes;
+  c["block_rows"] = s.block_rows;
+  c["block_columns"] = s.block_columns;
+  c["thread_rows"] = s.thread_rows;
+  c["thread_columns"] = s.thread_columns;
+  c["order"] = s.order;
+  c["input"] = s.input;
+  c["filter"] = s.filter;
+  c["unroll"] = s.unroll;
+  return c;
 }
 
 constexpr int kMaxThreads = 1024;
@@ -76,31 +84,30 @@ Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t share
       is_twin(s.thread_columns, 1, d.out_width))
     return Verdict::refuse("half of it covers all planes, rows or columns already");
   if (s.thread_rows > s.block_rows)
-    return Verdict::refuse("a thread has %d rows, its block %d", s.thread_rows, s.block_rows);
+    return Verdict::refuse("a thread has {} rows, its block {}", s.thread_rows, s.block_rows);
   if (threads_of(d, s) > kMaxThreads)
-    return Verdict::refuse("a block has at most %d threads; got %d", kMaxThreads, threads_of(d, s));
+    return Verdict::refuse("a block has at most {} threads; got {}", kMaxThreads, threads_of(d, s));
   if (s.input != kInputCache && window_columns(d, s) > Sizes<Depthwise, Schedule>::window)
-    return Verdict::refuse("a window is at most %d columns wide; got %d", Sizes<Depthwise, Schedule>::window,
+    return Verdict::refuse("a window is at most {} columns wide; got {}", Sizes<Depthwise, Schedule>::window,
                            window_columns(d, s));
   if (s.filter == kFilterConstant && d.channels * filter_plane(d) > kMaxConstant)
-    return Verdict::refuse("constant memory holds %d taps; got %lld", kMaxConstant,
-                           static_cast<long long>(d.channels * filter_plane(d)));
+    return Verdict::refuse("constant memory holds {} taps; got {}", kMaxConstant, d.channels * filter_plane(d));
   if (s.order == kInputRows && window_rows(d, s) > static_cast<long long>(d.rows) * s.thread_rows)
-    return Verdict::refuse("a thread would walk over %d rows of input, where its taps need %lld", window_rows(d, s),
+    return Verdict::refuse("a thread would walk over {} rows of input, where its taps need {}", window_rows(d, s),
                            static_cast<long long>(d.rows) * s.thread_rows);
   const std::int64_t floats = shared_bytes_per_block / 4;
   if (s.input == kInputShared && (staged_rows(d, s) > floats || staged_columns(d, s) > floats))
-    return Verdict::refuse("a block has %lld bytes of shared memory; got a tile of %d by %d",
-                           static_cast<long long>(shared_bytes_per_block), staged_rows(d, s), staged_columns(d, s));
+    return Verdict::refuse("a block has {} bytes of shared memory; got a tile of {} by {}", shared_bytes_per_block,
+                           staged_rows(d, s), staged_columns(d, s));
   if (shared_floats(d, s) > floats)
-    return Verdict::refuse("a block has %lld bytes of shared memory; got %lld",
-                           static_cast<long long>(shared_bytes_per_block), shared_floats(d, s) * 4);
+    return Verdict::refuse("a block has {} bytes of shared memory; got {}", shared_bytes_per_block,
+                           shared_floats(d, s) * 4);
   const long long products = filter_plane(d) * s.thread_rows * s.thread_columns;
   const int most = s.input == kInputCache ? kMaxUnrolledFromCache : kMaxUnrolled;
   if (s.unroll && products > most)
-    return Verdict::refuse("at most %d products of a thread are unrolled; got %lld", most, products);
+    return Verdict::refuse("at most {} products of a thread are unrolled; got {}", most, products);
   if (blocks_of(d, s) > INT32_MAX)
-    return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got %lld", blocks_of(d, s));
+    return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got {}", blocks_of(d, s));
   return Verdict::accept();
 }
 
@@ -110,7 +117,7 @@ Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t share
 Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_block) {
   constexpr long long kFew = 1 << 15, kMany = 1 << 20;
   const long long outputs = planes(d) * output_plane(d);
-  Schedule s{1, 4, 32, 1, 1, kInputRows, kInputShared, kFilterShared, 1};
+  Schedule s = schedule_of(Configuration(kKnobs));
   if (outputs >= kMany && d.stride_x == 1) {
     s.block_rows = 32;
     s.block_columns = 64;
@@ -212,14 +219,13 @@ class DepthwiseTuned final : public TunableStage {
     const std::int64_t down = problem.h + 2 * problem.pad_h + 8 * problem.stride_h;
     const std::int64_t across = problem.w + 2 * problem.pad_w + 8 * problem.stride_w;
     if (down > kMaxDepthwisePosition || across > kMaxDepthwisePosition)
-      return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most %lld; got %lld, %lld",
-                             static_cast<long long>(kMaxDepthwisePosition), static_cast<long long>(down),
-                             static_cast<long long>(across));
+      return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most {}; got {}, {}",
+                             kMaxDepthwisePosition, down, across);
     const Depthwise d = depthwise_of(problem);
     return check_schedule(d, default_schedule(d, limits.shared_bytes_per_block), limits.shared_bytes_per_block);
   }
 
-  Knobs knobs() const override { return {kKnobs, kKnobCount}; }
+  Knobs knobs() const override { return kKnobs; }
 
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
@@ -230,12 +236,13 @@ class DepthwiseTuned final : public TunableStage {
     return configuration_of(default_schedule(depthwise_of(problem), limits.shared_bytes_per_block));
   }
 
-  void use(const Configuration& configuration) override { schedule_ = schedule_of(configuration); }
+  Schedule schedule() const { return schedule_of(configuration()); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
-    kernel_.compile(source_of(d, schedule_).text, "depthwise_tuned");
-    if (schedule_.filter != kFilterConstant) return;
+    const Schedule s = schedule();
+    kernel_.compile(source_of(d, s).text, "depthwise_tuned");
+    if (s.filter != kFilterConstant) return;
     const auto count = static_cast<std::size_t>(problem.filter_size());
     if (kernel_.compiled())
       kernel_.upload_constant("c_filter", tensors.filter, count, stream);
@@ -245,20 +252,20 @@ class DepthwiseTuned final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
-    const dim3 grid(static_cast<unsigned>(blocks_of(d, schedule_))), block(threads_of(d, schedule_));
-    const auto bytes = static_cast<std::size_t>(shared_floats(d, schedule_) * 4);
+    const Schedule s = schedule();
+    const dim3 grid(static_cast<unsigned>(blocks_of(d, s))), block(threads_of(d, s));
+    const auto bytes = static_cast<std::size_t>(shared_floats(d, s) * 4);
     if (kernel_.compiled())
       kernel_.launch(grid, block, bytes, stream)(tensors.input, tensors.filter, tensors.output);
     else
       ::convladder::launch(depthwise_any_schedule, grid, block, bytes, stream)(tensors.input, tensors.filter,
-                                                                               tensors.output, d, schedule_);
+                                                                               tensors.output, d, s);
   }
 
   Prediction predict(const ConvProblem& problem) const override {
-    return prediction_of(depthwise_of(problem), schedule_);
+    return prediction_of(depthwise_of(problem), schedule());
   }
 
-  Schedule schedule_{};
   CompiledKernel kernel_;
 };
 

@@ -22,7 +22,7 @@ void for_configurations(const Knobs& knobs, std::size_t first, std::size_t step,
   std::size_t points = 1;
   for (int i = 0; i < knobs.count; ++i) points *= static_cast<std::size_t>(knobs.knobs[i].count);
   for (std::size_t point = first; point < points; point += step) {
-    Configuration configuration;
+    Configuration configuration(knobs);
     std::size_t rest = point;
     for (int i = 0; i < knobs.count; ++i) {
       const auto count = static_cast<std::size_t>(knobs.knobs[i].count);
@@ -33,7 +33,8 @@ void for_configurations(const Knobs& knobs, std::size_t first, std::size_t step,
   }
 }
 
-std::string words(const Configuration& configuration, const Knobs& knobs) {
+std::string words(const Configuration& configuration) {
+  const Knobs& knobs = configuration.knobs;
   std::string text;
   for (int i = 0; i < knobs.count; ++i)
     text += fmt::format("{}={} ", knobs.knobs[i].name, value_text(knobs.knobs[i], configuration.values[i]));
@@ -56,7 +57,7 @@ void check_points(const char* shape, Padding padding, std::size_t first, std::si
     options.configuration = configuration;
     const RunResult result = run_stage(stage, workload, options);
     CAPTURE(shape);
-    CAPTURE(words(configuration, tunable->knobs()));
+    CAPTURE(words(configuration));
     CHECK_MESSAGE(result.status == Status::ok, result.reason);
     if (!result.counters) return;
     for (const CounterField* field : broken_claims(*result.counters, *result.prediction)) {
@@ -114,24 +115,25 @@ TEST_CASE("15 depthwise-tuned: the default is valid, whatever the problem") {
 
 TEST_CASE("15 depthwise-tuned: rules of the space") {
   const auto tunable = make_tunable();
-  const auto refusal_of = [&](const char* shape, const Configuration& configuration) {
+  const auto refusal_of = [&](const char* shape, std::initializer_list<int> values) {
+    const Configuration configuration = with_values(tunable->knobs(), values);
     return std::string(tunable->check_configuration(parse_shape(shape), device_limits(), configuration).reason());
   };
   const char* const small = "c=4,k=4,groups=4,h=16,w=32,r=7,s=7";
   // block_planes, block_rows, block_columns, thread_rows, thread_columns, order, input, filter, unroll
-  CHECK(refusal_of(small, {{1, 16, 32, 1, 1, 0, 2, 2, 1}}) == "");
-  CHECK(refusal_of(small, {{8, 16, 32, 1, 1, 0, 2, 2, 1}}).find("half of it") != std::string::npos);
-  CHECK(refusal_of(small, {{1, 64, 32, 1, 1, 0, 2, 2, 1}}).find("half of it") != std::string::npos);
-  CHECK(refusal_of(small, {{1, 4, 32, 8, 1, 0, 2, 2, 1}}).find("a thread has 8 rows") != std::string::npos);
-  CHECK(refusal_of(small, {{4, 16, 32, 1, 1, 0, 2, 2, 1}}).find("at most 1024 threads") != std::string::npos);
-  CHECK(refusal_of("h=80,w=300,r=3,s=201", {{1, 4, 16, 1, 1, 0, 1, 2, 0}}).find("window") != std::string::npos);
-  CHECK(refusal_of("c=400,k=400,groups=400,h=9,w=9,r=7,s=7", {{1, 4, 16, 1, 1, 0, 0, 1, 0}}).find("constant memory") !=
+  CHECK(refusal_of(small, {1, 16, 32, 1, 1, 0, 2, 2, 1}) == "");
+  CHECK(refusal_of(small, {8, 16, 32, 1, 1, 0, 2, 2, 1}).find("half of it") != std::string::npos);
+  CHECK(refusal_of(small, {1, 64, 32, 1, 1, 0, 2, 2, 1}).find("half of it") != std::string::npos);
+  CHECK(refusal_of(small, {1, 4, 32, 8, 1, 0, 2, 2, 1}).find("a thread has 8 rows") != std::string::npos);
+  CHECK(refusal_of(small, {4, 16, 32, 1, 1, 0, 2, 2, 1}).find("at most 1024 threads") != std::string::npos);
+  CHECK(refusal_of("h=80,w=300,r=3,s=201", {1, 4, 16, 1, 1, 0, 1, 2, 0}).find("window") != std::string::npos);
+  CHECK(refusal_of("c=400,k=400,groups=400,h=9,w=9,r=7,s=7", {1, 4, 16, 1, 1, 0, 0, 1, 0}).find("constant memory") !=
         std::string::npos);
-  CHECK(refusal_of("h=600,w=64,r=301,s=3,stride_h=9", {{1, 64, 64, 8, 4, 0, 2, 0, 0}}).find("shared memory") !=
+  CHECK(refusal_of("h=600,w=64,r=301,s=3,stride_h=9", {1, 64, 64, 8, 4, 0, 2, 0, 0}).find("shared memory") !=
         std::string::npos);
-  CHECK(refusal_of("h=99,w=99,r=3,s=3,dilation_h=4", {{1, 16, 16, 2, 1, 1, 0, 0, 0}}).find("walk over 10 rows") !=
+  CHECK(refusal_of("h=99,w=99,r=3,s=3,dilation_h=4", {1, 16, 16, 2, 1, 1, 0, 0, 0}).find("walk over 10 rows") !=
         std::string::npos);
-  CHECK(refusal_of("h=99,w=99,r=15,s=15", {{1, 64, 64, 8, 4, 0, 2, 2, 1}}).find("unrolled") != std::string::npos);
+  CHECK(refusal_of("h=99,w=99,r=15,s=15", {1, 64, 64, 8, 4, 0, 2, 2, 1}).find("unrolled") != std::string::npos);
 }
 
 TEST_CASE("15 depthwise-tuned: taps far apart cost no more than taps side by side") {
