@@ -18,9 +18,12 @@ std::vector<SuiteCase> without_other_paddings(std::vector<SuiteCase> suite) {
   return suite;
 }
 
-std::string refusal_of(const ConvProblem& problem, const Configuration& configuration, const DeviceLimits& limits) {
+std::string refusal_of(const ConvProblem& problem, int buffers, const DeviceLimits& limits) {
   const std::unique_ptr<Stage> stage(find_stage("25").make());
-  return dynamic_cast<const TunableStage&>(*stage).check_configuration(problem, limits, configuration).reason();
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  Configuration configuration = tunable.knobs();
+  configuration["buffers"] = buffers;
+  return tunable.check_configuration(problem, limits, configuration).reason();
 }
 
 }  // namespace
@@ -56,7 +59,7 @@ TEST_CASE("25 winograd-fused: zeros by default through the mask, other paddings 
     CAPTURE(std::string(to_string(padding)));
     const RunResult result = run_case(find_stage("25"), {problem, InputKind::normal});
     REQUIRE(result.configuration);
-    CHECK(result.configuration->configuration.values[1] == (padding == Padding::zero ? 0 : 1));
+    CHECK(result.configuration->configuration["padding"] == (padding == Padding::zero ? 0 : 1));
     const bool refused = padding != Padding::zero;
     const RunResult masked = run_case(find_stage("25"), {problem, InputKind::normal}, "padding=mask");
     CHECK(std::string(to_string(masked.status)) == (refused ? "refused" : "ok"));
@@ -72,7 +75,7 @@ TEST_CASE("25 winograd-fused: buffers are refused where shared memory does not h
                      three = two + 16 * 8 * 64 * 4;
   const auto refused = [&](int buffers, std::int64_t bytes) {
     limits.shared_bytes_per_block = bytes;
-    return refusal_of(problem, {{buffers, 0, 0}}, limits);
+    return refusal_of(problem, buffers, limits);
   };
   CHECK(refused(1, one) == "");
   CHECK(refused(2, two) == "");
