@@ -42,7 +42,8 @@ TEST_CASE("28 winograd-pkf-shmem: refused where shared memory does not hold the 
   DeviceLimits limits = device_limits();
   const auto refused = [&](int tbm, std::int64_t bytes, int fused = 0) {
     limits.shared_bytes_per_block = bytes;
-    return std::string(tunable.check_configuration(problem, limits, {{tbm, fused}}).reason());
+    return std::string(
+        tunable.check_configuration(problem, limits, with_values(tunable.knobs(), {tbm, fused})).reason());
   };
   // 36 positions, rows of 64 + 8 halves; 12 warps with 16 x 24 floats.
   const std::int64_t small = 36 * 16 * 72 * 2 + 12 * 384 * 4, large = 36 * 32 * 72 * 2 + 12 * 384 * 4;

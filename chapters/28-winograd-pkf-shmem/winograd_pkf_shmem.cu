@@ -12,42 +12,38 @@ namespace {
 // The knobs: TBM, the tiles of a block; and which transform is fused with the product.
 constexpr int kTileCounts[] = {16, 32}, kFused[] = {kInput, kOutput};
 constexpr const char* kFusedWords[] = {"input", "output"};
-constexpr Knob kKnobs[] = {{"tbm", kTileCounts, nullptr, 2}, {"fused", kFused, kFusedWords, 2}};
+constexpr Knob kKnobs[] = {{"tbm", kTileCounts, 16}, {"fused", kFused, kFusedWords, kInput}};
 
 class WinogradPkfShmem final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 2}; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
-    const int tbm = configuration.values[0], fused = configuration.values[1];
+    const int tbm = configuration["tbm"], fused = configuration["fused"];
     const std::int64_t bytes = shared_bytes(tbm, fused);
     if (bytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("tbm=%d,fused=%s takes %lld bytes of shared memory; a block may have %lld", tbm,
-                             kFusedWords[fused], static_cast<long long>(bytes),
-                             static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("tbm={},fused={} takes {} bytes of shared memory; a block may have {}", tbm,
+                             kFusedWords[fused], bytes, limits.shared_bytes_per_block);
     return check(problem, limits);
   }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{16, kInput}}; }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { knobs_ = configuration; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const std::int64_t bytes = shared_bytes(16, kInput);
     if (bytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("a block needs %lld bytes of shared memory; it may have %lld",
-                             static_cast<long long>(bytes), static_cast<long long>(limits.shared_bytes_per_block));
+      return Verdict::refuse("a block needs {} bytes of shared memory; it may have {}", bytes,
+                             limits.shared_bytes_per_block);
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
   }
 
-  int tbm() const { return knobs_.values[0]; }
-  int fused() const { return knobs_.values[1]; }
+  int tbm() const { return knob("tbm"); }
+  int fused() const { return knob("fused"); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<half>(filter_elements<Form>(w), "transformed filter");
+    u_.allocate<half>(filter_elements<Form>(w));
     if (fused() == kInput)
-      m_.allocate<half>(product_elements<Form>(w), "products");
+      m_.allocate<half>(product_elements<Form>(w));
     else
-      v_.allocate<half>(input_elements<Form>(w), "transformed input");
+      v_.allocate<half>(input_elements<Form>(w));
     launch_transform_filters<Form>(tensors.filter, u_.as<half>(), w, stream);
   }
 
@@ -58,14 +54,15 @@ class WinogradPkfShmem final : public TunableStage {
                stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + m_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && m_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>, true, Precision::fp16, true}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, true, Precision::fp16, true};
+  }
 
   Prediction predict(const ConvProblem& problem) const override { return prediction(problem, tbm(), fused()); }
 
-  Configuration knobs_{{16, kInput}};
-  Workspace u_, v_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace
