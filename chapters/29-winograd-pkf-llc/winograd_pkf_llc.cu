@@ -9,45 +9,40 @@ namespace {
 
 // The knob: TBM, the tiles of a block.
 constexpr int kTileCounts[] = {16, 32};
-constexpr Knob kKnobs[] = {{"tbm", kTileCounts, nullptr, 2}};
+constexpr Knob kKnobs[] = {{"tbm", kTileCounts, 16}};
 
 class WinogradPkfLlc final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{16}}; }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { tbm_ = configuration.values[0]; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
   }
 
+  int tbm() const { return knob("tbm"); }
+
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<half>(filter_elements<Form>(w), "transformed filter");
-    buffers_.allocate<half>(tbm_ == 16 ? resident_blocks<16>(w) * std::int64_t{kBuffer<16>}
-                                       : resident_blocks<32>(w) * std::int64_t{kBuffer<32>},
-                            "the blocks' transformed tiles");
-    m_.allocate<half>(product_elements<Form>(w), "products");
+    u_.allocate<half>(filter_elements<Form>(w));
+    buffers_.allocate<half>(tbm() == 16 ? resident_blocks<16>(w) * std::int64_t{kBuffer<16>}
+                                        : resident_blocks<32>(w) * std::int64_t{kBuffer<32>});
+    m_.allocate<half>(product_elements<Form>(w));
     launch_transform_filters<Form>(tensors.filter, u_.as<half>(), w, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    const auto launch_all = tbm_ == 16 ? launch_kernels<16> : launch_kernels<32>;
+    const auto launch_all = tbm() == 16 ? launch_kernels<16> : launch_kernels<32>;
     launch_all({tensors.half_input, u_.as<half>(), buffers_.as<half>(), m_.as<half>(), tensors.half_output}, w, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + buffers_.bytes() + m_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && buffers_.intact() && m_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override { return {kTileOutputs<Form>, true, Precision::fp16, true}; }
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, true, Precision::fp16, true};
+  }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    const std::int64_t filter_parts = blocks_for(padded_filters(w), kSums / tbm_), tile_parts = padded_tiles(w) / tbm_;
+    const std::int64_t filter_parts = blocks_for(padded_filters(w), kSums / tbm()),
+                       tile_parts = padded_tiles(w) / tbm();
     const std::int64_t steps = blocks_for(channel_blocks(w), kStepBlocks), pairs = (w.filters + 1) / 2;
     const std::int64_t transformed = 2 * input_elements<Form>(w) * filter_parts;  // bytes, written for each part
     Prediction p;
@@ -61,8 +56,9 @@ class WinogradPkfLlc final : public TunableStage {
     return p;
   }
 
-  int tbm_ = 16;
-  Workspace u_, buffers_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace buffers_{*this, "the blocks' transformed tiles"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace
