@@ -12,39 +12,30 @@ enum { kShmem, kLlc };
 constexpr int kFusions[] = {kShmem, kLlc};
 constexpr const char* kFusionWords[] = {"shmem", "llc"};
 constexpr int kTileCounts[] = {16, 32};
-constexpr Knob kKnobs[] = {{"fusion", kFusions, kFusionWords, 2}, {"tbm", kTileCounts, nullptr, 2}};
+constexpr Knob kKnobs[] = {{"fusion", kFusions, kFusionWords, kShmem}, {"tbm", kTileCounts, 16}};
 
 class WinogradInt8 final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 2}; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{kShmem, 16}}; }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { knobs_ = configuration; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     constexpr std::int64_t kMaxChannels = 0x7fffffff / (127 * 127);
     if (problem.c > kMaxChannels)
-      return Verdict::refuse("32-bit sums of products of bytes take %lld channels; got c=%lld",
-                             static_cast<long long>(kMaxChannels), static_cast<long long>(problem.c));
+      return Verdict::refuse("32-bit sums of products of bytes take {} channels; got c={}", kMaxChannels, problem.c);
     return check_winograd(problem, kTileOutputs<Form>, kTileUnit);
   }
 
-  bool llc() const { return knobs_.values[0] == kLlc; }
-  int tbm() const { return knobs_.values[1]; }
+  bool llc() const { return knob("fusion") == kLlc; }
+  int tbm() const { return knob("tbm"); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Winograd w = winograd_of(problem, kTileOutputs<Form>);
-    u_.allocate<signed char>(filter_elements<Form>(w), "transformed filter");
-    scales_u_.allocate(kPositions<Form> * padded_filters(w), "scales of the filters");
-    scales_v_.allocate(2 * kPositions<Form>, "scales of the input");
-    m_.allocate<half>(product_elements<Form>(w), "products");
+    u_.allocate<signed char>(filter_elements<Form>(w));
+    scales_u_.allocate(kPositions<Form> * padded_filters(w));
+    scales_v_.allocate(2 * kPositions<Form>);
+    m_.allocate<half>(product_elements<Form>(w));
     if (llc())
       buffers_.allocate<signed char>(tbm() == 16 ? resident_blocks<16>(w) * std::int64_t{kBuffer<16, true>}
-                                                 : resident_blocks<32>(w) * std::int64_t{kBuffer<32, true>},
-                                     "the blocks' transformed tiles");
+                                                 : resident_blocks<32>(w) * std::int64_t{kBuffer<32, true>});
     launch_quantise_filters(tensors.filter, u_.as<signed char>(), scales_u_.floats(), w, stream);
     launch_calibrate(tensors.half_input, scales_v_.floats(), w, stream);
   }
@@ -57,14 +48,8 @@ class WinogradInt8 final : public TunableStage {
                llc(), w, stream);
   }
 
-  std::int64_t workspace_bytes() const override {
-    return u_.bytes() + scales_u_.bytes() + scales_v_.bytes() + buffers_.bytes() + m_.bytes();
-  }
-  bool workspace_intact() const override {
-    return u_.intact() && scales_u_.intact() && scales_v_.intact() && buffers_.intact() && m_.intact();
-  }
-  WinogradForm winograd(const ConvProblem&) const override {
-    return {kTileOutputs<Form>, false, Precision::int8, true};
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kTileOutputs<Form>, false, Precision::int8, true};
   }
 
   Prediction predict(const ConvProblem& problem) const override {
@@ -81,8 +66,11 @@ class WinogradInt8 final : public TunableStage {
     return p;
   }
 
-  Configuration knobs_{{kShmem, 16}};
-  Workspace u_, scales_u_, scales_v_, buffers_, m_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace scales_u_{*this, "scales of the filters"};
+  Workspace scales_v_{*this, "scales of the input"};
+  Workspace buffers_{*this, "the blocks' transformed tiles"};
+  Workspace m_{*this, "products"};
 };
 
 }  // namespace
