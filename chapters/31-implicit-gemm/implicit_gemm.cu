@@ -12,7 +12,7 @@ namespace {
 // The knob: outputs x filters of a block.
 constexpr int kTiles[] = {0, 1, 2, 3};
 constexpr const char* kTileWords[] = {"128x64", "256x64", "128x128", "192x128"};
-constexpr Knob kKnobs[] = {{"tile", kTiles, kTileWords, 4}};
+constexpr Knob kKnobs[] = {{"tile", kTiles, kTileWords, 0}};
 
 // What the kernel can rely on when it copies pixels.
 Pixels pixels_of(const Lowering& l) {
@@ -56,55 +56,46 @@ LaunchMultiply launch_of(int tile, int taps, Pixels kind) {
 }
 
 class ImplicitGemm final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
+  Knobs knobs() const override { return kKnobs; }
   // The tile with which the multiprocessor that has the most blocks is done first; of two the smaller.
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    int best = 0;
+    Configuration best = knobs();
     std::int64_t shortest = 0;
     for (const int i : kTiles) {
       const Tile& tile = kTileSizes[i];
       const std::int64_t blocks = blocks_of(gemm_of(problem, tile), tile.outputs);
       const std::int64_t time = ((blocks - 1) / limits.multiprocessors + 1) * tile.time;
       if (i != 0 && time >= shortest) continue;
-      best = i;
+      best["tile"] = i;
       shortest = time;
     }
-    return {{best}};
+    return best;
   }
-  void use(const Configuration& configuration) override { tile_ = configuration.values[0]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     return check_implicit_gemm(problem, kDepth, kFilterUnit);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Gemm g = gemm_of(problem, kTileSizes[tile_]);
-    packed_.allocate<half>(packed_size(g), "packed filter");
+    const Gemm g = gemm_of(problem, kTileSizes[knob("tile")]);
+    packed_.allocate<half>(packed_size(g));
     launch_pack(tensors.filter, packed_.as<half>(), g, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Tile& tile = kTileSizes[tile_];
+    const Tile& tile = kTileSizes[knob("tile")];
     const Gemm g = gemm_of(problem, tile);
-    launch_of(tile_, taps_of(g.l, tile), pixels_of(g.l))(tensors.half_input, packed_.as<half>(), tensors.half_output, g,
-                                                         stream);
+    launch_of(knob("tile"), taps_of(g.l, tile), pixels_of(g.l))(tensors.half_input, packed_.as<half>(),
+                                                                tensors.half_output, g, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return packed_.bytes(); }
-  bool workspace_intact() const override { return packed_.intact(); }
-
   Prediction predict(const ConvProblem& problem) const override {
-    const Tile& tile = kTileSizes[tile_];
+    const Tile& tile = kTileSizes[knob("tile")];
     const Gemm g = gemm_of(problem, tile);
     return prediction_of(problem, g, tile, taps_of(g.l, tile));
   }
 
-  int tile_ = 0;
-  Workspace packed_;
+  Workspace packed_{*this, "packed filter"};
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_CASE("31 implicit-gemm: the tile that is done first") {
   const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
   REQUIRE(tunable);
   const auto tile = [&](const char* shape) {
-    return tunable->default_configuration(parse_shape(shape), limits).values[0];
+    return tunable->default_configuration(parse_shape(shape), limits)["tile"];
   };
   CHECK(tile("h=1,w=1") == 0);
   CHECK(tile("n=8,c=512,k=512,h=7,w=7,r=3,s=3") == 0);      // a block for a multiprocessor, with any tile
