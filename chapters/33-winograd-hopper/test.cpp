@@ -118,7 +118,7 @@ TEST_CASE("33 winograd-hopper: the strip that takes the least time in rounds") {
   const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
   REQUIRE(tunable);
   const auto strip = [&](const char* shape) {
-    return tunable->default_configuration(parse_shape(shape), limits).values[0];
+    return tunable->default_configuration(parse_shape(shape), limits)["strip"];
   };
   CHECK(strip("c=64,k=64,h=224,w=224,r=3,s=3") == 112);
   CHECK(strip("c=64,k=64,h=448,w=448,r=3,s=3") == 112);

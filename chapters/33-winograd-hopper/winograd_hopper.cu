@@ -13,7 +13,7 @@ namespace {
 
 // The knob: positions of a strip.
 constexpr int kPositions[] = {112, 120};
-constexpr Knob kKnobs[] = {{"strip", kPositions, nullptr, 2}};
+constexpr Knob kKnobs[] = {{"strip", kPositions, 112}};
 
 // Positions of an image: its outputs, and the columns that its last windows reach further. Zeros at its right end are
 // also those at the left end of the next one.
@@ -61,46 +61,43 @@ Strips strips_of(const ConvProblem& problem, int positions) {
 }
 
 class WinogradHopper final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 1}; }
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
-                              const Configuration&) const override {
-    return check(problem, limits);
-  }
+  Knobs knobs() const override { return kKnobs; }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const bool wider =
         cut_of(problem, 120, limits.multiprocessors).time < cut_of(problem, 112, limits.multiprocessors).time;
-    return {{wider ? 120 : 112}};
+    Configuration configuration = knobs();
+    if (wider) configuration["strip"] = 120;
+    return configuration;
   }
-  void use(const Configuration& configuration) override { positions_ = configuration.values[0]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_winograd_form(problem);
     if (!verdict.accepted()) return verdict;
     if (problem.c > kChannels)
-      return Verdict::refuse("there must be at most %d channels, whose filters fill shared memory; got c=%lld",
-                             kChannels, static_cast<long long>(problem.c));
+      return Verdict::refuse("there must be at most {} channels, whose filters fill shared memory; got c={}", kChannels,
+                             problem.c);
     constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1024;
     const std::int64_t elements[] = {problem.input_size(), problem.output_size(),
                                      problem.n * (problem.q() + kWinogradTaps - 1)};
     for (const std::int64_t count : elements)
       if (count > kLimit)
-        return Verdict::refuse("input, output and n (q + 2) must have fewer than 2^31 - 1024 elements; got %lld",
-                               static_cast<long long>(count));
+        return Verdict::refuse("input, output and n (q + 2) must have fewer than 2^31 - 1024 elements; got {}", count);
     constexpr std::int64_t kMostFilters = kLimit / kFilterHalves * kFilters;
     if (problem.k > kMostFilters)
-      return Verdict::refuse("there must be at most %lld filters; got k=%lld", static_cast<long long>(kMostFilters),
-                             static_cast<long long>(problem.k));
+      return Verdict::refuse("there must be at most {} filters; got k={}", kMostFilters, problem.k);
     return Verdict::accept();
   }
 
+  int positions() const { return knob("strip"); }
+
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Strips g = strips_of(problem, positions_);
-    u_.allocate<half>(std::int64_t{g.filter_blocks} * kFilterHalves, "transformed filter");
+    const Strips g = strips_of(problem, positions());
+    u_.allocate<half>(std::int64_t{g.filter_blocks} * kFilterHalves);
     launch_transform(tensors.filter, u_.as<half>(), g, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    if (positions_ == 112)
+    if (positions() == 112)
       launch_kernel<112>(problem, tensors, stream);
     else
       launch_kernel<120>(problem, tensors, stream);
@@ -126,18 +123,15 @@ class WinogradHopper final : public TunableStage {
     launch(tensors.half_input, u_.as<half>(), tensors.half_output, map, g, stream);
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes(); }
-  bool workspace_intact() const override { return u_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override {
-    return {kOutputRows, false, Precision::fp16, false, true};
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    return WinogradForm{kOutputRows, false, Precision::fp16, false, true};
   }
 
   Prediction predict(const ConvProblem& problem) const override {
-    return prediction_of(strips_of(problem, positions_), positions_);
+    return prediction_of(strips_of(problem, positions()), positions());
   }
 
-  int positions_ = 112;
-  Workspace u_;
+  Workspace u_{*this, "transformed filter"};
 };
 
 }  // namespace
