@@ -154,7 +154,8 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
   REQUIRE(tunable);
   DeviceLimits limits = device_limits();
   const auto accepts = [&](const char* sizes, int count) {
-    return tunable->check_configuration(parse_shape(shape(sizes)), limits, {{count}}).accepted();
+    return tunable->check_configuration(parse_shape(shape(sizes)), limits, with_values(tunable->knobs(), {count}))
+        .accepted();
   };
   for (const int strip : kStrips) CHECK(accepts("c=64,h=9,w=9", strip));
   for (const int tile : kTiles) CHECK(accepts("c=65,h=9,w=9", tile));
@@ -165,7 +166,7 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
   // What the lesson's arithmetic says of 132 multiprocessors.
   limits.multiprocessors = 132;
   const auto chosen = [&](const char* sizes) {
-    return tunable->default_configuration(parse_shape(shape(sizes)), limits).values[0];
+    return tunable->default_configuration(parse_shape(shape(sizes)), limits)["positions"];
   };
   CHECK(chosen("c=64,k=64,h=224,w=224") == 112);
   CHECK(chosen("c=64,k=64,h=448,w=448") == 240);
