@@ -31,10 +31,10 @@ struct Asked {
   Configuration configuration;
 
   Asked(const std::string& sizes, int bound, int tile)
-      : problem(parse_shape(winograd_shape(sizes))), configuration{{bound, tile}} {}
+      : problem(parse_shape(winograd_shape(sizes))), configuration(with_values(tunable.knobs(), {bound, tile})) {}
 
   std::string tile() const {
-    const int decided = tunable.decided(problem, device_limits(), configuration).values[1];
+    const int decided = tunable.decided(problem, device_limits(), configuration)["tile"];
     return std::string(value_text(tunable.knobs().knobs[1], decided));
   }
   std::string refusal() const { return tunable.check_configuration(problem, device_limits(), configuration).reason(); }
@@ -117,14 +117,15 @@ TEST_CASE("35 winograd-fp32: of the tiles within the bound, the one with the lea
 TEST_CASE("35 winograd-fp32: the chosen tile is in the result") {
   const RunResult result = run("n=2,c=5,k=3,h=9,w=9", "bound=2e-5");
   REQUIRE(result.configuration);
-  const auto& [knobs, configuration, origin] = *result.configuration;
+  const auto& [configuration, origin] = *result.configuration;
+  const Knobs& knobs = configuration.knobs;
   CHECK(origin == "given");
-  CHECK(value_text(knobs.knobs[0], configuration.values[0]) == "2e-5");
-  CHECK(value_text(knobs.knobs[1], configuration.values[1]) != "auto");
+  CHECK(value_text(knobs.knobs[0], configuration["bound"]) == "2e-5");
+  CHECK(value_text(knobs.knobs[1], configuration["tile"]) != "auto");
   const RunResult usual = run("n=2,c=5,k=3,h=9,w=9");
   REQUIRE(usual.configuration);
   CHECK(usual.configuration->origin == "default");
-  CHECK(value_text(knobs.knobs[1], usual.configuration->configuration.values[1]) != "auto");
+  CHECK(value_text(knobs.knobs[1], usual.configuration->configuration["tile"]) != "auto");
 }
 
 TEST_CASE("35 winograd-fp32: errors are below what is predicted, and not far below") {

@@ -17,7 +17,7 @@ constexpr const char* kBoundWords[] = {"1e-6", "2e-6", "5e-6", "1e-5", "2e-5", "
 enum { kAuto, k2x2, k4x4, k6x6, k7x4, k7x7 };
 constexpr int kTileNumbers[] = {kAuto, k2x2, k4x4, k6x6, k7x4, k7x7};
 constexpr const char* kTileWords[] = {"auto", "2x2", "4x4", "6x6", "7x4", "7x7"};
-constexpr Knob kKnobs[] = {{"bound", kBounds, kBoundWords, 7}, {"tile", kTileNumbers, kTileWords, 6}};
+constexpr Knob kKnobs[] = {{"bound", kBounds, kBoundWords, 10}, {"tile", kTileNumbers, kTileWords, kAuto}};
 
 // Calls `work` with the tile's forms, down and across.
 template <class Work>
@@ -81,32 +81,30 @@ Verdict check_tile(const ConvProblem& problem, int tile) {
 double value_of_bound(int bound) { return bound * 1e-6; }
 
 class WinogradFp32 final : public TunableStage {
-  Knobs knobs() const override { return {kKnobs, 2}; }
-  Configuration default_configuration(const ConvProblem&, const DeviceLimits&) const override { return {{10, kAuto}}; }
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
   // Of the tiles within the bound the one with the least work; auto if there is none.
   Configuration decided(const ConvProblem& problem, const DeviceLimits&,
                         const Configuration& configuration) const override {
-    if (configuration.values[1] != kAuto) return configuration;
+    if (configuration["tile"] != kAuto) return configuration;
     Configuration best = configuration;
+    int& chosen = best["tile"];
     for (int tile = k2x2; tile <= k7x7; ++tile) {
-      if (!check_tile(problem, tile).accepted() || error_of(problem, tile) > value_of_bound(configuration.values[0]))
+      if (!check_tile(problem, tile).accepted() || error_of(problem, tile) > value_of_bound(configuration["bound"]))
         continue;
-      if (best.values[1] == kAuto || work_of(problem, tile) < work_of(problem, best.values[1])) best.values[1] = tile;
+      if (chosen == kAuto || work_of(problem, tile) < work_of(problem, chosen)) chosen = tile;
     }
     return best;
   }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    const int tile = configuration.values[1] == kAuto ? k2x2 : configuration.values[1];
+    const int tile = configuration["tile"] == kAuto ? k2x2 : configuration["tile"];
     if (const Verdict verdict = check_tile(problem, tile); !verdict.accepted()) return verdict;
-    if (error_of(problem, tile) > value_of_bound(configuration.values[0]))
-      return Verdict::refuse("tiles of %dx%d have relative RMS errors of up to %.1e with c=%lld; the bound is %.0e",
-                             size_of(tile).down, size_of(tile).across, error_of(problem, tile),
-                             static_cast<long long>(problem.c), value_of_bound(configuration.values[0]));
+    if (error_of(problem, tile) > value_of_bound(configuration["bound"]))
+      return Verdict::refuse("tiles of {}x{} have relative RMS errors of up to {:.1e} with c={}; the bound is {:.0e}",
+                             size_of(tile).down, size_of(tile).across, error_of(problem, tile), problem.c,
+                             value_of_bound(configuration["bound"]));
     return Verdict::accept();
   }
-  bool searched() const override { return false; }
-  void use(const Configuration& configuration) override { tile_ = configuration.values[1]; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     Verdict verdict = Verdict::accept();
@@ -115,37 +113,38 @@ class WinogradFp32 final : public TunableStage {
     return verdict;
   }
 
+  int tile() const { return knob("tile"); }
+
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Plan p = plan_of(problem, tile_);
-    u_.allocate(filter_elements(p), "transformed filter");
-    v_.allocate(input_elements(p), "transformed input");
-    sums_.allocate(sum_elements(p), "products");
-    with_forms(tile_, [&](auto down, auto across) {
+    const Plan p = plan_of(problem, tile());
+    u_.allocate(filter_elements(p));
+    v_.allocate(input_elements(p));
+    sums_.allocate(sum_elements(p));
+    with_forms(tile(), [&](auto down, auto across) {
       launch_filters<decltype(down), decltype(across)>(tensors.filter, u_.floats(), p, stream);
     });
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const Plan p = plan_of(problem, tile_);
-    with_forms(tile_, [&](auto down, auto across) {
+    const Plan p = plan_of(problem, tile());
+    with_forms(tile(), [&](auto down, auto across) {
       launch_convolution<decltype(down), decltype(across)>(tensors.input, u_.floats(), v_.floats(), sums_.floats(),
                                                            tensors.output, p, stream);
     });
   }
 
-  std::int64_t workspace_bytes() const override { return u_.bytes() + v_.bytes() + sums_.bytes(); }
-  bool workspace_intact() const override { return u_.intact() && v_.intact() && sums_.intact(); }
-  WinogradForm winograd(const ConvProblem&) const override {
-    const TileSize size = size_of(tile_);
-    return {size.down, true, Precision::fp32, false, false, size.across};
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    const TileSize size = size_of(tile());
+    return WinogradForm{size.down, true, Precision::fp32, false, false, size.across};
   }
 
   Prediction predict(const ConvProblem& problem) const override {
-    return prediction_of(problem, plan_of(problem, tile_));
+    return prediction_of(problem, plan_of(problem, tile()));
   }
 
-  int tile_ = k2x2;
-  Workspace u_, v_, sums_;
+  Workspace u_{*this, "transformed filter"};
+  Workspace v_{*this, "transformed input"};
+  Workspace sums_{*this, "products"};
 };
 
 }  // namespace
