@@ -69,9 +69,8 @@ class Verdict {
   char reason_[240] = {};
 };
 
-/// Tensors in device memory. A stage of fp32 reads and writes floats in the layout that it declares, NCHW but for stage
-/// 35; one of fp16 halves in NHWC. One of int8 in the track winograd, too, since only transformed tiles are of 8 bits
-/// there; others of int8 read and write bytes in NHWC. The pointers of the other kinds are null.
+/// Tensors in device memory, with the element type and in the layout that the stage's stage.json states under "tensors":
+/// floats in NCHW or NHWC, halves or bytes in NHWC. The pointers of the other kinds are null.
 struct Tensors {
   const float* input;   ///< (n, c, h, w); in NHWC (n, h, w, c)
   const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
