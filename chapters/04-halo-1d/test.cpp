@@ -39,13 +39,12 @@ Counters counters_with(std::string_view settings, const char* stage = "04") {
   return *result.counters;
 }
 
-std::string refusal_of(const char* shape, const Configuration& configuration, std::int64_t shared_bytes) {
+std::string refusal_of(const char* shape, std::initializer_list<int> values, std::int64_t shared_bytes) {
   DeviceLimits limits = device_limits();
   limits.shared_bytes_per_block = shared_bytes;
   const std::unique_ptr<Stage> stage(find_stage("04").make());
-  return dynamic_cast<const TunableStage&>(*stage)
-      .check_configuration(parse_shape(shape), limits, configuration)
-      .reason();
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  return tunable.check_configuration(parse_shape(shape), limits, with_values(tunable.knobs(), values)).reason();
 }
 
 }  // namespace
@@ -82,14 +81,14 @@ TEST_CASE("04 halo-1d: each switch changes what its idea is about (simulator)") 
 TEST_CASE("04 halo-1d: settings are refused by rule") {
   enum { kSplit, kWhole };
   const std::int64_t tile = (256 + 11 + 3) / 4 * 4 * 4;
-  CHECK(refusal_of("w=64,s=11", {{kSplit, 2, 4, 16, 0}}, 2 * tile) == "");
-  CHECK(refusal_of("w=64,s=11", {{kSplit, 4, 4, 16, 0}}, 4 * tile) == "");
-  CHECK(refusal_of("w=64,s=11", {{kSplit, 4, 4, 16, 0}}, 4 * tile - 1) != "");
-  CHECK(refusal_of("w=64,s=11", {{kWhole, 1, 4, 16, 0}}, tile) == "");
-  CHECK(refusal_of("w=64,s=11", {{kWhole, 2, 4, 16, 0}}, 2 * tile) ==
+  CHECK(refusal_of("w=64,s=11", {kSplit, 2, 4, 16, 0}, 2 * tile) == "");
+  CHECK(refusal_of("w=64,s=11", {kSplit, 4, 4, 16, 0}, 4 * tile) == "");
+  CHECK(refusal_of("w=64,s=11", {kSplit, 4, 4, 16, 0}, 4 * tile - 1) != "");
+  CHECK(refusal_of("w=64,s=11", {kWhole, 1, 4, 16, 0}, tile) == "");
+  CHECK(refusal_of("w=64,s=11", {kWhole, 2, 4, 16, 0}, 2 * tile) ==
         "with load=whole a thread waits for each element, and no tile is on its way: set tiles=1");
-  CHECK(refusal_of("w=64,s=11", {{kSplit, 2, 1, 4, 0}}, 2 * tile) == "");
-  CHECK(refusal_of("w=64,s=11", {{kSplit, 2, 1, 16, 0}}, 2 * tile) ==
+  CHECK(refusal_of("w=64,s=11", {kSplit, 2, 1, 4, 0}, 2 * tile) == "");
+  CHECK(refusal_of("w=64,s=11", {kSplit, 2, 1, 16, 0}, 2 * tile) ==
         "with outputs=1 a window may begin at any word, not only at 16 bytes: set window=4");
 }
 

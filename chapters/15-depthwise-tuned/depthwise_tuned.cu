@@ -196,7 +196,7 @@ struct Problem {)");
 };
 struct Point {)");
   const Configuration point = configuration_of(s);
-  for (int i = 0; i < kKnobCount; ++i) source.constant(kKnobs[i].name, point.values[i]);
+  for (int i = 0; i < point.knobs.count; ++i) source.constant(point.knobs.knobs[i].name, point.values[i]);
   source.constant("threads", threads_of(d, s));
   source.constant("constant_taps", s.filter == kFilterConstant ? d.channels * filter_plane(d) : 1);
   source.add(R"(};
