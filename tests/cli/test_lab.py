@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import help_texts  # noqa: E402
 
 COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
-COPIED = ["lab", "CMakeLists.txt", "tools/grade.py", "tools/handout.py",
+COPIED = ["lab", "CMakeLists.txt", "tools/grade.py", "tools/handout.py", "common/harness/ladder/tracks.json",
           *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
                                                    "chapters/*/stage.json") for path in ROOT.glob(pattern))]
 

@@ -1,18 +1,15 @@
-#!/usr/bin/env python3
-"""What the program shows on a terminal: tables of its width, statuses in colour; neither in a pipe.
-
-Usage: test_terminal.py PROGRAM
-"""
+"""What the program shows on a terminal: tables of its width, statuses in colour; neither in a pipe."""
 import fcntl
 import os
+import pathlib
 import pty
 import struct
 import subprocess
-import sys
 import termios
 import unittest
 
-PROGRAM = os.path.abspath(sys.argv.pop(1))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = str(pathlib.Path(os.environ.get("CONVLADDER_BUILD", ROOT / "build")).resolve() / "bin/convladder")
 BENCH = ("bench", "--backend", "sim", "--stage", "31,33", "--workload", "conv5 (2,96,7,7)->80 3x3")
 PLAIN = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
 
@@ -59,7 +56,3 @@ class Terminal(unittest.TestCase):
         self.assertIn("barriers ", piped)
         self.assertNotIn("left out", piped)
         self.assertNotIn("\033", piped)
-
-
-if __name__ == "__main__":
-    unittest.main()
