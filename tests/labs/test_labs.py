@@ -102,7 +102,7 @@ BYTE_EXERCISE = re.sub("__(half2float|float2half)", "", HALF_EXERCISE).replace("
 
 # The same for floats.
 FLOAT_EXERCISE = re.sub("__(half2float|float2half)|half_", "", HALF_EXERCISE).replace("half", "float").replace(
-    "common/float.hpp", "common/kernel/half.hpp")
+    "common/kernel/float.hpp", "common/kernel/half.hpp")
 
 
 def has_gpu():
