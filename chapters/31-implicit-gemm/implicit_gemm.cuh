@@ -174,7 +174,6 @@ struct StepOf<S, kTaps> : StepSizes<S, kTaps, S::outputs + S::copied_together> {
 // A thread copies one chunk of its slots, which are copied_together apart, and of as many filters.
 template <class S, int Taps>
 struct Copies {
-  int to;        // where the first of them lies in a tile
   int channels;  // of the input, from the chunk's first one on
   // Where tap (0, 0) reads: the row, the column, and the first element (of the image, where the padding is not zeros).
   int top[StepOf<S, Taps>::rows], left[StepOf<S, Taps>::rows];
@@ -191,7 +190,6 @@ __device__ __forceinline__ Copies<S, Taps> copies_of(const half* packed, const B
       Step::slot_of(min(b.first_output + S::outputs, g.outputs) - 1, b, g) + (Taps - 1) * l.dilation_x;
   Copies<S, Taps> own;
   const int first = b.thread / kChunks, chunk = b.thread % kChunks;
-  own.to = place(first, chunk);
   UNROLL
   for (int i = 0; i < Step::rows; ++i) {
     const int slot = first + i * S::copied_together;
@@ -218,13 +216,13 @@ __device__ __forceinline__ void copy_halves(half* shared, const half* global, in
   *reinterpret_cast<uint4*>(shared) = *reinterpret_cast<const uint4*>(&chunk);
 }
 
-// Starts copy i of a step: of a pixel, or of a filter.
+// Starts copy i of a step: of a pixel, or of a filter. The thread's first chunk lies at first_place in the buffer.
 template <class S, int Taps, Pixels Kind>
-__device__ __forceinline__ void start_copy(half* buffer, int i, const Copies<S, Taps>& own, const half* input,
-                                           const Lowering& l) {
+__device__ __forceinline__ void start_copy(half* buffer, int first_place, int i, const Copies<S, Taps>& own,
+                                           const half* input, const Lowering& l) {
   using Step = StepOf<S, Taps>;
   constexpr int kTogether = S::copied_together * kDepth;
-  half* const to = buffer + own.to + i * kTogether;
+  half* const to = buffer + first_place + i * kTogether;
   if (i >= Step::rows) {
     copy_async<16>(to, own.taps + (i - Step::rows) * kTogether);
     return;
@@ -264,7 +262,6 @@ struct Operands {
   // A lane's rows for ldmatrix. With one tap they follow each other, and the places of 16 rows are those of the
   // next 16.
   int slots[S::down];
-  int filter_place;
   unsigned a[2][S::down][4], b[2][S::across][2];
 };
 
@@ -273,12 +270,17 @@ __device__ __forceinline__ void find_rows(Operands<S>& operands, const Block& b,
   UNROLL
   for (int i = 0; i < S::down; ++i)
     operands.slots[i] = StepOf<S, Taps>::slot_of(b.first_output + b.y + i * 16 + b.lane % 16, b, g);
-  operands.filter_place = StepOf<S, Taps>::slots * kDepth + place(b.x + b.lane / 16 * 8 + b.lane % 8, b.lane / 8 % 2);
+}
+
+// Where the lane's row of the filters begins in a buffer, behind the pixels.
+template <class S, int Taps>
+__device__ __forceinline__ int filter_place_of(const Block& b) {
+  return StepOf<S, Taps>::slots * kDepth + place(b.x + b.lane / 16 * 8 + b.lane % 8, b.lane / 8 % 2);
 }
 
 template <class S, int Taps>
-__device__ __forceinline__ void load_slice(Operands<S>& operands, const half* buffer, int slice, const Block& b,
-                                           const Lowering& l) {
+__device__ __forceinline__ void load_slice(Operands<S>& operands, const half* buffer, int filter_place, int slice,
+                                           const Block& b, const Lowering& l) {
   constexpr int kApart = StepOf<S, Taps>::apart;
   // The chunk after next is 32 bytes away, with this bit of the place turned over.
   constexpr int kNextPair = 2 * kChunk;
@@ -291,7 +293,7 @@ __device__ __forceinline__ void load_slice(Operands<S>& operands, const half* bu
   UNROLL
   for (int j = 0; j < S::across; j += 2) {
     unsigned two[4];
-    ldmatrix(two, buffer + (operands.filter_place ^ pair) + (tap * S::filters + j * 8) * kDepth);
+    ldmatrix(two, buffer + (filter_place ^ pair) + (tap * S::filters + j * 8) * kDepth);
     operands.b[slice % 2][j][0] = two[0];
     operands.b[slice % 2][j][1] = two[1];
     operands.b[slice % 2][j + 1][0] = two[2];
@@ -305,8 +307,8 @@ using Sums = float[S::down][S::across][4];
 // Multiplies a slice. Between the products stand the copies of a later step, evenly in all slices but the last.
 template <class S, int Taps, Pixels Kind>
 __device__ __forceinline__ void multiply_slice(Sums<S>& sums, const Operands<S>& operands, int slice, bool copy_more,
-                                               half* free, const Copies<S, Taps>& own, const half* input,
-                                               const Lowering& l) {
+                                               half* free, int first_place, const Copies<S, Taps>& own,
+                                               const half* input, const Lowering& l) {
   using Step = StepOf<S, Taps>;
   constexpr int kCopiesAtOnce = (Step::copies - 1) / ((Step::slices - 1) * S::down) + 1;
   UNROLL
@@ -317,7 +319,7 @@ __device__ __forceinline__ void multiply_slice(Sums<S>& sums, const Operands<S>&
     for (int copy = 0; copy < kCopiesAtOnce; ++copy) {
       const int next = (slice * S::down + i) * kCopiesAtOnce + copy;
       if (slice + 1 < Step::slices && next < Step::copies && copy_more)
-        start_copy<S, Taps, Kind>(free, next, own, input, l);
+        start_copy<S, Taps, Kind>(free, first_place, next, own, input, l);
     }
   }
 }
@@ -375,6 +377,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   const Lowering& l = g.l;
   const Block b = this_block<S>(g);
   Copies<S, Taps> own = copies_of<S, Taps, Kind>(packed, b, g);
+  // The two places are variables of their own: as members of `own` and `operands` they make the loop longer.
+  const int first_place = place(b.thread / kChunks, b.thread % kChunks);
 
   // 4. The prologue: the first steps are on their way.
   const int steps = depth_of(g) / Taps;
@@ -383,7 +387,8 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   for (int step = 0; step < kAhead; ++step) {
     if (step < steps) {
       UNROLL
-      for (int i = 0; i < Step::copies; ++i) start_copy<S, Taps, Kind>(shared + step * Step::halves, i, own, input, l);
+      for (int i = 0; i < Step::copies; ++i)
+        start_copy<S, Taps, Kind>(shared + step * Step::halves, first_place, i, own, input, l);
       next_step(own, l);
     }
     commit_copies();
@@ -391,9 +396,10 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   Sums<S> sums = {};
   Operands<S> operands;
   find_rows<S, Taps>(operands, b, g);
+  const int filter_place = filter_place_of<S, Taps>(b);
   wait_copies<kAhead - 1>();
   __syncthreads();
-  load_slice<S, Taps>(operands, shared, 0, b, l);
+  load_slice<S, Taps>(operands, shared, filter_place, 0, b, l);
 
   int reading = 0, writing = kAhead;
   UNROLL_BY(1)
@@ -406,14 +412,14 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
     UNROLL
     for (int slice = 0; slice < Step::slices; ++slice) {
       if (slice + 1 < Step::slices) {
-        load_slice<S, Taps>(operands, buffer, slice + 1, b, l);
+        load_slice<S, Taps>(operands, buffer, filter_place, slice + 1, b, l);
       } else {
         commit_copies();
         wait_copies<kAhead - 1>();
         __syncthreads();  // the next step's tiles are there, and this one's are read
-        if (step + 1 < steps) load_slice<S, Taps>(operands, shared + reading * Step::halves, 0, b, l);
+        if (step + 1 < steps) load_slice<S, Taps>(operands, shared + reading * Step::halves, filter_place, 0, b, l);
       }
-      multiply_slice<S, Taps, Kind>(sums, operands, slice, more, free, own, input, l);
+      multiply_slice<S, Taps, Kind>(sums, operands, slice, more, free, first_place, own, input, l);
     }
     next_step(own, l);
     writing = writing == kAhead ? 0 : writing + 1;
