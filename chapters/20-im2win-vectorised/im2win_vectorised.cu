@@ -46,6 +46,91 @@ __device__ __forceinline__ void unpack(const float4& v, float* values) {
   values[3] = v.w;
 }
 
+// 3. Loads a step's vectors of filters; the next call those of the step after it.
+template <int Filters>
+__device__ __forceinline__ void load_filters(const float4*& vectors, float (&tile)[kDepth][Filters]) {
+  const int thread = threadIdx.x;
+  UNROLL
+  for (int i = 0; i < kDepth * Filters / 4 / kThreads; ++i)
+    reinterpret_cast<float4*>(&tile[0][0])[thread + i * kThreads] = vectors[i * kThreads];
+  vectors += kDepth * Filters / 4;
+}
+
+// The pixels of a part of a column of the tile, from first_row on. Past the last product they are zeros.
+template <int Outputs>
+__device__ __forceinline__ void load_pixels(const char* start, const int* offsets, int products, int step,
+                                            int first_row, int column, float (&tile)[kDepth][Outputs]) {
+  UNROLL
+  for (int i = 0; i < kDepth * Outputs / kThreads; i += 4) {
+    const int4 offset = *reinterpret_cast<const int4*>(offsets + step + first_row + i);
+    UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const bool inside = step + first_row + i + e < products;
+      tile[first_row + i + e][column] = inside ? *reinterpret_cast<const float*>(start + element(offset, e)) : 0.0f;
+    }
+  }
+}
+
+// 5. What a thread multiplies for one product: its taps and its pixels.
+template <int FilterQuads>
+struct Operands {
+  float4 taps[FilterQuads], pixels[2];
+};
+
+template <int FilterQuads>
+__device__ __forceinline__ void fetch(const float* filter_row, const float* window_row,
+                                      Operands<FilterQuads>& operands) {
+  UNROLL
+  for (int i = 0; i < FilterQuads; ++i) operands.taps[i] = *reinterpret_cast<const float4*>(filter_row + 16 * i);
+  UNROLL
+  for (int j = 0; j < 2; ++j) operands.pixels[j] = *reinterpret_cast<const float4*>(window_row + 32 * j);
+}
+
+template <int Rows>
+__device__ __forceinline__ void multiply_add(const float (&down)[Rows], const float (&across)[8],
+                                             float (&sums)[Rows][8]) {
+  UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    UNROLL
+    for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
+      const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
+      sums[i][j] += down[i] * across[j ^ 1];
+    }
+  }
+}
+
+// 6. Stores a thread's sums; its part begins at this filter and this output.
+template <int Rows>
+__device__ __forceinline__ void store_sums(const float (&sums)[Rows][8], int first_filter, int first_output,
+                                           float* output, const Lowering& l) {
+  const int outputs = l.batch * output_plane(l), plane = output_plane(l);
+  UNROLL
+  for (int quad = 0; quad < 8; quad += 4) {
+    const int o = first_output + quad * 8;
+    if (plane % 4 == 0 && o < outputs) {
+      float* out = output + static_cast<std::int64_t>(o / plane) * l.filters * plane + o % plane;
+      UNROLL
+      for (int i = 0; i < Rows; ++i) {
+        const int k = first_filter + i / 4 * 16 + i % 4;
+        if (k < l.filters)
+          *reinterpret_cast<float4*>(out + k * plane) =
+              make_float4(sums[i][quad], sums[i][quad + 1], sums[i][quad + 2], sums[i][quad + 3]);
+      }
+    } else {
+      UNROLL
+      for (int j = 0; j < 4; ++j) {
+        if (o + j >= outputs) continue;
+        float* out = output + static_cast<std::int64_t>((o + j) / plane) * l.filters * plane + (o + j) % plane;
+        UNROLL
+        for (int i = 0; i < Rows; ++i) {
+          const int k = first_filter + i / 4 * 16 + i % 4;
+          if (k < l.filters) out[k * plane] = sums[i][quad + j];
+        }
+      }
+    }
+  }
+}
+
 template <int FilterQuads, int WarpsDown, int WarpsAcross>
 __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
     multiply(const float* filter,  // [filter tiles][padded_depth][16 FilterQuads WarpsDown]
@@ -54,9 +139,8 @@ __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
              float* output,        // [batch][filters][out_height * out_width]
              Lowering l, int padded_depth) {
   constexpr int kFilters = 16 * FilterQuads * WarpsDown, kOutputs = 64 * WarpsAcross;
-  constexpr int kRows = 4 * FilterQuads;                      // of a thread's part
-  constexpr int kVectors = kDepth * kFilters / 4 / kThreads;  // of filters, that a thread loads in a step
-  constexpr int kPixels = kDepth * kOutputs / kThreads;       // that a thread loads in a step
+  constexpr int kRows = 4 * FilterQuads;                 // of a thread's part
+  constexpr int kPixels = kDepth * kOutputs / kThreads;  // that a thread loads in a step
   __shared__ __align__(16) float filter_tile[kDepth][kFilters];
   __shared__ __align__(16) float window_tile[kDepth][kOutputs];
   static_assert(32 * WarpsDown * WarpsAcross == kThreads && kPixels % 4 == 0, "whole vectors of offsets");
@@ -76,76 +160,26 @@ __global__ void __launch_bounds__(kThreads, FilterQuads == 2 ? 4 : 3)
   const float4* vectors = reinterpret_cast<const float4*>(filter + filter_block * kFilters * padded_depth) + thread;
 
   for (int step = 0; step < padded_depth; step += kDepth) {
-    UNROLL
-    for (int i = 0; i < kVectors; ++i)
-      reinterpret_cast<float4*>(&filter_tile[0][0])[thread + i * kThreads] = vectors[i * kThreads];
-    vectors += kDepth * kFilters / 4;
-    UNROLL
-    for (int i = 0; i < kPixels; i += 4) {
-      const int4 offset = *reinterpret_cast<const int4*>(offsets + step + first_row + i);
-      UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const bool inside = step + first_row + i + e < depth(l);
-        window_tile[first_row + i + e][column] =
-            inside ? *reinterpret_cast<const float*>(start + element(offset, e)) : 0.0f;
-      }
-    }
+    load_filters(vectors, filter_tile);
+    load_pixels(start, offsets, depth(l), step, first_row, column, window_tile);
     __syncthreads();
     // 5.
-    float4 taps[2][FilterQuads], pixels[2][2];
-    const auto fetch = [&](int d) {
-      UNROLL
-      for (int i = 0; i < FilterQuads; ++i)
-        taps[d % 2][i] = *reinterpret_cast<const float4*>(&filter_tile[d][y + 16 * i]);
-      UNROLL
-      for (int j = 0; j < 2; ++j) pixels[d % 2][j] = *reinterpret_cast<const float4*>(&window_tile[d][x + 32 * j]);
-    };
-    fetch(0);
+    Operands<FilterQuads> operands[2];
+    fetch(filter_tile[0] + y, window_tile[0] + x, operands[0]);
     UNROLL
     for (int d = 0; d < kDepth; ++d) {
-      if (d + 1 < kDepth) fetch(d + 1);
+      if (d + 1 < kDepth) fetch(filter_tile[d + 1] + y, window_tile[d + 1] + x, operands[(d + 1) % 2]);
       float down[kRows], across[8];
       UNROLL
-      for (int i = 0; i < FilterQuads; ++i) unpack(taps[d % 2][i], down + 4 * i);
+      for (int i = 0; i < FilterQuads; ++i) unpack(operands[d % 2].taps[i], down + 4 * i);
       UNROLL
-      for (int j = 0; j < 2; ++j) unpack(pixels[d % 2][j], across + 4 * j);
-      UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        UNROLL
-        for (int column_of_row = 0; column_of_row < 8; ++column_of_row) {
-          const int j = i % 2 ? 7 - column_of_row : column_of_row;  // there and back: the last pixel is used again
-          sums[i][j] += down[i] * across[j ^ 1];
-        }
-      }
+      for (int j = 0; j < 2; ++j) unpack(operands[d % 2].pixels[j], across + 4 * j);
+      multiply_add(down, across, sums);
     }
     __syncthreads();
   }
   // 6.
-  UNROLL
-  for (int quad = 0; quad < 8; quad += 4) {
-    const int o = first_output + x + quad * 8, plane = output_plane(l);
-    if (plane % 4 == 0 && o < outputs) {
-      float* out = output + static_cast<std::int64_t>(o / plane) * l.filters * plane + o % plane;
-      UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const int k = filter_block * kFilters + y + i / 4 * 16 + i % 4;
-        if (k < l.filters)
-          *reinterpret_cast<float4*>(out + k * plane) =
-              make_float4(sums[i][quad], sums[i][quad + 1], sums[i][quad + 2], sums[i][quad + 3]);
-      }
-    } else {
-      UNROLL
-      for (int j = 0; j < 4; ++j) {
-        if (o + j >= outputs) continue;
-        float* out = output + static_cast<std::int64_t>((o + j) / plane) * l.filters * plane + (o + j) % plane;
-        UNROLL
-        for (int i = 0; i < kRows; ++i) {
-          const int k = filter_block * kFilters + y + i / 4 * 16 + i % 4;
-          if (k < l.filters) out[k * plane] = sums[i][quad + j];
-        }
-      }
-    }
-  }
+  store_sums(sums, filter_block * kFilters + y, first_output + x, output, l);
 }
 
 struct Tiles {
