@@ -1,3 +1,5 @@
+#include "common/simt/symbols.hpp"
+
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
@@ -9,8 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-
-#include "common/simt/symbols.hpp"
 
 extern "C" char __start_simt_constant[] __attribute__((weak));
 extern "C" char __stop_simt_constant[] __attribute__((weak));

@@ -69,8 +69,8 @@ class Verdict {
   char reason_[240] = {};
 };
 
-/// Tensors in device memory, with the element type and in the layout that the stage's stage.json states under "tensors":
-/// floats in NCHW or NHWC, halves or bytes in NHWC. The pointers of the other kinds are null.
+/// Tensors in device memory, with the element type and in the layout that the stage's stage.json states under
+/// "tensors": floats in NCHW or NHWC, halves or bytes in NHWC. The pointers of the other kinds are null.
 struct Tensors {
   const float* input;   ///< (n, c, h, w); in NHWC (n, h, w, c)
   const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
