@@ -34,8 +34,10 @@ struct ErrorModel {
   bool spread = false;
   WinogradForm winograd;  ///< of a stage that transforms tiles: all bounds follow from it, and not from the above
 
+  /// Of sums.
   [[gnu::always_inline]] ErrorModel(std::int64_t roundings_of_sum, double error_of_taps = 0)
       : roundings(roundings_of_sum), filter_error(error_of_taps) {}
+  /// Of transformed tiles.
   [[gnu::always_inline]] ErrorModel(const WinogradForm& form) : winograd(form) {}
 };
 

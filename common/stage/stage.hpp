@@ -35,9 +35,12 @@ class Verdict {
   /// What a rule mentions: an integer of any width, a real number or a text.
   class Value {
    public:
+    /// An integer.
     template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
     [[gnu::always_inline]] Value(T value) : kind_(Kind::integer), integer_(value) {}
+    /// A real number.
     [[gnu::always_inline]] Value(double value) : kind_(Kind::real), real_(value) {}
+    /// A text.
     [[gnu::always_inline]] Value(const char* value) : kind_(Kind::text), text_(value) {}
 
    private:

@@ -44,6 +44,7 @@ struct Knobs {
 
   /// None.
   [[gnu::always_inline]] constexpr Knobs() {}
+  /// Those of an array.
   template <int kCount>
   [[gnu::always_inline]] constexpr Knobs(const Knob (&all)[kCount], bool to_search = true)
       : knobs(all), count(kCount), searched(to_search) {
@@ -63,6 +64,7 @@ struct Configuration {
 
   /// The value of a knob. @throws std::logic_error if there is none of that name
   int operator[](const char* name) const;
+  /// The same, to set it.
   int& operator[](const char* name);
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// Google Benchmark's own flags: what follows `--` in `./lab bench --`.
+/// The flags of Google Benchmark: what follows two dashes after the arguments of bench.
 #pragma once
 #include <benchmark/benchmark.h>
 

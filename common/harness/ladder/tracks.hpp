@@ -18,7 +18,7 @@ enum class RunsOn {
 
 /// What `bench` compares a track's stages with (rows_beside.hpp).
 enum class RowsBeside {
-  none,
+  none,       ///< nothing
   libraries,  ///< what stands on a library of CUDA's, on a GPU
   cpu,        ///< libraries for the host, and the ablation of stage 22
   knobs,      ///< its own stages with their knobs at other values
