@@ -29,7 +29,8 @@ class Copy:
             self.write(name, (ROOT / name).read_text())
         (folder / "bin").mkdir()
         (folder / "bin/python3").symlink_to(sys.executable)
-        self.environment = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", NO_COLOR="")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("LAB_")}  # of `lab test`
+        self.environment = dict(inherited, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", NO_COLOR="")
         self.environment.pop("CLICOLOR_FORCE", None)
 
     def write(self, name, text, mode=0o644):
