@@ -229,9 +229,10 @@ def check_symbols(toolchain, compiled, on_host):
         if name not in offered and not calls.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
                            f"{needs}; declare your own functions static or in the anonymous namespace, and define them")
-    if FACTORY not in symbols_of(toolchain, compiled, "--defined-only"):
+    defined = symbols_of(toolchain, compiled, "--defined-only")
+    if FACTORY not in defined:
         raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
-    if any("_GLOBAL__sub_" in name for name in symbols_of(toolchain, compiled, "--defined-only")):
+    if any("_GLOBAL__sub_" in name for name in defined):
         raise Rejected("has a global object with a constructor or destructor",
                        "a GPU would not run it: use __constant__ arrays, constexpr values and local variables")
     if on_host:

@@ -83,19 +83,31 @@ enum class Kind : std::uint8_t { step, load, store, atomic };
 enum class Space : std::uint8_t { global, shared, constant };
 
 /// What a lane did next: entered a basic block (step), or accessed memory.
-struct Event {
-  std::uint64_t address : 56;
-  std::uint64_t bytes : 8;
-  Pc pc;
-  std::uint16_t depth;  ///< of the stack, in 16-byte units: callees are deeper
-  Kind kind;
-  Space space;
-};
-static_assert(sizeof(Event) == 16);
+/// Packed by hand: it is written at every step of every thread, and compilers fill bit-fields piece by piece.
+class Event {
+ public:
+  Event() = default;
+  /// @param depth of the stack in bytes
+  Event(std::uintptr_t address, unsigned bytes, Kind kind, Space space, std::uintptr_t depth, Pc pc)
+      : where_(address << 8 | (bytes & 0xff)),
+        what_((kStackBytes - depth) >> 4 << 48 | std::uint64_t{pc} << 16 | static_cast<std::uint64_t>(space) << 8 |
+              static_cast<std::uint64_t>(kind)) {}
 
-/// What one lane did and the warp has not yet been charged for.
+  std::uint64_t address() const { return where_ >> 8; }
+  unsigned bytes() const { return where_ & 0xff; }
+  Kind kind() const { return static_cast<Kind>(what_ & 0xff); }
+  Space space() const { return static_cast<Space>(what_ >> 8 & 0xff); }
+  Pc pc() const { return static_cast<Pc>(what_ >> 16); }
+  /// Of a warp's lanes those with the least go first: the deepest call, then the lowest program counter.
+  std::uint64_t order() const { return what_ >> 16; }
+
+ private:
+  std::uint64_t where_, what_;
+};
+
+/// What one lane did and the warp has not yet been charged for. Those of a warp fit in a level-2 cache together.
 struct Trace {
-  static constexpr unsigned kCapacity = 1024;
+  static constexpr unsigned kCapacity = 128;
   Event events[kCapacity];
   unsigned begin = 0, end = 0;
   bool full() const { return end == kCapacity; }

@@ -180,12 +180,15 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
   return false;
 }
 
+/// @param variable what is accessed, or null for dynamic shared memory
 void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address, unsigned bytes,
-                   Kind kind, Pc pc, const std::string& name) {
+                   Kind kind, Pc pc, const Variable* variable) {
   state += address - begin;
   if (machine.copying && meets_copy(cells, state, begin, address, bytes, pc)) return;
   if (kind != Kind::store && !all_written(state, bytes))
-    report(FaultKind::uninitialized, pc, name + ", nothing in this block has written it");
+    report(FaultKind::uninitialized, pc,
+           (variable ? "shared memory '" + variable->name + "'" : "the dynamic shared memory") +
+               ", nothing in this block has written it");
   if (kind != Kind::load) mark_written(state, bytes);
   check_races(cells, begin, address, bytes, kind, pc, machine.block_serial);
 }
@@ -198,8 +201,7 @@ void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc
                                       : past_end(address - end) + size);
   }
   if (machine.async && kind != Kind::load) write_shared(address, bytes, pc);
-  access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc,
-                "the dynamic shared memory");
+  access_shared(machine.dynamic_cells.data(), machine.dynamic_bytes.data(), begin, address, bytes, kind, pc, nullptr);
 }
 
 /// The first use in a launch: counts towards the limit, which nvcc enforces when it compiles.
@@ -232,7 +234,7 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
   if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last));
   touch(last, pc);
   access_shared(machine.static_cells.data(), machine.static_bytes.data(), program().tls_begin, address, bytes, kind, pc,
-                "shared memory '" + last->name + "'");
+                last);
 }
 
 void access_constant(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
@@ -300,19 +302,14 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
 
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space) {
   machine.last_pc = pc;
-  if (machine.thread->stack_top - frame > kStackBytes - kStackReserve) {
+  const std::uintptr_t depth = machine.thread->stack_top - frame;
+  if (depth > kStackBytes - kStackReserve) {
     report(FaultKind::stack_overflow, pc,
            "a thread needs more than " + std::to_string((kStackBytes - kStackReserve) >> 10) + " KB of stack");
     stop();
   }
   Trace& trace = *machine.trace;
-  Event& event = trace.events[trace.end++];
-  event.address = address & ((std::uint64_t{1} << 56) - 1);
-  event.bytes = bytes & 0xff;
-  event.pc = pc;
-  event.depth = static_cast<std::uint16_t>((machine.thread->stack_top - frame) >> 4);
-  event.kind = kind;
-  event.space = space;
+  trace.events[trace.end++] = {address, bytes, kind, space, depth, pc};
   if (trace.full()) yield_as(State::ready);
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::uint64_t kNone = UINT64_MAX;
 
-std::uint64_t order_of(const Event& event) { return static_cast<std::uint64_t>(0xffff - event.depth) << 32 | event.pc; }
-
 /// Counters by program counter; the table in Measurement is a map, too slow for each request.
 struct Sites {
   std::unordered_map<Pc, Counters> counters;
@@ -44,7 +42,7 @@ std::int64_t sectors_of(const Event* const* lanes, unsigned count) {
   std::uint64_t sectors[kWarp * 2];
   unsigned found = 0;
   for (unsigned i = 0; i < count; ++i) {
-    const std::uint64_t first = lanes[i]->address, last = first + lanes[i]->bytes - 1;
+    const std::uint64_t first = lanes[i]->address(), last = first + lanes[i]->bytes() - 1;
     for (std::uint64_t sector = first >> 5; sector <= last >> 5; ++sector)
       if (found == 0 || sectors[found - 1] != sector) sectors[found++] = sector;
   }
@@ -62,14 +60,14 @@ std::int64_t bank_passes(std::uint64_t* words, unsigned count) {
 /// Extra passes of a shared-memory request. Up to 4 bytes a lane, all 32 lanes are served together; 8 bytes, 16 lanes;
 /// 16 bytes, 8 lanes.
 std::int64_t bank_conflicts(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count) {
-  const auto bytes = static_cast<unsigned>(lanes[0]->bytes), together = bytes <= 4 ? 32 : 128 / bytes;
+  const unsigned bytes = lanes[0]->bytes(), together = bytes <= 4 ? 32 : 128 / bytes;
   std::int64_t extra = 0;
   for (unsigned i = 0; i < count;) {
     std::uint64_t words[kWarp];
     unsigned found = 0;
     const unsigned group = lane_numbers[i] / together;
     for (; i < count && lane_numbers[i] / together == group; ++i)
-      for (unsigned offset = 0; offset < bytes; offset += 4) words[found++] = (lanes[i]->address + offset) >> 2;
+      for (unsigned offset = 0; offset < bytes; offset += 4) words[found++] = (lanes[i]->address() + offset) >> 2;
     extra += bank_passes(words, found) - 1;
   }
   return extra;
@@ -78,21 +76,21 @@ std::int64_t bank_conflicts(const Event* const* lanes, const std::uint8_t* lane_
 /// One warp-wide instruction in one memory space.
 void issue(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count) {
   const Event& first = *lanes[0];
-  Counters& at = sites.at(first.pc);
-  const std::int64_t bytes = static_cast<std::int64_t>(count) * first.bytes;
-  if (first.kind == Kind::atomic) {
+  Counters& at = sites.at(first.pc());
+  const std::int64_t bytes = static_cast<std::int64_t>(count) * first.bytes();
+  if (first.kind() == Kind::atomic) {
     ++at.atomic_requests;
-  } else if (first.space == Space::constant) {
+  } else if (first.space() == Space::constant) {
     ++at.constant_load_requests;
-  } else if (first.space == Space::global) {
+  } else if (first.space() == Space::global) {
     const std::int64_t sectors = sectors_of(lanes, count);
-    const bool load = first.kind == Kind::load;
+    const bool load = first.kind() == Kind::load;
     (load ? at.global_load_bytes : at.global_store_bytes) += bytes;
     (load ? at.global_load_requests : at.global_store_requests) += 1;
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
   } else {
     const std::int64_t conflicts = bank_conflicts(lanes, lane_numbers, count);
-    const bool load = first.kind == Kind::load;
+    const bool load = first.kind() == Kind::load;
     (load ? at.shared_load_requests : at.shared_store_requests) += 1;
     (load ? at.shared_load_conflicts : at.shared_store_conflicts) += conflicts;
   }
@@ -101,36 +99,37 @@ void issue(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned
 }  // namespace
 
 void issue_requests(unsigned running) {
-  std::uint64_t order[kWarp];
+  std::uint64_t order[kWarp], next = kNone;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     const Trace& trace = traces[lane];
-    order[lane] = trace.begin < trace.end ? order_of(trace.events[trace.begin]) : kNone;
+    order[lane] = trace.begin < trace.end ? trace.events[trace.begin].order() : kNone;
     if (order[lane] == kNone && running >> lane & 1) return;
+    next = std::min(next, order[lane]);
   }
-  for (bool decided = true; decided;) {
-    std::uint64_t next = kNone;
-    for (unsigned lane = 0; lane < kWarp; ++lane) next = std::min(next, order[lane]);
-    if (next == kNone) break;
-
+  for (bool decided = true; decided && next != kNone;) {
     const Event* taking_part[3][kWarp];
     std::uint8_t lane_numbers[3][kWarp];
     unsigned count[3] = {};
+    std::uint64_t following = kNone;
     for (unsigned lane = 0; lane < kWarp; ++lane) {
-      if (order[lane] != next) continue;
-      Trace& trace = traces[lane];
-      const Event& event = trace.events[trace.begin++];
-      if (event.kind != Kind::step) {
-        const auto space = static_cast<unsigned>(event.space);
-        taking_part[space][count[space]] = &event;
-        lane_numbers[space][count[space]++] = static_cast<std::uint8_t>(lane);
+      if (order[lane] == next) {
+        Trace& trace = traces[lane];
+        const Event& event = trace.events[trace.begin++];
+        if (event.kind() != Kind::step) {
+          const auto space = static_cast<unsigned>(event.space());
+          taking_part[space][count[space]] = &event;
+          lane_numbers[space][count[space]++] = static_cast<std::uint8_t>(lane);
+        }
+        if (trace.begin < trace.end) {
+          order[lane] = trace.events[trace.begin].order();
+        } else {
+          order[lane] = kNone;
+          decided &= !(running >> lane & 1);
+        }
       }
-      if (trace.begin < trace.end) {
-        order[lane] = order_of(trace.events[trace.begin]);
-      } else {
-        order[lane] = kNone;
-        decided &= !(running >> lane & 1);
-      }
+      following = std::min(following, order[lane]);
     }
+    next = following;
     for (unsigned space = 0; space < 3; ++space)
       if (count[space] > 0) issue(taking_part[space], lane_numbers[space], count[space]);
   }

@@ -120,7 +120,10 @@ std::string shell_quote(const std::string& text) {
 
 }  // namespace
 
-const Program& program() { return symbols().program; }
+const Program& read_program() {
+  known_program = &symbols().program;
+  return *known_program;
+}
 
 const Variable* find_variable(const std::vector<Variable>& variables, std::uintptr_t address) {
   auto after = std::upper_bound(variables.begin(), variables.end(), address,

@@ -25,8 +25,11 @@ struct Program {
   std::uintptr_t constant_begin = 0, constant_end = 0;
   std::vector<Variable> shared, constants;
 };
-/// Of this program, read once. Shared variables are those of the first thread to ask.
-const Program& program();
+/// Reads that of this program, or says again what it read. Shared variables are those of the first thread to ask.
+const Program& read_program();
+inline const Program* known_program = nullptr;
+/// Of this program: every access asks.
+inline const Program& program() { return known_program ? *known_program : read_program(); }
 
 /// Of a return address in the program.
 inline Pc relative_pc(const void* return_address) {
