@@ -105,9 +105,10 @@ class Event {
   std::uint64_t where_, what_;
 };
 
-/// What one lane did and the warp has not yet been charged for. Those of a warp fit in a level-2 cache together.
+/// What one lane did and the warp has not yet been charged for. A lane may be as far ahead of the others as its trace
+/// is long: where a barrier is missing, that shows in what a kernel computes.
 struct Trace {
-  static constexpr unsigned kCapacity = 128;
+  static constexpr unsigned kCapacity = 1024;
   Event events[kCapacity];
   unsigned begin = 0, end = 0;
   bool full() const { return end == kCapacity; }
