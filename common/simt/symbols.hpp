@@ -27,6 +27,7 @@ struct Program {
 };
 /// Reads that of this program, or says again what it read. Shared variables are those of the first thread to ask.
 const Program& read_program();
+/// What it has read, or null.
 inline const Program* known_program = nullptr;
 /// Of this program: every access asks.
 inline const Program& program() { return known_program ? *known_program : read_program(); }
