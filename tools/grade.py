@@ -16,6 +16,7 @@ Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded
 import argparse
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -202,8 +203,13 @@ def look_over_expansion(preprocessed, on_host):
                        f"write it in plain {'C++' if on_host else 'CUDA C++'}")
 
 
-def symbols_of(toolchain, path, *flags):
-    output = subprocess.run([toolchain["nm"], *flags, path], capture_output=True, text=True, check=True).stdout
+@functools.cache  # those of the libraries are the same for every exercise
+def offered_by(nm, libraries):
+    return {name for library in libraries for name in symbols_of(nm, library, "-C", "--defined-only")}
+
+
+def symbols_of(nm, path, *flags):
+    output = subprocess.run([nm, *flags, path], capture_output=True, text=True, check=True).stdout
     return [line.split(None, 2 if line[:1].strip() else 1)[-1] for line in output.splitlines() if " " in line.strip()]
 
 
@@ -223,13 +229,13 @@ def check_symbols(toolchain, compiled, on_host):
     needs = (f"it may call what {HEADERS} and <algorithm> offer, and use OpenMP without atomics, which "
              "reduction(...) needs too" if on_host else
              f"kernels and launches need nothing but what {HEADERS} offer")
-    offered = {name for library in toolchain["offered"]
-               for name in symbols_of(toolchain, library, "-C", "--defined-only")}
-    for name in symbols_of(toolchain, compiled, "-C", "-u"):
+    nm = toolchain["nm"]
+    offered = offered_by(nm, tuple(toolchain["offered"]))
+    for name in symbols_of(nm, compiled, "-C", "-u"):
         if name not in offered and not calls.fullmatch(name):
             raise Rejected(f"calls or uses '{name}', which an exercise cannot",
                            f"{needs}; declare your own functions static or in the anonymous namespace, and define them")
-    defined = symbols_of(toolchain, compiled, "--defined-only")
+    defined = symbols_of(nm, compiled, "--defined-only")
     if FACTORY not in defined:
         raise Rejected("has no exercise in it", "keep the line CONVLADDER_STAGE(...) at the end of the file")
     if any("_GLOBAL__sub_" in name for name in defined):
