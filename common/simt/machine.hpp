@@ -104,6 +104,7 @@ class Event {
  private:
   std::uint64_t where_, what_;
 };
+static_assert(sizeof(Event) == 16);
 
 /// What one lane did and the warp has not yet been charged for. A lane may be as far ahead of the others as its trace
 /// is long: where a barrier is missing, that shows in what a kernel computes.
