@@ -174,7 +174,7 @@ std::string summary_text(const std::vector<FusionPoint>& space) {
       rows.push_back(std::move(row));
     }
   }
-  TextTable table({"TBM", "PKF-Shmem: its rules", "all rules", "PKF-LLC: its rules", "all rules"}, 5);
+  TextTable table({"TBM", "PKF-Shmem: published", "all rules", "PKF-LLC: published", "all rules"}, 5);
   for (const Row& row : rows) {
     std::vector<std::string> cells{row.first == row.last ? std::to_string(row.first)
                                                          : fmt::format("{}-{}", row.first, row.last)};
