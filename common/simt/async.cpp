@@ -269,7 +269,12 @@ bool land_next() {
   const auto waiting = std::find_if(machine.threads.begin(), machine.threads.end(),
                                     [&](const Thread& thread) { return waits_at(thread, copy.mbarrier); });
   machine.thread_number = static_cast<unsigned>(waiting - machine.threads.begin());
+  const std::uint32_t phase = async_block().mbarriers[copy.mbarrier].phase;
   complete_phase(copy.mbarrier, waiting->wait_pc);
+  const Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
+  if (barrier.phase == phase) return true;
+  if (BlockEvent* event = record_event(BlockEvent::Kind::complete, waiting->wait_pc))
+    record_place(*event, barrier.address);
   return true;
 }
 
@@ -366,8 +371,12 @@ void arrive(Mbarrier& barrier, Pc pc) {
              " that mbarrier_init() gave: the phase before may not be complete");
   release_to(barrier.gathered, machine.thread_number);
   --barrier.pending;
+  const std::uint32_t phase = barrier.phase;
   complete_phase(index_of(barrier), pc);
   if (machine.stopped) stop();
+  const auto* const place = reinterpret_cast<const void*>(barrier.address);
+  mark(BlockEvent::Kind::arrive, place, pc);
+  if (barrier.phase != phase) mark(BlockEvent::Kind::complete, place, pc);
 }
 
 }  // namespace
@@ -435,6 +444,7 @@ void mbarrier_wait(void* address, unsigned parity) {
   const Pc pc = SIMT_PC;
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
+  mark(BlockEvent::Kind::wait, address, pc);
   const unsigned present = (barrier.phase - barrier.first_phase) & 1;
   if (present != (parity & 1)) {
     barrier.completed.phases(index_of(barrier)) = static_cast<std::int32_t>(barrier.phase);

@@ -70,7 +70,8 @@ class Request {
       if (sectors_.empty() || sectors_.back() != sector) sectors_.push_back(sector);
   }
 
-  void count() {
+  /// @param shared where in shared memory the copy ends or begins
+  void count(const void* shared) {
     std::sort(sectors_.begin(), sectors_.end());
     const auto sectors = std::unique(sectors_.begin(), sectors_.end()) - sectors_.begin();
     Counters& at = counters_at(pc_);
@@ -79,6 +80,8 @@ class Request {
     (load ? at.global_load_bytes : at.global_store_bytes) += static_cast<std::int64_t>(bytes_);
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
     ++machine.measurement.thread_accesses;
+    mark(load ? BlockEvent::Kind::bulk_load : BlockEvent::Kind::bulk_store, shared, pc_, static_cast<unsigned>(bytes_),
+         sectors);
   }
 
  private:
@@ -156,7 +159,7 @@ void bulk_load(void* shared, const void* global, unsigned bytes, void* address) 
   check_async_operand(to, bytes, 16, pc);
   Request request(Kind::load, pc);
   request.touch(from, bytes);
-  request.count();
+  request.count(shared);
   const auto* const source = static_cast<const std::uint8_t*>(global);
   start(to, {source, source + bytes}, 0, barrier, pc);
 }
@@ -174,7 +177,7 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
     request.touch(from, length);
     std::memcpy(&bytes[offset], reinterpret_cast<const void*>(from), length);
   });
-  request.count();
+  request.count(shared);
   start(to, std::move(bytes), convladder::swizzle_bytes(map.form.swizzle), barrier, pc);
 }
 
@@ -211,7 +214,7 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
     request.touch(to, length);
     std::memcpy(reinterpret_cast<void*>(to), &bytes[offset], length);
   });
-  request.count();
+  request.count(shared);
 }
 
 void bulk_commit() {

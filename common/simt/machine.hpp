@@ -79,10 +79,10 @@ void forget_loads();
 
 // ---- Requests ------------------------------------------------------------------------------------------------------
 
-enum class Kind : std::uint8_t { step, load, store, atomic };
+enum class Kind : std::uint8_t { step, load, store, atomic, mark };
 enum class Space : std::uint8_t { global, shared, constant };
 
-/// What a lane did next: entered a basic block (step), or accessed memory.
+/// What a lane did next: entered a basic block (step), accessed memory, or did what is only recorded (mark).
 /// Packed by hand: it is written at every step of every thread, and compilers fill bit-fields piece by piece.
 class Event {
  public:
@@ -123,6 +123,20 @@ Counters& counters_at(Pc pc);
 void forget_requests();
 /// Adds up what was issued since forget_requests().
 void collect_requests(Measurement& measurement);
+
+// ---- What a block did, for those who look (record.cpp) --------------------------------------------------------------
+
+/// At a block's beginning: whether it is the one to record.
+void begin_record();
+/// Adds an event of the running thread's warp, if this block is recorded and has room for it; else null.
+BlockEvent* record_event(BlockEvent::Kind kind, Pc pc);
+/// What the running thread does to an mbarrier or by a bulk copy, if this block is recorded: added when its warp has
+/// come so far, once for all lanes that do the same then.
+void mark(BlockEvent::Kind kind, const void* place, Pc pc, unsigned bytes = 0, std::int64_t cost = 0);
+/// The warp has come to a lane's mark, the `index`-th of the launch.
+void issue_mark(std::uint64_t index);
+/// Names what lies at an address, and gives `event` its place in it.
+void record_place(BlockEvent& event, std::uintptr_t address);
 
 // ---- Threads -------------------------------------------------------------------------------------------------------
 
@@ -196,6 +210,8 @@ struct Machine {
   std::uint64_t step_limit = std::uint64_t{1} << 28;  ///< events of one warp in one block
   BarrierLog* barrier_log = nullptr;
   std::vector<BarrierCall> skipped_barriers;
+  BlockRecording* recording = nullptr;
+  bool recorded = false;  ///< this block is
 
   const void* kernel = nullptr;
   dim3 grid, block;

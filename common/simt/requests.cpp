@@ -73,11 +73,29 @@ std::int64_t bank_conflicts(const Event* const* lanes, const std::uint8_t* lane_
   return extra;
 }
 
+/// Keeps a request for those who look.
+/// @param cost sectors, or extra passes over the banks
+void record_request(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count, std::int64_t cost) {
+  constexpr BlockEvent::Kind kKinds[] = {BlockEvent::Kind::load, BlockEvent::Kind::load, BlockEvent::Kind::store,
+                                         BlockEvent::Kind::atomic};  // by Kind
+  BlockEvent* const event = record_event(kKinds[static_cast<unsigned>(lanes[0]->kind())], lanes[0]->pc());
+  if (!event) return;
+  event->bytes = lanes[0]->bytes();
+  event->cost = cost;
+  event->lanes = 0;
+  record_place(*event, lanes[0]->address());
+  for (unsigned i = 0; i < count; ++i) {
+    event->lanes |= 1u << lane_numbers[i];
+    if (i > 0) event->at.push_back(event->at[0] + static_cast<std::int64_t>(lanes[i]->address() - lanes[0]->address()));
+  }
+}
+
 /// One warp-wide instruction in one memory space.
 void issue(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count) {
   const Event& first = *lanes[0];
   Counters& at = sites.at(first.pc());
   const std::int64_t bytes = static_cast<std::int64_t>(count) * first.bytes();
+  std::int64_t cost = 1;
   if (first.kind() == Kind::atomic) {
     ++at.atomic_requests;
   } else if (first.space() == Space::constant) {
@@ -88,12 +106,15 @@ void issue(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned
     (load ? at.global_load_bytes : at.global_store_bytes) += bytes;
     (load ? at.global_load_requests : at.global_store_requests) += 1;
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
+    cost = sectors;
   } else {
     const std::int64_t conflicts = bank_conflicts(lanes, lane_numbers, count);
     const bool load = first.kind() == Kind::load;
     (load ? at.shared_load_requests : at.shared_store_requests) += 1;
     (load ? at.shared_load_conflicts : at.shared_store_conflicts) += conflicts;
+    cost = conflicts;
   }
+  if (machine.recorded) record_request(lanes, lane_numbers, count, cost);
 }
 
 }  // namespace
@@ -115,7 +136,9 @@ void issue_requests(unsigned running) {
       if (order[lane] == next) {
         Trace& trace = traces[lane];
         const Event& event = trace.events[trace.begin++];
-        if (event.kind() != Kind::step) {
+        if (event.kind() == Kind::mark) {
+          issue_mark(event.address());
+        } else if (event.kind() != Kind::step) {
           const auto space = static_cast<unsigned>(event.space());
           taking_part[space][count[space]] = &event;
           lane_numbers[space][count[space]++] = static_cast<std::uint8_t>(lane);

@@ -128,6 +128,37 @@ void log_barriers(BarrierLog* log);
 /// Takes barriers away: from now on these calls, and no others, do nothing.
 void skip_barriers(std::vector<BarrierCall> calls);
 
+/// One thing that a block did, in the order of the run.
+struct BlockEvent {
+  /// The first three are requests of a warp.
+  enum class Kind : std::uint8_t { load, store, atomic, bulk_load, bulk_store, wgmma, arrive, wait, complete, barrier };
+  Kind kind = Kind::load;
+  unsigned warp = 0;             ///< that did it; the last to come for a barrier or an mbarrier's phase that completes
+  std::uint32_t lanes = 0;       ///< of it, that took part
+  unsigned bytes = 0;            ///< of a request, in each lane; of a bulk copy, in all; of a wgmma its columns
+  std::int64_t cost = 0;         ///< of a global request its sectors, of a shared one its extra passes over the banks
+  const char* space = "";        ///< "global", "shared" or "constant"
+  std::string object;            ///< what is accessed there, by name; of an mbarrier, where it lies
+  unsigned origin = 0;           ///< where in a line of 128 bytes the object begins
+  std::vector<std::int64_t> at;  ///< the first byte in the object: of each lane that took part, or of the copy
+  Pc pc = 0;
+  int line = 0;  ///< of a barrier, which knows its own; else 0
+};
+/// What one block of each launch did.
+struct BlockRecording {
+  struct Launch {
+    const void* kernel;
+    unsigned grid[3], block[3];
+    std::vector<BlockEvent> events;
+    std::int64_t left_out = 0;  ///< events past the limit
+  };
+  unsigned block[3] = {};        ///< which
+  std::size_t limit = 0;         ///< events of a launch
+  std::vector<Launch> launches;  ///< since begin_measurement(), those whose grid has the block
+};
+/// Records into `recording` from now on; null ends it. @param recording must stay alive
+void record_block(BlockRecording* recording);
+
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.
 void set_step_limit(std::uint64_t steps);

@@ -126,6 +126,7 @@ void start_block(std::uint64_t block) {
   const dim3 grid = machine.grid, size = machine.block;
   machine.block_index = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
                          static_cast<unsigned>(block / grid.x / grid.y)};
+  begin_record();
   for (unsigned i = 0; i < machine.threads_per_block; ++i) {
     Thread& thread = machine.threads[i];
     make_fiber(thread.context, reinterpret_cast<void*>(thread.stack_top), kStackBytes);
@@ -303,6 +304,7 @@ void pass_barrier(unsigned waiting) {
   if (machine.async) order_block();
   ++machine.phase;
   ++machine.measurement.counters.barriers;
+  if (BlockEvent* event = record_event(BlockEvent::Kind::barrier, first->wait_pc)) event->line = first->line;
   if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
   for (auto thread = begin; thread != end; ++thread) {
     thread->state = State::ready;
@@ -461,6 +463,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
 void begin_measurement() {
   machine.measurement = {};
   machine.stopped = false;
+  if (machine.recording) machine.recording->launches.clear();
   forget_requests();
   forget_loads();
 }

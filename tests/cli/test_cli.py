@@ -3,6 +3,7 @@
 python3 -m pytest tests/cli -k image runs the cases whose names hold "image". CONVLADDER_BUILD is the folder of the
 build, by default build.
 """
+import collections
 import fcntl
 import glob
 import json
@@ -889,6 +890,56 @@ def test_prune_of_several_barriers():
         report = json.loads(succeeds("prune", stage, "--json").stdout)
         assert report["number"] == int(stage) and report["needed"] == len(report["barriers"]) == 2, report["barriers"]
         assert all(len(barrier["trials"]) == 4 for barrier in report["barriers"]), "a barrier was not tried"
+
+
+def traced(stage, shape, *more):
+    return json.loads(succeeds("trace", stage, "--shape", shape, "--events", "1000000", *more, "--json").stdout)
+
+
+def test_trace_adds_up_to_the_counters():
+    one_block = {"3": "w=200,s=11", "7": "h=17,w=29,r=5,s=5", "9": "h=9,w=40,r=3,s=3", "31": "c=32,h=5,w=7,k=16,r=3,s=3"}
+    for stage, shape in one_block.items():
+        counters = json.loads(succeeds("run", stage, "--shape", shape, "--backend", "sim", "--json").stdout)["counters"]
+        trace = traced(stage, shape)
+        events = [event for launch in trace["launches"] for event in launch["events"]]
+        assert trace["status"] == "ok" and all(launch["left_out"] == 0 for launch in trace["launches"]), stage
+        assert all(launch["grid"] == [1, 1, 1] for launch in trace["launches"]), f"{stage}: more than one block"
+        for space, cost in ("global", "sectors"), ("shared", "conflicts"):
+            for what in "load", "store":
+                chosen = [e for e in events if (e["space"], e["what"]) == (space, what)]
+                assert len(chosen) == counters[f"{space}_{what}_requests"], f"{stage}: {space} {what}"
+                assert sum(e["cost"] for e in chosen) == counters[f"{space}_{what}_{cost}"], f"{stage}: {space} {what}"
+        assert sum(e["what"] == "barrier" for e in events) == counters["barriers"], stage
+        for event in events:
+            assert len(event["at"]) in (0, bin(event["lanes"]).count("1")), event
+            assert pathlib.Path(ROOT / event["file"]).is_file() and event["line"] > 0, event
+
+
+def test_trace_of_copies_and_mbarriers():
+    launch, = traced("32", "c=16,h=8,w=56,k=16,r=3,s=3", "--block", "1")["launches"]
+    count = collections.Counter(event["what"] for event in launch["events"])
+    assert count["bulk_load"] > 9 and count["bulk_store"] > 0 and count["wgmma"] > 0, count
+    assert count["complete"] > 9 and count["wait"] > 0 and count["arrive"] >= count["complete"], count
+    waits = [event for event in launch["events"] if event["what"] == "wait" and event["warp"] < 8]
+    assert waits and all(event["lanes"] == 2**32 - 1 for event in waits), "the lanes of a warp wait as one"
+
+
+def test_trace_as_text():
+    text = succeeds("trace", "3", "--shape", "w=300,s=11", "--warp", "0", "--events", "4").stdout
+    assert text.startswith("03 tiled-1d on n=1,c=1,h=1,w=300,"), text
+    assert "tiled_1d: grid (2,1,1), blocks of (256,1,1)" in text and "4 sectors" in text and " more: --events" in text, text
+    lines = succeeds("trace", "3", "--shape", "w=300,s=11", "--warp", "1").stdout.splitlines()
+    assert {line.split()[0] for line in lines[4:]} <= {"0", "1"}, "of warp 0 only the barrier"
+
+
+def test_trace_with_wrong_arguments():
+    refuses(["trace"], "STAGE")
+    refuses(["trace", "22"], "22-im2win-cpu runs on the CPU: it has no blocks")
+    for block in "", "a", "1,", "1,2,3,4", "-1":
+        refuses(["trace", "3", "--block", block], "--block takes x, x,y or x,y,z")
+    refuses(["trace", "3", "--warp", "32"], "--warp must be from 0 to 31; got 32")
+    refuses(["trace", "3", "--shape", "w=300,s=11", "--block", "2"], "no launch of 03-tiled-1d has a block (2,0,0)")
+    assert lab("trace", "33", "--shape", "c=16,h=8,w=8,k=16,r=5,s=5").returncode == 3
 
 
 def test_prune_with_wrong_arguments():

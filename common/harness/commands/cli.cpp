@@ -18,6 +18,7 @@
 #include "common/harness/commands/explore_command.hpp"
 #include "common/harness/commands/image_command.hpp"
 #include "common/harness/commands/prune_command.hpp"
+#include "common/harness/commands/trace_command.hpp"
 #include "common/harness/commands/tune_command.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
@@ -28,7 +29,8 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune", "explore", "prune"};
+constexpr std::string_view kCommands[] = {"list", "run",     "bench", "compare", "image",
+                                          "tune", "explore", "prune", "trace"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -50,6 +52,7 @@ struct CommandLine {
   TuneCommand tune;
   ExploreCommand explore;
   PruneCommand prune;
+  TraceCommand trace;
 };
 
 using Body = std::function<int()>;
@@ -285,6 +288,26 @@ void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  TraceCommand& trace = line.trace;
+  CLI::App* const command =
+      app.add_subcommand("trace", "what one block of a stage's kernels does, event by event, in the simulator");
+  command->add_option("STAGE", trace.stage, "a number, name or folder")->required();
+  add_problem(*command, trace.problem);
+  add_configuration(*command, trace.configuration);
+  command->add_option("--block", trace.block, "which block, as in 2 or 0,1; default: the first")->type_name("X,Y,Z");
+  add_number(*command, "--warp", trace.warp, "only what this warp of the block does, and barriers");
+  command->add_option("--events", trace.events, "of each launch, at most; default: 1000")->type_name("N");
+  command->add_flag("--json", trace.json, "print one JSON object");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.trace);
+      continue_on(BackendChoice::sim, arguments);
+      return trace_command(line.trace);
+    };
+  });
+}
+
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
@@ -314,6 +337,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   if (!one_stage) add_tune(app, line, body, arguments);
   if (!one_stage) add_explore(app, line, body);
   if (!one_stage) add_prune(app, line, body, arguments);
+  if (!one_stage) add_trace(app, line, body, arguments);
 
   if (!words.empty() && words.front() == "bench") {
     const auto separator = std::find(words.begin(), words.end(), "--");

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/harness/device/barriers.hpp"
+#include "common/harness/device/block_trace.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/gpu/device_gpu.hpp"
 #include "common/kernel/kernel.hpp"
@@ -395,6 +396,10 @@ std::vector<Barrier> barriers_of(const std::function<void()>&) {
 
 void without_barrier(const Barrier&, const std::function<void()>&) {
   throw std::logic_error("only the simulator takes barriers away");
+}
+
+std::vector<BlockTrace> traces_of(std::array<unsigned, 3>, std::size_t, const std::function<void()>&) {
+  throw std::logic_error("only the simulator sees what a block does");
 }
 
 double run_and_wait(const std::function<void(Stream)>& work) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/harness/device/barriers.hpp"
+#include "common/harness/device/block_trace.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/timing.hpp"
 #include "common/kernel/compiled_kernel.hpp"
@@ -164,6 +165,41 @@ void without_barrier(const Barrier& barrier, const std::function<void()>& work) 
   for (const auto& [pc, line] : barrier.calls) calls.push_back({pc, line});
   const Skipping skipping(std::move(calls));
   work();
+}
+
+std::vector<BlockTrace> traces_of(std::array<unsigned, 3> index, std::size_t limit, const std::function<void()>& work) {
+  simt::BlockRecording recording;
+  std::copy(index.begin(), index.end(), recording.block);
+  recording.limit = limit;
+  struct Recording {
+    explicit Recording(simt::BlockRecording* recording) { simt::record_block(recording); }
+    ~Recording() { simt::record_block(nullptr); }
+  };
+  {
+    const Recording on(&recording);
+    work();
+  }
+  constexpr const char* kNames[] = {"load",  "store",  "atomic", "bulk_load", "bulk_store",
+                                    "wgmma", "arrive", "wait",   "complete",  "barrier"};  // by BlockEvent::Kind
+  std::vector<simt::Pc> pcs;
+  for (const auto& launch : recording.launches)
+    for (const simt::BlockEvent& event : launch.events) pcs.push_back(event.pc);
+  const auto lines = simt::source_lines(pcs);
+  std::vector<BlockTrace> traces;
+  for (auto& launch : recording.launches) {
+    BlockTrace& trace = traces.emplace_back();
+    trace.kernel = simt::kernel_name(launch.kernel);
+    std::copy_n(launch.grid, 3, trace.grid.begin());
+    std::copy_n(launch.block, 3, trace.block.begin());
+    trace.left_out = launch.left_out;
+    for (simt::BlockEvent& event : launch.events) {
+      const simt::SourceLine& line = lines.at(event.pc);
+      trace.events.push_back({kNames[static_cast<unsigned>(event.kind)], event.warp, event.lanes, line.file,
+                              event.line ? event.line : line.line, event.space, std::move(event.object), event.origin,
+                              event.bytes, event.cost, std::move(event.at)});
+    }
+  }
+  return traces;
 }
 
 double run_and_wait(const std::function<void(Stream)>& work) {

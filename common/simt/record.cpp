@@ -1,0 +1,94 @@
+// What one block of each launch does, event by event: what `./lab trace` shows.
+
+#include <utility>
+#include <vector>
+
+#include "common/simt/machine.hpp"
+
+namespace simt {
+
+namespace {
+std::vector<BlockEvent> marks;  // of the launch's recorded block
+}
+
+void record_block(BlockRecording* recording) { machine.recording = recording; }
+
+void begin_record() {
+  machine.recorded = false;
+  if (!machine.recording) return;
+  const unsigned(&wanted)[3] = machine.recording->block;
+  const uint3 block = machine.block_index;
+  if (block.x != wanted[0] || block.y != wanted[1] || block.z != wanted[2]) return;
+  machine.recorded = true;
+  marks.clear();
+  const dim3 grid = machine.grid, size = machine.block;
+  machine.recording->launches.push_back({machine.kernel, {grid.x, grid.y, grid.z}, {size.x, size.y, size.z}, {}});
+}
+
+BlockEvent* record_event(BlockEvent::Kind kind, Pc pc) {
+  if (!machine.recorded) return nullptr;
+  BlockRecording::Launch& launch = machine.recording->launches.back();
+  if (launch.events.size() >= machine.recording->limit) {
+    ++launch.left_out;
+    return nullptr;
+  }
+  BlockEvent& event = launch.events.emplace_back();
+  event.kind = kind;
+  event.pc = pc;
+  event.warp = machine.thread_number / kWarp;
+  event.lanes = 1u << machine.thread_number % kWarp;
+  return &event;
+}
+
+void record_place(BlockEvent& event, std::uintptr_t address) {
+  std::uintptr_t begin = address;
+  if (const Allocation* allocation = find_allocation(address)) {
+    event.space = "global";
+    event.object = allocation->name;
+    begin = allocation->begin;
+  } else if (address >= machine.dynamic_begin && address < machine.dynamic_end) {
+    event.space = "shared";
+    event.object = "dynamic shared memory";
+    begin = machine.dynamic_begin;
+  } else if (const Variable* shared = find_variable(program().shared, address)) {
+    event.space = "shared";
+    event.object = shared->name;
+    begin = shared->begin;
+  } else if (const Variable* constant = find_variable(program().constants, address)) {
+    event.space = "constant";
+    event.object = constant->name;
+    begin = constant->begin;
+  }
+  event.origin = begin % 128;
+  event.at.push_back(static_cast<std::int64_t>(address - begin));
+}
+
+void mark(BlockEvent::Kind kind, const void* place, Pc pc, unsigned bytes, std::int64_t cost) {
+  if (!machine.recorded) return;
+  BlockEvent& event = marks.emplace_back();
+  event.kind = kind;
+  event.pc = pc;
+  event.warp = machine.thread_number / kWarp;
+  event.lanes = 1u << machine.thread_number % kWarp;
+  event.bytes = bytes;
+  event.cost = cost;
+  record_place(event, reinterpret_cast<std::uintptr_t>(place));
+  record(marks.size() - 1, 0, pc, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), Kind::mark,
+         Space::global);
+}
+
+void issue_mark(std::uint64_t index) {
+  BlockEvent& event = marks[index];
+  auto& events = machine.recording->launches.back().events;
+  if (!events.empty()) {
+    BlockEvent& last = events.back();
+    if (last.kind == event.kind && last.pc == event.pc && last.warp == event.warp && last.at == event.at &&
+        (last.lanes & event.lanes) == 0) {
+      last.lanes |= event.lanes;
+      return;
+    }
+  }
+  if (BlockEvent* added = record_event(event.kind, event.pc)) *added = std::move(event);
+}
+
+}  // namespace simt
