@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_links  # noqa: E402
+import trace_figure  # noqa: E402
 from handout import LEFT_OUT  # noqa: E402  of the students' copy: a link to it is plain text there
 
 SITE = ROOT / "tools" / "site"
@@ -46,6 +47,7 @@ AUDIENCES = [
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
+TRACE = "<!-- trace -->"  # in a lesson: here stands its player
 COMMENT = re.compile(r"^ *<!--.*--> *$")
 DRAWING = re.compile(r"^( *)!\[([^\]]*)\]\(([^)\s]+\.svg)\) *$")
 DETAILS = re.compile(r"^( *)(<details>.*|</details>|<summary>.*</summary>) *$")
@@ -229,6 +231,9 @@ class Site:
                 fence = mark
                 language = HIGHLIGHTED.get(mark[3], ".unparsed")
                 lines.append(f"{mark[1]}\\f[" if mark[3] == "math" else f"{mark[1]}{mark[2]}{{{language}}}")
+            elif line == TRACE:
+                flush()
+                lines.append(block(trace_figure.figure(page)))
             elif COMMENT.match(line):
                 continue
             elif heading := HEADING.match(line):
@@ -409,10 +414,10 @@ class Site:
             "MATHJAX_CODEFILE": [SITE / "mathjax.js"],
             "HTML_EXTRA_STYLESHEET": [
                 *(self.awesome / f"doxygen-awesome{part}.css"
-                  for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")), SITE / "site.css"],
+                  for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")), SITE / "site.css", SITE / "player.css"],
             "HTML_EXTRA_FILES": [
                 *(self.awesome / f"doxygen-awesome-{part}.js" for part in ("darkmode-toggle", "fragment-copy-button")),
-                SITE / "site.js"],
+                SITE / "site.js", SITE / "player.js"],
         }
         if tuple(map(int, version.split("."))) >= (1, 9, 5):
             settings["HTML_COLORSTYLE"] = ["LIGHT"]  # the dark theme is doxygen-awesome's
