@@ -18,6 +18,7 @@
 #include "common/harness/commands/explore_command.hpp"
 #include "common/harness/commands/image_command.hpp"
 #include "common/harness/commands/prune_command.hpp"
+#include "common/harness/commands/sound_command.hpp"
 #include "common/harness/commands/tune_command.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
@@ -28,7 +29,8 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run", "bench", "compare", "image", "tune", "explore", "prune"};
+constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "compare", "image",
+                                          "sound", "tune", "explore", "prune"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -47,6 +49,7 @@ struct CommandLine {
   CompareCommand compare;
   BenchCommand bench;
   ImageCommand image;
+  SoundCommand sound;
   TuneCommand tune;
   ExploreCommand explore;
   PruneCommand prune;
@@ -226,6 +229,29 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_sound(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  SoundCommand& sound = line.sound;
+  CLI::App* const command = app.add_subcommand("sound", "a filter on a WAV file, by a stage of the track signals");
+  command->add_option("FILTER", sound.filter.name, std::string(kSoundFilterNames))->required();
+  command->add_option("IN", sound.input, "a WAV of integers or floats; each channel is filtered by itself")->required();
+  command->add_option("OUT", sound.output, "the WAV to write, of the same format")->required();
+  add_number(*command, "--cutoff", sound.filter.cutoff, "of lowpass, in Hz; default 1000");
+  add_number(*command, "--delay", sound.filter.delay, "of echo, in milliseconds; default 150");
+  add_number(*command, "--bass", sound.filter.bass, "of equalise: gain below 250 Hz in dB, -60 to 20; default 0");
+  add_number(*command, "--mid", sound.filter.mid, "of equalise: gain from 250 to 4000 Hz; default 0");
+  add_number(*command, "--treble", sound.filter.treble, "of equalise: gain above 4000 Hz; default 0");
+  add_optional(*command, "--stage", sound.stage,
+               "a number, name or folder; default: the last of the track signals that takes the filter");
+  add_backend(*command, line);
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.sound);
+      continue_on(parse_backend(line.backend), arguments);
+      return sound_command(line.sound);
+    };
+  });
+}
+
 void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   TuneCommand& tune = line.tune;
   CLI::App* const command =
@@ -311,6 +337,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   add_bench(app, line, body, arguments);
   if (!one_stage) add_compare(app, line, body, arguments);
   if (!one_stage) add_image(app, line, body, arguments);
+  if (!one_stage) add_sound(app, line, body, arguments);
   if (!one_stage) add_tune(app, line, body, arguments);
   if (!one_stage) add_explore(app, line, body);
   if (!one_stage) add_prune(app, line, body, arguments);
