@@ -214,6 +214,56 @@ def test_compare_shows_ratios():
     assert [result["number"] for result in both] == [1, 3], both
 
 
+def test_run_beside_shows_the_previous_stage():
+    run = ("run", "3", "--backend", "sim", "--shape", "w=1000,s=5", "--beside")
+    out = succeeds(*run).stdout
+    assert "03-tiled-1d against 02-constant-1d: global_load_bytes falls 4.9" in out, out
+    result = json.loads(succeeds(*run, "--json").stdout)
+    [previous] = result["beside"]
+    assert (result["number"], previous["number"], previous["status"]) == (3, 2, "ok"), result
+    assert result["speedup"]["previous"] is None and result["speedup"]["over"] is None, result["speedup"]
+    assert "01-naive-1d follows no stage" in succeeds("run", "1", *run[2:]).stdout
+    # The problem is one of the stage's own track, and so is its first workload.
+    assert json.loads(succeeds("run", "35", *run[2:4], "--beside", "--json").stdout)["beside"][0]["number"] == 25
+    # What the previous stage refuses is its own affair; what the stage does is the command's.
+    odd = ("--backend", "sim", "--shape", "c=8,h=9,w=9,k=8,r=5,s=5", "--beside")
+    refuses(["run", "25", *odd], "refuses", status=3)
+    refuses(["run", "1", "--beside", "--sass"], "--sass")
+
+
+def test_bench_runs_every_stage_that_takes_a_layer():
+    shape = "c=2,h=6,w=5,k=2,r=3,s=3"
+    bench = ("bench", "--backend", "sim", "--track", "lowering", "--track", "winograd")
+    result = succeeds(*bench, "--shape", shape, "--shape", f"n=2,{shape}", "--padding", "replicate", "--json", "b.json")
+    with open("b.json") as file:
+        rows = json.load(file)["rows"]
+    assert {row["workload_name"] for row in rows} == {f"n={n},c=2,h=6,w=5,k=2,r=3,s=3" for n in (1, 2)}, result.stdout
+    assert {row["workload"]["padding"] for row in rows} == {"replicate"}, result.stdout
+    assert {16, 21, 23, 30, None} <= {row["number"] for row in rows}, result.stdout
+    assert all(row["status"] == "ok" for row in rows), result.stdout
+    assert result.stdout.count(", padding replicate\n") == 2 and "14 of 14" not in result.stderr, result
+    result = succeeds(*bench, "--shape", "c=2,h=6,w=5,k=2,r=2,s=2")
+    assert "16-direct" in result.stdout and "winograd" not in result.stdout, result.stdout
+    assert "6 of 14 stages take it; './lab run STAGE --shape c=2,h=6,w=5,k=2,r=2,s=2'" in result.stderr, result.stderr
+    out = succeeds("bench", "--backend", "sim", "--stage", "1,2,25", "--shape", "w=20,s=3").stdout
+    assert "25-winograd-fused" in out and "refused [1]" in out and "(no stage)" not in out, out
+    names = succeeds(*bench, "--shape", shape, "--", "--benchmark_list_tests").stdout.split()
+    assert names[0].startswith("n=1,c=2,h=6,w=5,k=2,r=3,s=3/16-direct"), names
+
+
+def test_bench_refuses_layers_that_nothing_can_run():
+    bench = ("bench", "--backend", "sim")
+    refuses([*bench, "--shape", "w=9", "--workload", "all"], "--shape", "--workload")
+    refuses([*bench, "--padding", "zero"], "--padding", "--shape")
+    refuses([*bench, "--shape", "w=9", "--shape", "wdith=9"], "wdith")
+    refuses([*bench, "--shape", "w=9", "--padding", "circular"], "circular")
+    refuses([*bench, "--shape", "w=1000000000000"], "not enough memory")
+    refuses([*bench, "--shape", "w=5,s=11", "--padding", "reflect"], "pad_w < w", status=3)
+    refuses([*bench, "--track", "images", "--shape", "c=8,h=3", "--json", "b.json"], "no stage takes", "05-naive-2d",
+            status=3)
+    assert os.listdir(".") == [], os.listdir(".")
+
+
 def test_bench_verifies_the_ladder():
     result = succeeds("bench", "--backend", "sim", "--workload", "w=65536 r=1", "--json", "b.json", "--csv", "b.csv")
     assert "04-halo-1d" in result.stdout and " ok\n" in result.stdout, result.stdout

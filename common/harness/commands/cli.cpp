@@ -143,8 +143,11 @@ void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, boo
   add_backend(*run, line);
   run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
   CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
+  CLI::Option* const beside = run->add_flag(
+      "--beside", line.run.beside, "also run the previous stage and cuDNN on the problem, and print the ratios");
   run->add_flag("--sass", line.sass, "print the machine code of the stage's kernels instead of running them")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(beside);
   CLI::Option* const input =
       add_optional(*run, "--input", line.run.problem.input, "float32 .npy: (n, c, h, w), or 1-D, or 2-D")
           ->type_name("FILE");
@@ -166,10 +169,21 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
   add_list_option("--track", line.bench.tracks, "only these tracks");
   // Not separated by commas: names have some.
-  bench
-      ->add_option("--workload", line.bench.workloads,
-                   "this workload by name (repeat), or all; default: the first three")
-      ->allow_extra_args(false);
+  CLI::Option* const workload = bench
+                                    ->add_option("--workload", line.bench.workloads,
+                                                 "this workload by name (repeat), or all; default: the first three")
+                                    ->allow_extra_args(false);
+  CLI::Option* const shape =
+      bench
+          ->add_option("--shape", line.bench.shapes,
+                       "a layer of your own (repeat), as of run, for every stage that takes it; in place of workloads")
+          ->type_name("KEY=N,...")
+          ->allow_extra_args(false)
+          ->excludes(workload);
+  add_optional(*bench, "--padding", line.bench.padding,
+               "what lies outside the layer's input: zero (default), replicate or reflect")
+      ->type_name("MODE")
+      ->needs(shape);
   add_backend(*bench, line);
   add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
   add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
