@@ -58,7 +58,7 @@ class Winners(unittest.TestCase):
         self.assertEqual(cudnn_winners.merged([fast], [other]), [other, fast])
 
     def test_a_table_names_engine_knobs_and_version(self):
-        self.assertEqual(comparisons.trial_cell(trial(7.9)), "7.9 (engine 4, k24=28, 9.19, NHWC)")
+        self.assertEqual(comparisons.trial_cell(trial(7.9)), "7.90 (engine 4, k24=28, 9.19, NHWC)")
 
 
 if __name__ == "__main__":
