@@ -376,6 +376,12 @@ def family_best(trials, family):
                key=lambda trial: trial["time_us"], default=None)
 
 
+def explicit_gemm(trials):
+    """cuDNN's own im2col, if it ran."""
+    return next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
+                 and trial["status"].startswith("ok")), None)
+
+
 def megabytes(value):
     return "–" if value is None else f"{value * 1e-6:,.0f}" if value >= 10e6 else f"{value * 1e-6:.1f}"
 
@@ -403,8 +409,7 @@ def lowering_memory(workloads):
     lines, shares = [], []
     for name, stages, problem in zip(short_names(workloads), workloads.values(), lowering_problems(workloads)):
         sizes, trials = tensors(problem), cudnn_trials(stages)
-        explicit = next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
-                         and trial["status"].startswith("ok")), None)
+        explicit = explicit_gemm(trials)
         best = [family_best(trials, family) for family in CUDNN_FAMILIES]
         shares.append(share_of_im2col(problem))
         lines.append([name, *(megabytes(sizes[key]) for key in ("input", "output", "im2col", "im2win")),
@@ -493,6 +498,19 @@ def lowering_claims(workloads):
     def less(shares):
         return f"{percent(1 - arithmetic_mean(shares))} (geometric mean: {percent(1 - geometric_mean(shares))})"
 
+    def beside(pick):
+        """The workspaces of 21 and of a trial of cuDNN's on each workload that has both."""
+        found = [(stages[21]["workspace_bytes"], pick(cudnn_trials(stages))) for stages in workloads.values()
+                 if 21 in stages]
+        return [(ours, trial["workspace_bytes"]) for ours, trial in found if trial and ours is not None]
+
+    def smaller_on(family):
+        pairs = beside(lambda trials: family_best(trials, family))
+        return f"on {sum(ours < theirs for ours, theirs in pairs)} of {len(pairs)} layers" if pairs else "–"
+
+    unfolded = [(ours, theirs) for ours, theirs in beside(explicit_gemm) if theirs]
+    over_unfolded = f"{percent(1 - arithmetic_mean([a / b for a, b in unfolded]))}, on {len(unfolded)} layers" \
+        if unfolded else "–"
     gemm, every = CUDNN_FAMILIES["GEMM"], "best of all cuDNN"
     return markdown(["claim", "Lu's thesis", "here"], [
         ["faster than im2col and a matrix product (here cuBLAS's), on average", "3.5×", figures(CUBLAS, geometric_mean)],
@@ -501,6 +519,9 @@ def lowering_claims(workloads):
         ["faster than all that cuDNN offers, on average", "–", figures(every, geometric_mean)],
         ["less memory than im2col, the tensor against the matrix", "23.1% (GPU), 41.6% (CPU)", less(alone)],
         ["less memory than im2col, with input, filters and output", "the same figures", less(with_all)],
+        ["less workspace than cuDNN's `GEMM`, where that unfolds", "23.1%", over_unfolded],
+        *([f"less workspace than the fastest of {text}", "23.1%", smaller_on(family)]
+          for family, text in CUDNN_FAMILIES.items()),
     ], 3)
 
 

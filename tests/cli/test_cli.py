@@ -316,6 +316,14 @@ def test_help_is_no_error(command):
     assert "./lab" in succeeds(*command.split(), "--help").stdout
 
 
+def test_the_search_of_cudnn_says_what_it_needs():
+    bench = ["bench", "--backend", "sim"]
+    refuses([*bench, "--cudnn", "exhaustive"], "--cudnn exhaustive runs cuDNN's plans on a GPU")
+    refuses([*bench, "--cudnn-seconds", "3"], "add --cudnn exhaustive")
+    refuses([*bench, "--cudnn", "exhaustive", "--cudnn-seconds", "0"], "--cudnn-seconds must be above 0")
+    refuses([*bench, "--cudnn", "all"], "--cudnn")
+
+
 def test_help_of_google_benchmark():
     assert "benchmark_filter" in succeeds("bench", "--", "--help").stdout, "Google Benchmark's help"
 

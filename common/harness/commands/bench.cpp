@@ -141,8 +141,10 @@ class LadderReporter final : public benchmark::BenchmarkReporter {
 
 class Bench {
  public:
-  Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags)
-      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags) {}
+  /// @param search_seconds of cuDNN's plans
+  Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags,
+        std::optional<double> search_seconds)
+      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags), search_seconds_(search_seconds) {}
 
   /// Without rows where Google Benchmark was only asked for the benchmarks' names.
   /// @throws UsageError if no benchmark's name matches Google Benchmark's filter
@@ -256,9 +258,11 @@ class Bench {
   void measure_baseline(Precision precision) {
     if (baselines_.contains({loaded_, precision})) return;
     fmt::print(stderr, "{}  cuDNN in {} ... ", workload_->name, to_string(precision));
-    const CudnnBaseline& baseline = baselines_[{loaded_, precision}] = cudnn_beside(*workload_, precision);
+    const CudnnBaseline& baseline = baselines_[{loaded_, precision}] =
+        cudnn_beside(*workload_, precision, search_seconds_);
     const CudnnTrial* const best = baseline.best();
     fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
+    if (baseline.search) fmt::print(stderr, "  {}\n", to_string(*baseline.search));
   }
 
   /// cuDNN's best of each type once more, after the stages of the workload that is loaded, if one is.
@@ -330,6 +334,7 @@ class Bench {
   std::vector<PlannedWorkload> planned_;
   std::vector<Entry> entries_;
   const std::vector<std::string>& flags_;
+  std::optional<double> search_seconds_;
   std::optional<Limits> limits_;
   std::optional<Workload> workload_;
   const PlannedWorkload* loaded_ = nullptr;                                          ///< whose tensors those are
@@ -352,13 +357,14 @@ int bench_command(const BenchCommand& command) {
     print_benchmark_help();
     return 0;
   }
+  const std::optional<double> search_seconds = cudnn_search_seconds(command);
   std::vector<PlannedWorkload> planned = planned_workloads(command, backend());
   if (command.json) require_writable(*command.json);
   if (command.csv) require_writable(*command.csv);
   if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
   initialize_benchmark(command.benchmark_flags);
 
-  Bench bench(std::move(planned), command.benchmark_flags);
+  Bench bench(std::move(planned), command.benchmark_flags, search_seconds);
   const BenchReport report = bench.run();
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;

@@ -135,6 +135,20 @@ PlannedWorkload plan_of_shape(const BenchCommand& command, const std::string& sh
 
 }  // namespace
 
+std::optional<double> cudnn_search_seconds(const BenchCommand& command) {
+  constexpr double kDefault = 60, kMost = 86400;
+  if (command.cudnn == "heuristics") {
+    if (command.cudnn_seconds) throw UsageError("--cudnn-seconds is of a search; add --cudnn exhaustive");
+    return std::nullopt;
+  }
+  const double seconds = command.cudnn_seconds.value_or(kDefault);
+  if (!(seconds > 0 && seconds <= kMost))
+    throw UsageError(fmt::format("--cudnn-seconds must be above 0 and at most {}; got {}", kMost, seconds));
+  if (backend() != Backend::gpu)
+    throw UsageError("--cudnn exhaustive runs cuDNN's plans on a GPU; leave it out in the simulator");
+  return seconds;
+}
+
 std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
   for (const std::string& track : command.tracks) {
     if (contains(all_tracks(), track)) continue;

@@ -20,7 +20,13 @@ struct BenchCommand {
   std::optional<std::string> padding;              ///< of those
   std::optional<std::filesystem::path> json, csv;  ///< written when everything has run
   std::vector<std::string> benchmark_flags;        ///< Google Benchmark's own
+  std::string cudnn = "heuristics";                ///< or "exhaustive": how cuDNN's best is looked for
+  std::optional<double> cudnn_seconds;             ///< of an exhaustive search, for each problem and element type
 };
+
+/// How long cuDNN's plans are searched for each problem and element type; none where they are not.
+/// @throws UsageError where the options do not fit together, or the seconds are not above 0
+std::optional<double> cudnn_search_seconds(const BenchCommand& command);
 
 /// The stages that are both among the named ones and of a named track, in the order of their numbers.
 /// @throws UsageError for an unknown stage or track, and where there is none

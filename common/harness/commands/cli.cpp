@@ -187,6 +187,13 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_backend(*bench, line);
   add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
   add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
+  bench
+      ->add_option(
+          "--cudnn", line.bench.cudnn,
+          "heuristics (default): cuDNN's proposals and known winners; exhaustive: search its engines and knobs")
+      ->check(CLI::IsMember({"heuristics", "exhaustive"}));
+  add_number(*bench, "--cudnn-seconds", line.bench.cudnn_seconds,
+             "of an exhaustive search, for each problem and element type; default 60");
   bench->footer(
       "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
       "--benchmark_filter=tiled");

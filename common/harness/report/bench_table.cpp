@@ -243,6 +243,11 @@ std::string cudnn_text(const RunResult& row, bool several) {
   line(" GEMM family: ", row.cudnn->best_of(kGemmFamily));
   line(" best: ", row.cudnn->best());
   line(", ", row.cudnn->best_two_pass());
+  if (row.cudnn->search) {
+    text +=
+        fmt::format("  cuDNN {}{} search: {}\n", row.cudnn->version,
+                    several ? fmt::format(" {}", to_string(row.cudnn->precision)) : "", to_string(*row.cudnn->search));
+  }
   return text;
 }
 

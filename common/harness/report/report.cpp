@@ -73,6 +73,13 @@ Json compared_json(const std::optional<ComparedWith>& other) {
           {"tile", text(other->tile)}};
 }
 
+Json knobs_json(const std::optional<CudnnConfiguration>& configuration) {
+  if (!configuration) return {};
+  Json knobs = Json::object();
+  for (const auto& [type, value] : configuration->knobs) knobs[fmt::to_string(type)] = value;
+  return knobs;
+}
+
 Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
   if (!cudnn || !cudnn->unavailable.empty()) return {};
   Json list = array();
@@ -86,9 +93,27 @@ Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
                     {"dtype", to_string(trial.precision)},
                     {"rel_l2_err", number(trial.rel_l2_err)},
                     {"time_again_us", number(trial.time_again_us)},
-                    {"time_cold_us", number(trial.time_cold_us)}});
+                    {"time_cold_us", number(trial.time_cold_us)},
+                    {"version", text(cudnn->version)},
+                    {"engine", trial.configuration ? Json(trial.configuration->engine) : Json()},
+                    {"knobs", knobs_json(trial.configuration)},
+                    {"found_by", trial.origin ? Json(to_string(*trial.origin)) : Json()},
+                    {"output", to_string(trial.output)}});
   }
   return list;
+}
+
+Json search_json(const std::optional<CudnnSearchSummary>& search) {
+  if (!search) return {};
+  Json outcomes = Json::object();
+  for (const CudnnOutcome outcome : kCudnnOutcomes) {
+    const auto found = search->outcomes.find(outcome);
+    outcomes[to_string(outcome)] = found == search->outcomes.end() ? 0 : found->second;
+  }
+  return {{"engines", search->engines},      {"not_strict", search->not_strict}, {"combinations", search->combinations},
+          {"complete", search->complete},    {"tried", search->tried()},         {"tried_before", search->from_journal},
+          {"outcomes", std::move(outcomes)}, {"searched_s", search->searched_s}, {"compile_s", search->compile_s},
+          {"run_s", search->run_s}};
 }
 
 Json roofline_json(const std::optional<Roofline>& roofline) {
@@ -289,7 +314,8 @@ Json to_json(const RunResult& result) {
           {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
           {"dtype", result.stage->dtype},
-          {"tile", text(result.tile)}};
+          {"tile", text(result.tile)},
+          {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()}};
 }
 
 /// The results; cuDNN's trials where they are not those of a row above, on the same workload in the same type.
@@ -300,7 +326,7 @@ static Json rows_json(const std::vector<RunResult>& results) {
     Json& row = rows.emplace_back(to_json(result));
     Json& above = trials[fmt::format("{}, {}, {}", result.workload_name, row["workload"].dump(), result.stage->dtype)];
     if (row["cudnn"] == above) {
-      row["cudnn"] = nullptr;
+      row["cudnn"] = row["cudnn_search"] = nullptr;
     } else if (!row["cudnn"].is_null()) {
       above = row["cudnn"];
     }
