@@ -11,6 +11,7 @@ from machine import ROOT, Unusable
 FUNCTIONS = (Kind.FUNCTION_DECL, Kind.FUNCTION_TEMPLATE)
 WRAPPERS = (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR, Kind.CXX_STATIC_CAST_EXPR, Kind.CXX_FUNCTIONAL_CAST_EXPR)
 BUILT_IN = {f"{name}.{axis}" for name in ("blockIdx", "threadIdx", "blockDim", "gridDim") for axis in "xyz"}
+OPERATORS = ("+", "-", "*", "/", "%", "=")
 _bytes = {}
 
 
@@ -101,7 +102,7 @@ def bare(cursor):
 def binary(cursor):
     """(operator, left, right), also where the types depend on a template's arguments; None for anything else."""
     parts = children(cursor)
-    if cursor.kind == Kind.CALL_EXPR and len(parts) == 3 and text_of(parts[1]) in "+-*/%":
+    if cursor.kind == Kind.CALL_EXPR and len(parts) == 3 and text_of(parts[1]) in OPERATORS:
         return text_of(parts[1]), parts[0], parts[2]
     if cursor.kind in (Kind.BINARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR) and len(parts) == 2:
         return source(file_of(cursor))[end(parts[0]):begin(parts[1])].decode().strip(), *parts
