@@ -1136,13 +1136,15 @@ def test_prune_finds_needed_barriers():
     result = succeeds("prune", "3")
     assert "tiled_1d.cu:" in result.stdout and " in tiled_1d: needed\n  race at " in result.stdout, result.stdout
     assert result.stdout.endswith("\n1 barrier: 1 needed, 0 not needed on these shapes\n"), result.stdout
+    greedy = succeeds("prune", "3", "--greedy").stdout
+    assert "one block barrier after another" in greedy and ": needed, put back\n" in greedy, greedy
     assert succeeds("prune", "1").stdout.endswith("\n0 barriers: 0 needed, 0 not needed on these shapes\n"), "naive"
 
 
 @pytest.mark.slow
 def test_prune_finds_what_outputs_do_not_show():
     report = json.loads(succeeds("prune", "09-register-2d", "--json").stdout)
-    assert (list(report) == ["stage", "number", "shapes", "barriers", "needed", "not_needed",
+    assert (list(report) == ["stage", "number", "greedy", "shapes", "barriers", "needed", "not_needed",
             "needed_but_output_right"]), list(report)
     assert (report["needed"], report["not_needed"], report["needed_but_output_right"]) == (3, 0, 1), report
     unseen, = [b for b in report["barriers"] if all(trial["right"] for trial in b["trials"])]

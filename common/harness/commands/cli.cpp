@@ -322,6 +322,7 @@ void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       "prune", "which block barriers of a stage's kernels are needed, by the simulator's race check");
   command->add_option("STAGE", line.prune.stage, "a number, name or folder")->required();
   add_configuration(*command, line.prune.configuration);
+  command->add_flag("--greedy", line.prune.greedy, "a barrier that is not needed stays away while the next is tried");
   command->add_flag("--json", line.prune.json, "print one JSON object");
   command->callback([&, arguments] {
     body = [&line, arguments] {
