@@ -21,7 +21,8 @@ class CompiledKernel {
 
   /// Compiles it, unless the same source is there already, and loads it. Leaves it empty where nothing can be compiled:
   /// in the simulator, and on a GPU without NVRTC, which is noted once on stderr.
-  /// @param name of the kernel, as an expression: "convladder::multiply<16>"  @throws DeviceError with the compiler's words
+  /// @param name of the kernel, as an expression: "convladder::multiply<16>"  @throws DeviceError with the compiler's
+  /// words
   void compile(const char* source, const char* name);
   /// Whether there is one.
   bool compiled() const { return loaded_ != nullptr; }
