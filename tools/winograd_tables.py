@@ -190,7 +190,9 @@ def ablation_table(workloads, number):
     """A stage by default, and each of its other settings: time, and how many times as fast as by default."""
     require_times(workloads)
     rows = [stages[number] for stages in workloads.values() if number in stages]
-    default = next((row["configuration"] for row in rows if row["configuration"]), {})
+    configurations = [row["configuration"] for row in rows if row["configuration"]]
+    default = {knob: value for knob, value in (configurations or [{}])[0].items()
+               if all(other.get(knob) == value for other in configurations)}  # not what the problem decides
     keys = list(dict.fromkeys(key for stages in workloads.values() for key in stages
                               if isinstance(key, tuple) and key[0] == number))
     if not keys:

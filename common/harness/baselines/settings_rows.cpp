@@ -16,12 +16,33 @@ namespace {
 /// Of stage 35, with a bound that allows all of them.
 constexpr std::string_view kTiledStage = "winograd-fp32", kTiles[] = {"4x4", "6x6", "7x4", "7x7"};
 
+/// Of stages whose knobs span a space that `explore` goes through: what their lessons speak of.
+struct Chosen {
+  std::string_view stage, settings;
+};
+constexpr Chosen kChosen[] = {{"winograd-tensor-core", "row_offset=0"}, {"winograd-sync-free", "sync=block"},
+                              {"winograd-pkf-shmem", "tbm=32"},         {"winograd-pkf-shmem", "fused=input"},
+                              {"winograd-pkf-shmem", "fused=output"},   {"winograd-pkf-llc", "tbm=32"},
+                              {"winograd-int8", "fusion=llc"},          {"winograd-int8", "tbm=32"},
+                              {"winograd-int8", "fusion=llc,tbm=32"},   {"winograd-int8", "sums=int32"}};
+
 /// Rows, and the text that they refer to.
 struct Rows {
   std::vector<StageInfo> rows;
   std::deque<std::string> texts;
 
   std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+
+  /// @return whether the stage is among those with chosen settings
+  bool add_chosen(const StageInfo& stage) {
+    bool any = false;
+    for (const Chosen& chosen : kChosen) {
+      if (chosen.stage != stage.name) continue;
+      add(stage, std::string(chosen.settings));
+      any = true;
+    }
+    return any;
+  }
 
   void add(const StageInfo& stage, std::string settings) {
     StageInfo& row = rows.emplace_back(stage);
@@ -49,7 +70,7 @@ Rows make_rows() {
   for (const StageInfo& info : stages()) {
     if (info.name == kTiledStage)
       for (const std::string_view tile : kTiles) result.add(info, fmt::format("bound=1e-4,tile={}", tile));
-    if (track_of(info).rows_beside != RowsBeside::knobs) continue;
+    if (track_of(info).rows_beside != RowsBeside::knobs || result.add_chosen(info)) continue;
     const std::unique_ptr<Stage> stage(info.make());
     if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
   }
