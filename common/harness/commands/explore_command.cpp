@@ -89,7 +89,7 @@ FusionGpu chosen_gpu(const ExploreCommand& command) {
   if (command.gpu) {
     gpu = known_gpu(*command.gpu);
   } else if (const std::optional<GpuFacts> here = first_gpu()) {
-    gpu = {here->name, here->shared_bytes_per_block, here->l2_bytes, here->multiprocessors};
+    gpu = {here->name, here->shared_bytes_per_block, here->l2_bytes, here->multiprocessors, 0};
   }
   if (command.smem) gpu.shared_bytes = parse_bytes("--smem", *command.smem);
   if (command.l2) gpu.l2_bytes = parse_bytes("--l2", *command.l2);

@@ -58,13 +58,17 @@ FusionPoint point_of(const FusionLayer& layer, const FusionGpu& gpu, std::int64_
 
 }  // namespace
 
+DeviceLimits FusionGpu::limits() const {
+  return {compute_capability, shared_bytes, static_cast<int>(multiprocessors), l2_bytes};
+}
+
 std::span<const FusionGpu> known_gpus() {
   static const FusionGpu gpus[] = {
-      {"V100", 96 * kKiB, 6 * kMiB, 80},     {"RTX 2080 Ti", 64 * kKiB, 11 * kMiB / 2, 68},
-      {"T4", 64 * kKiB, 4 * kMiB, 40},       {"A100", 163 * kKiB, 40 * kMiB, 108},
-      {"RTX 3090", 99 * kKiB, 6 * kMiB, 82}, {"RTX 4090", 99 * kKiB, 72 * kMiB, 128},
-      {"L4", 99 * kKiB, 48 * kMiB, 58},      {"H100", 227 * kKiB, 50 * kMiB, 132},
-      {"H200", 227 * kKiB, 60 * kMiB, 132},
+      {"V100", 96 * kKiB, 6 * kMiB, 80, 70},     {"RTX 2080 Ti", 64 * kKiB, 11 * kMiB / 2, 68, 75},
+      {"T4", 64 * kKiB, 4 * kMiB, 40, 75},       {"A100", 163 * kKiB, 40 * kMiB, 108, 80},
+      {"RTX 3090", 99 * kKiB, 6 * kMiB, 82, 86}, {"RTX 4090", 99 * kKiB, 72 * kMiB, 128, 89},
+      {"L4", 99 * kKiB, 48 * kMiB, 58, 89},      {"H100", 227 * kKiB, 50 * kMiB, 132, 90},
+      {"H200", 227 * kKiB, 60 * kMiB, 132, 90},
   };
   return gpus;
 }

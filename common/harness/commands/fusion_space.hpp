@@ -9,16 +9,20 @@
 #include <string_view>
 #include <vector>
 
-#include "common/stage/problem.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 
-/// What a GPU offers to partial fusion.
+/// What a GPU offers to partial fusion, and to a stage that is asked about it.
 struct FusionGpu {
   std::string name;
   std::int64_t shared_bytes = 0;  ///< the most shared memory that one block may have
   std::int64_t l2_bytes = 0;
   std::int64_t multiprocessors = 0;
+  int compute_capability = 0;  ///< 10 * major + minor; of those that are known by name alone
+
+  /// As stages ask for them.
+  DeviceLimits limits() const;
 };
 
 /// GPUs by public specifications.
