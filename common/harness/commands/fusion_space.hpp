@@ -100,6 +100,13 @@ inline constexpr std::int64_t kMostTbnAndTbk = 128;
 /// none longer than the layer, padded, is. By tbm, then tbn, then tbk.
 std::vector<FusionPoint> fusion_space(const FusionLayer& layer, const FusionGpu& gpu);
 
+/// One of them, whether or not WMMA has a fragment for it.
+FusionPoint fusion_point(const FusionLayer& layer, const FusionGpu& gpu, std::int64_t tbm, std::int64_t tbn,
+                         std::int64_t tbk);
+
+/// The layer of a --shape: 3x3 unless it says otherwise, at stride 1. @throws UsageError
+ConvProblem parse_fusion_layer(std::string shape);
+
 /// The tbm of the tiles that remain, ascending.
 std::vector<std::int64_t> remaining_tbm(const std::vector<FusionPoint>& space, Fusion fusion, bool source_only);
 
