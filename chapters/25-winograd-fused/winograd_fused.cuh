@@ -5,15 +5,15 @@
 //
 //   1. In prepare(): the filters are transformed, and laid out as the blocks read them, padded with zeros.
 //   2. Load balance: the tiles of the whole batch are numbered through, and each block takes the next 32, wherever an
-//      image ends; and 64 filters, so that a transformed tile serves 64 of them. (The paper's own blocks take the tiles
-//      at one place of so many images.)
+//      image ends; and 64 filters, so that a transformed tile serves 64 of them. (Blocks of Wang and Zhen take the
+//      tiles at one place of so many images.)
 //   3. Dynamic padding: a mask of 16 bits tells a thread which pixels of its tile are inside the input; the others are
 //      zeros that nobody loads. The alternative to be measured: a copy of the input with its padding around it. Padding
 //      other than with zeros always takes that.
 //   4. Staged loads: the next step's filters go to shared memory as asynchronous copies, its pixels to registers, while
 //      a step is multiplied. With three buffers the filters are two steps ahead; with one, nothing is.
 //   5. A step: each warp multiplies at two of the 16 positions, each of its threads 8 filters x 8 tiles. The next row
-//      of numbers is fetched while one is multiplied; how far ahead, the paper's register buffers say.
+//      of numbers is fetched while one is multiplied; how far ahead, register buffers say.
 //   6. The next step's tiles are transformed, and stored where the step after reads them.
 //   7. At the end the sums meet in shared memory, half of the filters at a time; each thread transforms tiles back.
 
@@ -249,8 +249,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   float* const filter_buffers = dynamic_shared<float>();                  // [Buffers][position][kDepth][kFilters]
   float* const input_buffers = filter_buffers + Buffers * kFilterBuffer;  // [2][position][kDepth][kTiles]
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  // 2. A group is what blocks do not span: the batch; to see what balance brings, an image; or, as in the paper, the
-  // tiles at one place of all images.
+  // 2. A group is what blocks do not span: the batch; to see what balance brings, an image; or, as Wang and
+  // Zhen have it, the tiles at one place of all images.
   const int filter_blocks = blocks_for(w.filters, kFilters), group_blocks = blocks_for(tiles_of_group, kTiles);
   const int filter_block = static_cast<int>(blockIdx.x) % filter_blocks;
   const int tile_block = static_cast<int>(blockIdx.x) / filter_blocks;

@@ -16,8 +16,9 @@ namespace {
 /// Of stage 35, with a bound that allows all of them.
 constexpr std::string_view kTiledStage = "winograd-fp32", kTiles[] = {"4x4", "6x6", "7x4", "7x7"};
 
-/// Stage 25 as the paper that it follows describes it: its blocks, one buffer in shared memory, two in registers.
-constexpr std::string_view kFusedStage = "winograd-fused", kPaperForm = "buffers=1,tiles=per-place,registers=2";
+/// Stage 25 as Wang and Zhen, whom it follows, describe it: their blocks, one buffer in shared memory, two in
+/// registers.
+constexpr std::string_view kFusedStage = "winograd-fused", kTheirForm = "buffers=1,tiles=per-place,registers=2";
 
 /// Rows, and the text that they refer to.
 struct Rows {
@@ -55,7 +56,7 @@ Rows make_rows() {
     if (track_of(info).rows_beside != RowsBeside::knobs) continue;
     const std::unique_ptr<Stage> stage(info.make());
     if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
-    if (info.name == kFusedStage) result.add(info, std::string(kPaperForm));
+    if (info.name == kFusedStage) result.add(info, std::string(kTheirForm));
   }
   return result;
 }
