@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The largest absolute errors of stage 25 with inputs and filters uniform in [0, 1), against the exact sums: the 16 cases
-for which Wang and Zhen, whom the stage follows, state their own.
+"""The largest absolute errors of stage 25 with inputs and filters uniform in [0, 1), against the exact sums: the 16
+cases for which Wang and Zhen, whom the stage follows, state their own.
 
 Usage: uniform_errors.py PROGRAM RESULTS [BATCH...], as in
     uniform_errors.py build/bin/convladder nvidia-h200-uniform-errors              (32, 64, 96 and 128 images)
