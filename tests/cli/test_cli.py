@@ -1118,6 +1118,30 @@ def test_explore_takes_sizes_and_shapes():
     assert changed.startswith("A100, changed: 64 KB"), changed
 
 
+def test_explore_measures_what_the_stages_let_in():
+    layer = ("--backend", "sim", "--shape", "c=16,h=5,w=6,k=16")
+    text = succeeds("explore", "--measure", "--stage", "28", "--stage", "30", *layer).stdout
+    assert "points measured" in text and "farthest from the model:\n" in text and "28-winograd-pkf-shmem" in text, text
+    found = json.loads(succeeds("explore", "--measure", "--stage", "28", "--json", *layer).stdout)
+    assert list(found) == ["device", "unit", "shape", "ceilings", "points"] and found["unit"] == "bytes", list(found)
+    points = found["points"]
+    assert len(points) > 1 and {point["number"] for point in points} == {28}, points
+    assert all(point["status"] == "ok" for point in points), points
+    assert [point["measured"] for point in points] == sorted(point["measured"] for point in points), points
+    for point in points:
+        assert abs(point["ratio"] - point["measured"] / point["foreseen"]) < 1e-9, point
+    in_time = json.loads(succeeds("explore", "--measure", "--json", "--budget", "1e-9", *layer).stdout)["points"]
+    assert [point["status"] for point in in_time].count("not measured") == len(in_time) - 1, in_time
+
+
+def test_explore_measure_with_wrong_arguments():
+    refuses(["explore", "--measure", "--stage", "25"], "--measure is for the stages 26 to 30; got 25-winograd-fused")
+    refuses(["explore", "--measure", "--budget", "-1"], "--budget must be a number of seconds, 0 for no end; got -1")
+    refuses(["explore", "--measure", "--m", "2"], "--m excludes --measure")
+    refuses(["explore", "--budget", "5"], "--budget requires --measure")
+    refuses(["explore", "--measure", "--shape", "c=64,h=9,w=9,k=64,r=5,s=5"], "3x3 filters")
+
+
 def test_explore_with_wrong_arguments():
     refuses(["explore", "--gpu", "Voodoo 2"], "--gpu must be one of V100, RTX 2080 Ti", "'Voodoo 2'", "--smem")
     for text in ("", "0", "-1", "64KB", "K", "1e6", "9999G", "nan"):

@@ -26,6 +26,10 @@ constexpr Chosen kChosen[] = {{"winograd-tensor-core", "row_offset=0"}, {"winogr
                               {"winograd-int8", "fusion=llc"},          {"winograd-int8", "tbm=32"},
                               {"winograd-int8", "fusion=llc,tbm=32"},   {"winograd-int8", "sums=int32"}};
 
+/// Stage 25 as Wang and Zhen, whom it follows, describe it: their blocks, one buffer in shared memory, two in
+/// registers.
+constexpr std::string_view kFusedStage = "winograd-fused", kTheirForm = "buffers=1,tiles=per-place,registers=2";
+
 /// Rows, and the text that they refer to.
 struct Rows {
   std::vector<StageInfo> rows;
@@ -73,6 +77,7 @@ Rows make_rows() {
     if (track_of(info).rows_beside != RowsBeside::knobs || result.add_chosen(info)) continue;
     const std::unique_ptr<Stage> stage(info.make());
     if (const auto* tunable = dynamic_cast<const TunableStage*>(stage.get())) result.add_all(info, *tunable);
+    if (info.name == kFusedStage) result.add(info, std::string(kTheirForm));
   }
   return result;
 }

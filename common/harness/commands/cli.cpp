@@ -16,6 +16,7 @@
 #include "common/harness/commands/bench.hpp"
 #include "common/harness/commands/commands.hpp"
 #include "common/harness/commands/explore_command.hpp"
+#include "common/harness/commands/fusion_measure.hpp"
 #include "common/harness/commands/image_command.hpp"
 #include "common/harness/commands/prune_command.hpp"
 #include "common/harness/commands/sound_command.hpp"
@@ -43,6 +44,7 @@ int complain(std::string message, int status) {
 struct CommandLine {
   std::string backend = "auto";
   bool json = false, sass = false;
+  bool measures = false;            ///< of explore
   std::string stage;                ///< of run
   std::vector<std::string> stages;  ///< of compare
   RunCommand run;
@@ -52,6 +54,7 @@ struct CommandLine {
   SoundCommand sound;
   TuneCommand tune;
   ExploreCommand explore;
+  MeasureCommand measure;
   PruneCommand prune;
 };
 
@@ -298,23 +301,56 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
-void add_explore(CLI::App& app, CommandLine& line, Body& body) {
+void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   ExploreCommand& explore = line.explore;
+  MeasureCommand& measure = line.measure;
   CLI::App* const command =
       app.add_subcommand("explore", "the tiles of partial fusion that a GPU has room for, and why not the others");
-  add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
-      ->type_name("NAME");
-  add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
-      ->type_name("BYTES");
-  add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES");
-  add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N");
-  command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")->type_name("TYPE");
-  command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
-      ->type_name("KEY=N,...");
-  command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N");
-  command->add_flag("--all", explore.all, "list every tile with its figures");
+  std::vector<CLI::Option*> of_rules;
+  of_rules.push_back(
+      add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
+          ->type_name("NAME"));
+  of_rules.push_back(
+      add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
+          ->type_name("BYTES"));
+  of_rules.push_back(
+      add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES"));
+  of_rules.push_back(
+      add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N"));
+  of_rules.push_back(command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")
+                         ->type_name("TYPE"));
+  CLI::Option* const shape =
+      command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
+          ->type_name("KEY=N,...");
+  of_rules.push_back(
+      command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N"));
+  of_rules.push_back(command->add_flag("--all", explore.all, "list every tile with its figures"));
+  CLI::Option* const measures =
+      command->add_flag("--measure", line.measures,
+                        "run what stages 26 to 30 can here, and hold the times against the rules and a model");
+  for (CLI::Option* const option : of_rules) measures->excludes(option);
+  command->add_option("--stage", measure.stages, "with --measure: only these stages (repeat, or separate by commas)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(measures);
+  command->add_option("--budget", measure.budget, "with --measure: begin no further point after so many seconds")
+      ->type_name("SECONDS")
+      ->needs(measures);
+  command->add_option("--backend", line.backend, "with --measure: auto, gpu or sim, which counts in place of timing")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
+      ->needs(measures);
   command->add_flag("--json", explore.json, "print one JSON object");
-  command->callback([&] { body = [&line] { return explore_command(line.explore); }; });
+  command->callback([&, arguments, shape] {
+    const bool has_shape = shape->count() > 0;
+    body = [&line, arguments, has_shape] {
+      if (!line.measures) return explore_command(line.explore);
+      if (has_shape) line.measure.shape = line.explore.shape;
+      line.measure.json = line.explore.json;
+      require_usable(line.measure);
+      continue_on(parse_backend(line.backend), arguments);
+      return measure_command(line.measure);
+    };
+  });
 }
 
 void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
@@ -361,7 +397,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   if (!one_stage) add_image(app, line, body, arguments);
   if (!one_stage) add_sound(app, line, body, arguments);
   if (!one_stage) add_tune(app, line, body, arguments);
-  if (!one_stage) add_explore(app, line, body);
+  if (!one_stage) add_explore(app, line, body, arguments);
   if (!one_stage) add_prune(app, line, body, arguments);
 
   if (!words.empty() && words.front() == "bench") {
