@@ -158,7 +158,7 @@ std::vector<SuiteCase> depthwise_suite() {
           depthwise_shape(2, "n=2,h=2,w=3,r=5,s=7"),                          // smaller than the radius
           depthwise_shape(2, "h=1,w=40,r=3,s=3"),                             // a single row
           depthwise_shape(2, "h=40,w=1,r=3,s=3"),                             // a single column
-          depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"),                        // the source's
+          depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"),                        // of the TVM post
           depthwise_shape(3, "n=2,h=7,w=7,r=7,s=7"),                          // the last layers of a network
           depthwise_shape(3, "h=15,w=16,r=3,s=3"),                            // around a tile of 16
           depthwise_shape(3, "h=17,w=15,r=5,s=5"),                            // in both directions

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the 3x3 convolutions of common networks, and which of them meet the source's rules for WMMA.
+"""Counts the 3x3 convolutions of common networks, and which of them meet the rules of Tong et al. for WMMA.
 
 `census.py` rewrites the tables of docs/census.md; `census.py --check` writes nothing, and exits with 1 if a table is
 not what the lists below say. A table stands between two markers: <!-- census:networks --> ... <!-- /census -->
@@ -77,7 +77,7 @@ UNET = [Layer(c, k, h, 1, 0) for c, k, h in (
     (512, 512, 66), (512, 1024, 32), (1024, 1024, 30), (1024, 512, 56), (512, 512, 54), (512, 256, 104),
     (256, 256, 102), (256, 128, 200), (128, 128, 198), (128, 64, 392), (64, 64, 390))]
 
-# Name, side of the input image, layers, and whether the source names its family.
+# Name, side of the input image, layers, and whether Tong et al. name its family.
 Network = collections.namedtuple("Network", "name input layers of_source")
 NETWORKS = [
     Network("ResNet-18 v1", 224, resnet_basic((2, 2, 2, 2)), True),
@@ -119,7 +119,7 @@ def channels_fit(layer):
 
 
 def fits(layer, m, batch):
-    """The source's rules: C a multiple of 16, tiles and K of 8, tiles x K of 256."""
+    """The rules of Tong et al.: C a multiple of 16, tiles and K of 8, tiles x K of 256."""
     count = tiles(layer, m, batch)
     return channels_fit(layer) and count % 8 == 0 and count * layer.k % 256 == 0
 
@@ -155,13 +155,13 @@ def networks_table():
 
     rows = [row(network.name, network.input, [network]) for network in NETWORKS]
     rows.append(row("**all**", "", NETWORKS))
-    rows.append(row("**the source's families**", "", [network for network in NETWORKS if network.of_source]))
+    rows.append(row("**families of Tong et al.**", "", [network for network in NETWORKS if network.of_source]))
     return markdown(["network", "input", "3×3 layers", "of stride 1", "distinct (C, K, H)", "channels fit",
                      *(combination_text(*each) for each in COMBINATIONS)], rows)
 
 
 def frequent_table():
-    """The 28 most frequent layers of the source's families."""
+    """The 28 most frequent layers of the families that Tong et al. name."""
     frequent = stride_1([network for network in NETWORKS if network.of_source])[:28]
     rows = [[layer.c, layer.k, layer.h, count, "yes" if channels_fit(layer) else "no",
              *("yes" if fits(layer, m, batch) else "no" for m, batch in COMBINATIONS)] for layer, count in frequent]
@@ -172,7 +172,7 @@ def frequent_table():
 def summary_table():
     """How many of the distinct ones meet the rules, by what makes two layers distinct."""
     rows = []
-    for name, networks in (("the source's families", [network for network in NETWORKS if network.of_source]),
+    for name, networks in (("families of Tong et al.", [network for network in NETWORKS if network.of_source]),
                            ("all", NETWORKS)):
         distinct = [layer for layer, _ in stride_1(networks)]
         pairs = sorted({(layer.c, layer.k) for layer in distinct})

@@ -20,12 +20,12 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:lowering h200 times layer -->      times;
     <!-- table:lowering h200 product layer -->    times without the transform;
     <!-- table:lowering h200 ratios layer -->     stage 21 over all others, and the means;
-    <!-- table:lowering h200 claims layer -->     what the source says of its own, beside the same figures here
+    <!-- table:lowering h200 claims layer -->     what Lu's thesis claims, beside the same figures here
     <!-- table:cpu epyc gflops -->    the track cpu: GFLOP/s of each row on each workload;
     <!-- table:cpu epyc ratios -->    stage 22 over the others;
     <!-- table:cpu epyc ablation -->  each switch of stage 22 over the one before;
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
-    <!-- table:cpu epyc claims -->    what the source says of its own, beside the same figures here
+    <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
     <!-- table:winograd h200 over-previous image -->  each stage over the one that it follows, and the means;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
@@ -34,7 +34,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:winograd h200 errors image -->         the largest errors of each stage, and where;
     <!-- table:winograd h200 ablation image 25 -->    a stage with its other settings;
     <!-- table:winograd h200 opencnn -->              stage 25 beside openCNN and cuDNN's best in fp32;
-    <!-- table:winograd h200 claims -->               what the sources say of their own, beside the same figures here
+    <!-- table:winograd h200 claims -->               what Tong et al. and Wang and Zhen claim, beside the same figures here
     <!-- table:hopper stages -->                the track hopper: its stages, with their ideas;
     <!-- table:hopper h200 machine -->          as table:machine;
     <!-- table:hopper h200 goals -->            what each stage is to reach, and what it does;
@@ -487,7 +487,7 @@ def lowering_ratios_table(workloads):
 
 
 def lowering_claims(workloads):
-    """The source's headlines for GPUs, beside the same figures here."""
+    """The headlines of Lu's thesis for GPUs, beside the same figures here."""
     columns = ratio_columns(workloads)
     alone, with_all = zip(*map(share_of_im2col, lowering_problems(workloads)))
 
@@ -498,8 +498,8 @@ def lowering_claims(workloads):
         return f"{percent(1 - arithmetic_mean(shares))} (geometric mean: {percent(1 - geometric_mean(shares))})"
 
     gemm, every = CUDNN_FAMILIES["GEMM"], "best of all cuDNN"
-    return markdown(["claim", "the source", "here"], [
-        ["faster than im2col and cuBLAS, on average", "3.5×", figures(CUBLAS, geometric_mean)],
+    return markdown(["claim", "Lu's thesis", "here"], [
+        ["faster than im2col and a matrix product (here cuBLAS's), on average", "3.5×", figures(CUBLAS, geometric_mean)],
         ["faster than cuDNN's GEMM family, on average", "1.1×", figures(gemm, geometric_mean)],
         ["the same, at best", "1.8×", figures(gemm, max)],
         ["faster than all that cuDNN offers, on average", "–", figures(every, geometric_mean)],
@@ -601,7 +601,7 @@ def cpu_memory(workloads):
 
 
 def cpu_claims(workloads):
-    """The source's headlines for CPUs, beside the same figures here."""
+    """The headlines of Lu's thesis for CPUs, beside the same figures here."""
 
     def figures(other):
         values = [value for rows in workloads.values() if (value := over(rows, CPU_STAGE, other))]
@@ -610,7 +610,7 @@ def cpu_claims(workloads):
 
     shares = [sizes["im2win"] / sizes["im2col"] for rows in workloads.values()
               for sizes in [tensors(next(iter(rows.values()))["workload"])]]
-    return markdown(["claim", "the source", f"here, {cpu_device(workloads)}"], [
+    return markdown(["claim", "Lu's thesis", f"here, {cpu_device(workloads)}"], [
         ["faster than im2col and a library's product", "2.2× to 5.8×", figures("im2col-openblas")],
         ["faster than direct convolution", "3.8× to 7.1×", figures("direct-cpu")],
         ["faster than oneDNN", "–", figures("onednn")],

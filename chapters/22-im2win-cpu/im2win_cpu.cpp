@@ -2,9 +2,9 @@
 //
 // Stages 18 to 21 multiply windows on a GPU. Here the same tensor is multiplied on a CPU: a core has 16 or 32 vector
 // registers, two levels of cache of its own, and one thread, so that independent sums have to hide its latencies. The
-// five switches are the source's ablation; each builds on those before:
+// five switches are the techniques of Lu's thesis (docs/references.md); each builds on those before:
 //
-//   order      source: one output after the other, a sum along its window.
+//   order      source: as Lu has it, one output after the other, a sum along its window.
 //              reordered: one window element meets all filters before the next one is read.
 //   unroll     a tile of filters x outputs is summed in registers: an element that is loaded once serves all of it.
 //   simd       the tile's filters are the lanes of vectors: four on any CPU, 8 by AVX2 with FMA, 16 by AVX-512.
@@ -15,7 +15,7 @@
 // The file, top to bottom:
 //   1. The transform: rows of the input, interleaved into im2win rows.
 //   2. The filters, packed in the order in which they are read.
-//   3. Products without a register tile: the source's order, and the other.
+//   3. Products without a register tile: Lu's order, and the other.
 //   4. Tiles: the windows and filters of each. micro_kernels.hpp multiplies one.
 //   5. Blocking: how large a band and a block are.
 //   6. The stage: switches, rules, launch.

@@ -1,4 +1,4 @@
-// 27 winograd-sync-free: a warp for each column of the Winograd tile, and no barrier.
+// 27 winograd-sync-free: a warp for each position of the Winograd tile, and no barrier.
 //
 // Since 26: the warps of a block have different positions, each that of its column. What a warp multiplies, it has
 // loaded itself, from global memory into fragments: nothing is shared, so nobody waits. A channel block's rows lie in

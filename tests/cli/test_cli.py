@@ -814,11 +814,11 @@ def test_bench_has_rows_for_the_other_knobs_of_winograd():
 
 # ---- explore and prune ----------------------------------------------------------------------------------------------
 
-def test_explore_without_a_gpu_is_about_the_source():
+def test_explore_without_a_gpu_is_about_the_papers_gpu():
     result = succeeds("explore")
     assert result.stdout.startswith("RTX 2080 Ti: 64 KB of shared memory a block, 5.5 MB of L2, 68 "), result.stdout
-    assert "PKF-Shmem: TBM that the source's rules leave: 8-56\n" in result.stdout, result.stdout
-    assert "by its rules: PKF-Shmem both in, PKF-LLC both in\n" in result.stdout, result.stdout
+    assert "PKF-Shmem: TBM that the rules of Tong et al. leave: 8-56\n" in result.stdout, result.stdout
+    assert "by their rules: PKF-Shmem both in, PKF-LLC both in\n" in result.stdout, result.stdout
     assert "by all rules: PKF-Shmem both out, PKF-LLC 16 in, 32 out\n" in result.stdout, result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100, "wider than 100 columns"
     assert succeeds("explore", "--all").stdout.count("\n") > 500, "not every tile"

@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/checks"))
 import check_includes  # noqa: E402
 import check_paths  # noqa: E402
+import check_sources  # noqa: E402
 
 MAP = """
 | folder | holds | may include |
@@ -85,6 +86,63 @@ class Paths(Tree):
         self.write("docs/page.md", "see [the stage](../common/stage.hpp)\n")
         self.assertEqual(list(check_paths.problems(self.root)),
                          ["docs/page.md:1: names common/stage.hpp, which is not there"])
+
+
+class Sources(Tree):
+    """A stage that follows one work, and a lesson that leans on another."""
+
+    LESSON = "# 01 a\n\n## Sources\n\n- [One](../../docs/references.md#one-2001): all.\n"
+
+    def setUp(self):
+        super().setUp()
+        self.write("docs/references.md", "# References\n\n## Works\n\n### one-2001\n\nOne.\n\n### two-2002\n\nTwo.\n")
+        self.write("chapters/01-a/stage.json", '{"source": "two-2002: section 3"}')
+        self.write("chapters/01-a/README.md", self.LESSON)
+        self.write("chapters/02-b/stage.json", '{"source": "one-2001: a table; two-2002: another"}')
+
+    def assert_found(self, *parts):
+        found = list(check_sources.problems(self.root))
+        self.assertEqual(len(found), len(parts), found)
+        for part, problem in zip(parts, found):
+            self.assertIn(part, problem)
+
+    def test_works_with_names(self):
+        self.assert_found()
+
+    def test_a_stage_whose_source_has_no_entry(self):
+        self.write("chapters/02-b/stage.json", '{"source": "one-2001: a table; 003, background"}')
+        self.assert_found("02-b/stage.json: docs/references.md has no entry 003, background")
+
+    def test_a_stage_without_a_source(self):
+        self.write("chapters/02-b/stage.json", "{}")
+        self.assert_found("02-b/stage.json: docs/references.md has no entry")
+
+    def test_a_lesson_without_sources(self):
+        for lesson in ("# 01 a\n", self.LESSON + "\n## Questions\n", self.LESSON.replace("## Sources", "## Source"),
+                       self.LESSON.partition("- ")[0] + "None. [One](../../docs/references.md)\n"):
+            self.write("chapters/01-a/README.md", "[one](../../docs/references.md#one-2001)\n\n" + lesson)
+            self.assert_found("01-a/README.md: its last section must be")
+
+    def test_a_link_without_an_entry(self):
+        self.write("docs/page.md", "[Three](references.md#three-2003)\n")
+        self.assert_found("docs/page.md: docs/references.md has no entry three-2003")
+
+    def test_entries_that_nothing_follows_or_that_are_there_twice(self):
+        with open(self.root / "docs/references.md", "a") as references:
+            references.write("\n### four\n\n### one-2001\n")
+        self.assert_found("has two entries one-2001", "nothing follows four")
+
+    def test_works_without_a_name(self):
+        for text in ("The source says so.", "a limit that the sources' rules leave", "// as the\n// source demands",
+                     "see the paper", "/// The\n  /// tutorial fuses them", "The source of these stages is a thesis.",
+                     "a paper's limit"):
+            self.write("common/stage/stage.hpp", "\n" + text + "\n")
+            self.assert_found("common/stage/stage.hpp:2: says")
+
+    def test_what_is_said_of_code(self):
+        self.write("common/stage/stage.hpp", "// Requests are those of the source, which is read later. The TVM post\n"
+                                             "// says so, and the partial-fusion paper. A source's language.\n")
+        self.assert_found()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr Fusion kFusions[] = {Fusion::shmem, Fusion::llc};
 constexpr double kMostBytes = 1e12;
 constexpr int kMostMultiprocessors = 65536;
-constexpr std::int64_t kSourceTbm[] = {16, 32};  // what the source says remains on its GPU
+constexpr std::int64_t kSourceTbm[] = {16, 32};  // what Tong et al. say remains on their GPU
 
 const char* name_of(Fusion fusion) { return fusion == Fusion::shmem ? "PKF-Shmem" : "PKF-LLC"; }
 
@@ -174,7 +174,7 @@ std::string summary_text(const std::vector<FusionPoint>& space) {
       rows.push_back(std::move(row));
     }
   }
-  TextTable table({"TBM", "PKF-Shmem: its rules", "all rules", "PKF-LLC: its rules", "all rules"}, 5);
+  TextTable table({"TBM", "PKF-Shmem: published", "all rules", "PKF-LLC: published", "all rules"}, 5);
   for (const Row& row : rows) {
     std::vector<std::string> cells{row.first == row.last ? std::to_string(row.first)
                                                          : fmt::format("{}-{}", row.first, row.last)};
@@ -210,7 +210,7 @@ std::string rules_text(const FusionLayer& layer, const FusionGpu& gpu) {
   TextTable table({"", "rule", "by", "for", "says"}, 5);
   for (const FusionRule rule : kFusionRules) {
     const bool shmem = concerns(rule, Fusion::shmem), llc = concerns(rule, Fusion::llc);
-    table.add({std::string(1, letter_of(rule)), words_of(rule), is_of_source(rule) ? "the source" : "left out",
+    table.add({std::string(1, letter_of(rule)), words_of(rule), is_of_source(rule) ? "Tong et al." : "left out",
                shmem && llc ? "both" : name_of(shmem ? Fusion::shmem : Fusion::llc), formula_of(rule, layer, gpu)});
   }
   return table.text();
@@ -226,7 +226,7 @@ std::vector<std::int64_t> whole_divisors(const std::vector<std::int64_t>& tbm, s
 std::string findings_text(const std::vector<FusionPoint>& space, const FusionLayer& layer) {
   std::string text;
   for (const Fusion fusion : kFusions) {
-    text += fmt::format("{}: TBM that the source's rules leave: {}\n", name_of(fusion),
+    text += fmt::format("{}: TBM that the rules of Tong et al. leave: {}\n", name_of(fusion),
                         list_text(remaining_tbm(space, fusion, true)));
     text += fmt::format("  of these, multiples of 16 that divide {} tiles: {}\n", layer.tiles,
                         list_text(whole_divisors(remaining_tbm(space, fusion, true), layer.tiles)));
@@ -245,8 +245,8 @@ std::string findings_text(const std::vector<FusionPoint>& space, const FusionLay
     }
     return verdict;
   };
-  text += "The source: TBM = 16 and 32 remain, and no other (RTX 2080 Ti, fp16). These two here:\n";
-  text += fmt::format("  by its rules: {}\n  by all rules: {}\n", has_both(true), has_both(false));
+  text += "Tong et al.: TBM = 16 and 32 remain, and no other (RTX 2080 Ti, fp16). These two here:\n";
+  text += fmt::format("  by their rules: {}\n  by all rules: {}\n", has_both(true), has_both(false));
   return text;
 }
 
@@ -337,7 +337,7 @@ int explore_command(const ExploreCommand& command) {
              size_text(gpu.l2_bytes), gpu.multiprocessors);
   fmt::print("F({0}x{0}, 3x3) in {1} on {2}: {3} tiles, {4} products each\n", m, command.type, to_string(problem),
              layer.tiles, layer.side * layer.side);
-  fmt::print("the source's WMMA rules (C a multiple of 16; tiles and K of 8; tiles * K of 256): {}\n\n",
+  fmt::print("WMMA rules of Tong et al. (C a multiple of 16; tiles and K of 8; tiles * K of 256): {}\n\n",
              layer.meets_wmma_rules() ? "met" : "not met; the stages pad");
   fmt::print("{}\n{}\n{}", summary_text(space), rules_text(layer, gpu), findings_text(space, layer));
   if (command.all) {

@@ -1,6 +1,7 @@
 /// @file
 /// The design space of partial fusion (stages 28 and 29): which tiles TBM x TBN x TBK of the batched matrix product a
-/// GPU has room for, by the source's inequalities and by those that it leaves out. See docs/explore.md.
+/// GPU has room for, by the inequalities of Tong et al. (docs/references.md) and by those that they leave out. See
+/// docs/explore.md.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -38,7 +39,7 @@ struct FusionLayer {
 
   /// Bytes of one (tile, channel) pair: every element of its transform.
   std::int64_t pair_bytes() const { return std::int64_t{element_bytes} * side * side; }
-  /// Whether the layer meets the source's own conditions for WMMA, which the stages of this project meet by padding:
+  /// Whether the layer meets the conditions of Tong et al. for WMMA, which the stages of this project meet by padding:
   /// c a multiple of 16, tiles and k of 8, tiles x k of 256.
   bool meets_wmma_rules() const;
 };
@@ -51,9 +52,9 @@ enum class Fusion {
 
 /// What may rule a tile out.
 enum class FusionRule {
-  shared_input,  ///< of the source: the input slice in shared memory
-  few_blocks,    ///< of the source: at least a block for each multiprocessor
-  l2_slices,     ///< of the source: the input slices of all running blocks in L2
+  shared_input,  ///< of Tong et al.: the input slice in shared memory
+  few_blocks,    ///< of Tong et al.: at least a block for each multiprocessor
+  l2_slices,     ///< of Tong et al.: the input slices of all running blocks in L2
   shared_both,   ///< left out: the filter slice, all channels long, beside the input slice in shared memory
   accumulators,  ///< left out: the sums of a warp in its threads' registers
   l2_channels,   ///< left out: all channels of the running blocks' tiles in L2, and the filter
@@ -66,7 +67,7 @@ inline constexpr FusionRule kFusionRules[] = {FusionRule::shared_input, FusionRu
 const char* key_of(FusionRule rule);
 /// In a few words, for tables: "shared memory".
 const char* words_of(FusionRule rule);
-/// Whether the source states it.
+/// Whether Tong et al. state it.
 bool is_of_source(FusionRule rule);
 /// Whether it concerns this form of the fusion.
 bool concerns(FusionRule rule, Fusion fusion);
@@ -82,7 +83,7 @@ struct FusionPoint {
   std::int64_t accumulators;        ///< registers of each thread
   std::vector<FusionRule> broken;   ///< of either form
 
-  /// Whether no rule rules it out. @param source_only only rules that the source states
+  /// Whether no rule rules it out. @param source_only only rules that Tong et al. state
   bool remains(Fusion fusion, bool source_only) const;
 };
 

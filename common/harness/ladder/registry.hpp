@@ -20,7 +20,7 @@ struct StageInfo {
   int previous;                          ///< the stage its speedup is measured against, 0 for the first of a track
   std::string_view dtype;                ///< "fp32", "fp16", "int8": what it computes in
   std::string_view layout;               ///< "NCHW", "NHWC"
-  std::string_view source;               ///< which seed document and section the idea follows
+  std::string_view source;               ///< "KEY: what of it; KEY: ...", keys of docs/references.md
   std::string_view requires_capability;  ///< "sm_70": the oldest GPU that runs it, "sm_90a": the only; JSON "requires"
   Stage* (*make)();
   std::string_view settings = {};       ///< of a row that is a stage with some knobs set ("m=4"): which

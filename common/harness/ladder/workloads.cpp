@@ -143,7 +143,7 @@ NamedWorkload named_layer(const Layer& layer) {
   return {std::move(name), problem};
 }
 
-/// The twelve layers of the im2win papers' benchmark, without padding; three unlike ones first.
+/// The twelve layers of the benchmark in Lu's public im2win code, without padding; three unlike ones first.
 constexpr Layer kLayers[] = {
     {"layer 9", 128, 64, 56, 64, 3},     {"layer 12", 128, 512, 7, 512, 3},  {"layer 1", 128, 3, 227, 96, 11, 4},
     {"layer 2", 128, 3, 231, 96, 11, 4}, {"layer 3", 128, 3, 227, 64, 7, 2}, {"layer 4", 128, 64, 224, 64, 7, 2},

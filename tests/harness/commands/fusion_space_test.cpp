@@ -44,7 +44,7 @@ TEST_CASE("fusion space: figures of one tile") {
   CHECK(p.accumulators == 48);
 }
 
-TEST_CASE("fusion space: what remains on the source's GPU") {
+TEST_CASE("fusion space: what remains on the GPU of Tong et al.") {
   const auto space = fusion_space(layer(kSourceLayer, 4, 2), known_gpu("RTX 2080 Ti"));
   CHECK(remaining_tbm(space, Fusion::shmem, true) == Tbm{8, 16, 24, 32, 40, 48, 56});
   CHECK(remaining_tbm(space, Fusion::shmem, false).empty());
@@ -100,7 +100,7 @@ TEST_CASE("fusion space: only tiles with a WMMA fragment, and none longer than t
   CHECK(point(space, 32, 8, 32).blocks == 1);
 }
 
-TEST_CASE("fusion space: the source's rules for the layer") {
+TEST_CASE("fusion space: the rules of Tong et al. for the layer") {
   CHECK(layer(kSourceLayer, 4, 2).meets_wmma_rules());
   CHECK(!layer("c=72,h=224,w=224,k=64,r=3,s=3", 4, 2).meets_wmma_rules());  // C
   CHECK(!layer("c=64,h=36,w=36,k=64,r=3,s=3", 4, 2).meets_wmma_rules());    // 81 tiles
