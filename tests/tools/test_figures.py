@@ -191,7 +191,8 @@ class ByHand(unittest.TestCase):
         for text, words in [
             ("takes 3.1 µs and", ["3.1 µs"]), ("0.51 ms", ["0.51 ms"]), ("1,234 ns", ["1,234 ns"]),
             ("at 4.28 TB/s,", ["4.28 TB/s"]), ("661 TFLOP/s", ["661 TFLOP/s"]), ("907 TOP/s", ["907 TOP/s"]),
-            ("about 80% of", ["80%"]), ("12 and 20% longer", ["12 and 20%"]), ("7 to 13 times as fast", ["7 to 13 times as fast"]),
+            ("about 80% of", ["80%"]), ("12 and 20% longer", ["12 and 20%"]),
+            ("7 to 13 times as fast", ["7 to 13 times as fast"]),
             ("1.58× over", ["1.58×"]), ("it is 2.25 times the", ["2.25 times"]), ("6 times\nas long", ["6 times as long"]),
             ("12 KB of", ["12 KB"]), ("19 MB", ["19 MB"]), ("3 GB", ["3 GB"]), ("118 registers a thread", ["118 registers"]),
             ("an error of 4.88e-4", ["4.88e-4"]), ("**28.5 µs**", ["28.5 µs"]), ("(1.02×)", ["1.02×"]),
@@ -229,6 +230,15 @@ class ByHand(unittest.TestCase):
             (root / "README.md").write_text("a <!--quoted known-->3 µs<!--/-->\nb <!--quoted other-->4 µs<!--/-->\n")
             self.assertEqual(list(check_figures.problems(root)),
                              ["README.md:2: quotes other, which is no entry of docs/references.md"])
+
+
+    def test_pages_that_wait_are_let_through_until_they_are_clean(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(check_figures, "NOT_YET", {"README.md"}):
+            page = pathlib.Path(folder) / "README.md"
+            page.write_text("takes 3.1 µs\n")
+            self.assertEqual(list(check_figures.problems(page.parent)), [])
+            page.write_text("takes long\n")
+            self.assertIn("take it out of NOT_YET", " ".join(check_figures.problems(page.parent)))
 
 
 if __name__ == "__main__":
