@@ -7,8 +7,8 @@ A figure stands between two comments, which no page shows. The first says where 
 
 Neither comment may begin a line: Markdown would end the paragraph there. A comment may be broken between two words.
 
-The file is the one that a comment of the page's own names, on a line by itself: `<!--figures nvidia-h200-winograd-->`;
-another one's name stands first, with a colon: `<!--= cpu-epyc: ...-->`. Then come a word for several workloads, if there
+The file is the one that a comment of the page's own names, on a line by itself: `<!--figures nvidia-h200-winograd-->`.
+Another file's name stands first, with a colon: `<!--= cpu-epyc: ...-->`. Then come a word for several workloads, if there
 are several, what is quoted, on which workloads, and how it is written:
 
     [FILE:] [least | most | mean | range | sum] QUANTITY [on WORKLOADS] as FORM
@@ -19,14 +19,14 @@ A quantity is arithmetic (+ - * / and brackets) of numbers and of
     product(ROW)                      the median in µs without the transform
     again(ROW)                        cuDNN's time when it was measured once more after the stages
     error(ROW) largest(ROW)           relative L2 error, largest absolute error
-    tflops(ROW) share(ROW)            the direct form's operations in 10¹² a second, the share of the floor that is reached
+    tflops(ROW) share(ROW)            the direct form's operations in 10¹² a second; how much of the floor is reached
     workspace(ROW) registers(ROW)     bytes; registers a thread of its largest kernel
     ceiling(NAME)                     of the file: dram, l2, fp32, fp16, int8 in 10¹² a second, launch in µs
     device(KEY)                       a number of the device that was measured: l2_bytes, multiprocessors, ...
     cell(ROW :: COLUMN)               of a file with a table of its own, by words of the names that no other has; of a
                                       table with one column, cell(ROW)
-    tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing or exhaustive, or that
-                                      of the default
+    tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing or exhaustive, or
+                                      that of the default
 
 A ROW is a stage's number, with its settings where they are not the default ones: 25, 24 m=4; `24 best` is the fastest
 of its settings on the workload; a row beside the stages goes by its name: im2col-cublas, onednn, cufft. `cudnn fp16` is
@@ -34,11 +34,12 @@ the fastest of what cuDNN did in that type, `cudnn Winograd fp16`, `cudnn GEMM f
 family, `cudnn two passes fp32` a filter by its two factors, `cudnn IMPLICIT_GEMM fp32` an algorithm.
 
 Workloads are told by the words that their names begin with, and by numbers of the problem: `image`, `conv3 n=32`,
-`layer 9`, `3840x2160 11x11`; `h=224,960` is either, and so is `conv3,conv4`. `headline` and `batch` are the groups of tools/winograd_tables.py. A
+`layer 9`, `3840x2160 11x11`; `h=224,960` is either, and so is `conv3,conv4`.
+`headline` and `batch` are the groups of tools/winograd_tables.py. A
 name in quotes is that workload alone: "w=2^24 r=5". least, most, mean (geometric) and sum make one figure of several
 workloads, range makes two: 1.02 to 1.58 times. Workloads on which a row of the quantity did not run are left out.
 
-A form is the number of digits behind the point, with `e` for powers of ten, and a unit: `.1 µs`, `.2 times`, `.1e`, `.0`.
+A form is the number of digits behind the point, with `e` for powers of ten, and a unit: `.1 µs`, `.2 times`, `.1e`.
 The units ns, µs and ms take µs; KB and KiB (1024), MB, GB, TB, MiB take bytes; % takes a share. A unit that is not one
 of these is written as it stands. A function may have a workload of its own: time(05 on 3840x2160 3x3).
 """
@@ -231,7 +232,8 @@ def value_of(report, rows, names, function, argument):
         row = row_of(rows, argument.split(), names)
         value = QUANTITIES[function](row) if row else None
     else:
-        raise FigureError(f"has {function}(...): write one of {', '.join([*QUANTITIES, 'ceiling', 'device', 'cell', 'tuned'])}")
+        others = "ceiling, device, cell, tuned"
+        raise FigureError(f"has {function}(...): write one of {', '.join(QUANTITIES)}, {others}")
     if value is None:
         raise Missing(f"{function}({argument})")
     return value
@@ -329,8 +331,8 @@ def figure(selector, default=None):
     values, missing = [], None
     for rows in groups.values():
         try:
-            values.append(evaluate(match["quantity"],
-                                   lambda function, argument, rows=rows: value_of(report, rows, names, function, argument)))
+            values.append(evaluate(match["quantity"], lambda function, argument, rows=rows: value_of(
+                report, rows, names, function, argument)))
         except Missing as error:
             missing = error
     if not values or missing and not match["summary"]:

@@ -27,7 +27,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
-    <!-- table:winograd h200 over-previous image -->  each stage over the one that it follows, and the means;
+    <!-- table:winograd h200 over-previous image -->  each stage over the fastest of the one before it;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
     <!-- table:winograd h200 over-best image -->      over the best of all cuDNN;
     <!-- table:winograd h200 tflops image -->         the direct form's operations over the time;
@@ -62,8 +62,8 @@ import pathlib
 import re
 import sys
 
-from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
-                   stage_cell, time_cell, with_means)
+from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
+                   previous_cell, ratio, stage_cell, time_cell, with_means)
 from figures import rewrite
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
@@ -128,7 +128,7 @@ def times_cells(row):
         microseconds(time["median"]),
         microseconds(cold["median"]) if cold else "–",
         percent(time["spread"]),
-        ratio(speedup["previous"]),
+        previous_cell(row),
         ratio(speedup["first"]),
         ratio(speedup["cudnn_best"]) + (f" ({best['algorithm']})" if best else ""),
         percent(roofline.get("share")),
@@ -201,7 +201,7 @@ def ladder_table(rows, track, page):
         time, _, _, previous, _, best, share, _ = times_cells(row)
         before = stage_json(manifest["previous"]) if row["speedup"]["previous"] else manifest
         if before["dtype"] != manifest["dtype"]:
-            previous += f" ({manifest['dtype']} over {before['dtype']})"
+            previous = previous_cell(row, f"{manifest['dtype']} over {before['dtype']}")
         lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",

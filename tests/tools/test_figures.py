@@ -193,8 +193,10 @@ class ByHand(unittest.TestCase):
             ("at 4.28 TB/s,", ["4.28 TB/s"]), ("661 TFLOP/s", ["661 TFLOP/s"]), ("907 TOP/s", ["907 TOP/s"]),
             ("about 80% of", ["80%"]), ("12 and 20% longer", ["12 and 20%"]),
             ("7 to 13 times as fast", ["7 to 13 times as fast"]),
-            ("1.58× over", ["1.58×"]), ("it is 2.25 times the", ["2.25 times"]), ("6 times\nas long", ["6 times as long"]),
-            ("12 KB of", ["12 KB"]), ("19 MB", ["19 MB"]), ("3 GB", ["3 GB"]), ("118 registers a thread", ["118 registers"]),
+            ("1.58× over", ["1.58×"]),
+            ("it is 2.25 times the", ["2.25 times"]), ("6 times\nas long", ["6 times as long"]),
+            ("12 KB of", ["12 KB"]), ("19 MB", ["19 MB"]),
+            ("3 GB", ["3 GB"]), ("118 registers a thread", ["118 registers"]),
             ("an error of 4.88e-4", ["4.88e-4"]), ("**28.5 µs**", ["28.5 µs"]), ("(1.02×)", ["1.02×"]),
         ]:
             with self.subTest(text):
@@ -202,7 +204,8 @@ class ByHand(unittest.TestCase):
 
     def test_what_may_stand(self):
         for text in [
-            "a tile of 3×3 or 3 × 3", "read 3 times", "4 times as many bytes", "2.25 elements", "48 KB at most", "stage 24",
+            "a tile of 3×3 or 3 × 3", "read 3 times", "4 times as many bytes",
+            "2.25 elements", "48 KB at most", "stage 24",
             "`12.5 µs` and `4.88e-4`", "```\n12.5 µs\n```", "$3 \\text{ µs}$", "49 · 4 = 196 KB", "2 · 72 KB + 4 KB",
             "is ≈ 12 µs", "a <!--= time(25) as .1 µs-->3.1 µs<!--/--> b", "a <!--derived-->3\nµs<!--/--> b",
             "<!--quoted a-b-->\n| a (µs) |\n| --- |\n| 3 |\n<!--/-->", "[a](b-3%20c.md)", "the 100% line",

@@ -4,8 +4,8 @@
     python3 tools/checks/check_figures.py [ROOT]
 
 Looked at are README.md, docs/*.md and chapters/*/README.md, without their code and formulas, and without what
-tools/tables.py writes: tables between markers, and figures in <!--= ... -->...<!--/-->. Of the rest a number with one of
-these units is a figure: ns, µs, ms; B/s, FLOP/s, OP/s with a prefix; %; × and times; KB to GB, KiB to GiB; registers; and
+tools/tables.py writes: tables between markers, and figures in <!--= ... -->...<!--/-->. Of the rest a number with one
+of these units is a figure: ns, µs, ms; B/s, FLOP/s, OP/s with a prefix; %; × and times; KB to GB, KiB to GiB; registers; and
 an error such as 4.9e-4. It may stand there
 
   - as the result of arithmetic that is shown: right behind = or ≈;
@@ -14,9 +14,9 @@ an error such as 4.9e-4. It may stand there
   - in <!--derived-->...<!--/-->, where the paragraph shows how it follows from what is known;
   - in <!--quoted KEY-->...<!--/-->, where it is from the source of that name in docs/references.md.
 
-Such a comment may stand around a table or several paragraphs: then each on a line of its own. A `times` that counts ("read
-3 times", "4 times as many bytes") is no figure, one with a fraction or of speed ("2.7 times", "6 times as fast") is.
-Numbers without a unit, times in seconds and minutes, counts of bytes and sectors, and numbers in words are not looked at.
+Such a comment may stand around a table or several paragraphs: then each on a line of its own. A `times` that counts
+("read 3 times", "4 times as many bytes") is no figure, one with a fraction or of speed ("2.7 times", "6 times as fast") is.
+Numbers without a unit, seconds and minutes, counts of bytes and sectors, and numbers in words are not looked at.
 """
 
 import pathlib
@@ -111,8 +111,7 @@ def figures(text):
     text = prose(text)
     for match in FIGURE.finditer(text):
         words = " ".join(match[0].split())
-        if match["unit"] and f"{match['number']} {match['unit']}".replace(" %", "%") in CONSTANTS and match[0].startswith(
-                match["number"]) or is_shown(text, match):
+        if re.sub(r" ?%", "%", words) in CONSTANTS or is_shown(text, match):
             continue
         yield text.count("\n", 0, match.start()) + 1, words
     yield from of_tables(text)
@@ -143,6 +142,6 @@ if __name__ == "__main__":
     found = list(problems(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]))
     print(*found, sep="\n", end="\n" if found else "")
     if found:
-        print("figures by hand: write each from a results file (tools/figures.py), or show its arithmetic; CONTRIBUTING.md, "
-              '"Numbers in the docs"')
+        print("figures by hand: write each from a results file (tools/figures.py), or show its arithmetic: "
+              'CONTRIBUTING.md, "Numbers in the docs"')
     sys.exit(1 if found else 0)

@@ -62,6 +62,17 @@ Json kernels_json(const RunResult& result) {
   return list;
 }
 
+Json configuration_json(const std::optional<UsedConfiguration>& used) {
+  return used ? to_json(used->configuration) : Json();
+}
+
+Json compared_json(const std::optional<ComparedWith>& other) {
+  if (!other) return {};
+  return {{"stage", other->stage->name},
+          {"configuration", configuration_json(other->configuration)},
+          {"tile", text(other->tile)}};
+}
+
 Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
   if (!cudnn || !cudnn->unavailable.empty()) return {};
   Json list = array();
@@ -173,14 +184,26 @@ std::vector<Column> csv_columns() {
   for (const char* key : {"bytes", "flops", "floor_us", "share", "bound"})
     add(std::string("roofline_") + key, std::string("/roofline/") + key);
   for (const CounterField& field : kCounterFields) add(field.name, std::string("/counters/") + field.name);
+  for (const char* key : {"stage", "configuration", "tile"})
+    add(std::string("speedup_over_") + key, std::string("/speedup/over/") + key);
+  add("tile", "/tile");
   return columns;
+}
+
+/// A string as it is; an object, which is a configuration, as `--configuration` takes it: "m=4,tbm=32".
+std::string csv_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return value.dump();
+  std::string list;
+  for (const auto& item : value.items()) list += (list.empty() ? "" : ",") + item.key() + "=" + csv_text(item.value());
+  return list;
 }
 
 std::string csv_cell(const Json& row, const Json::json_pointer& place) {
   if (!row.contains(place)) return "";  // beneath a null
   const Json& value = row.at(place);
   if (value.is_null()) return "";
-  std::string cell = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string cell = csv_text(value);
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
   for (std::size_t at = 0; (at = cell.find('"', at)) != std::string::npos; at += 2) cell.insert(at, 1, '"');
   return '"' + cell + '"';
@@ -250,7 +273,8 @@ Json to_json(const RunResult& result) {
             {"cudnn_winograd", number(result.speedup.cudnn_winograd)},
             {"cudnn_best", number(result.speedup.cudnn_best)},
             {"cudnn_gemm", number(result.speedup.cudnn_gemm)},
-            {"cudnn_fft", number(result.speedup.cudnn_fft)}}},
+            {"cudnn_fft", number(result.speedup.cudnn_fft)},
+            {"over", compared_json(result.speedup.over)}}},
           {"cudnn", cudnn_json(result.cudnn)},
           {"roofline", roofline_json(result.roofline)},
           {"counters", result.counters ? counters_json(*result.counters) : Json()},
@@ -261,10 +285,11 @@ Json to_json(const RunResult& result) {
           {"prediction", result.prediction ? counters_json(*result.prediction) : Json()},
           {"lines", lines_json(result.lines)},
           {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()},
-          {"configuration", result.configuration ? to_json(result.configuration->configuration) : Json()},
+          {"configuration", configuration_json(result.configuration)},
           {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
-          {"dtype", result.stage->dtype}};
+          {"dtype", result.stage->dtype},
+          {"tile", text(result.tile)}};
 }
 
 /// The results; cuDNN's trials where they are not those of a row above, on the same workload in the same type.
