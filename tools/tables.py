@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rewrites the tables in README.md, docs/, chapters/*/README.md and solutions/*/README.md from docs/results/*.json.
+"""Rewrites the tables and figures in README.md, docs/, chapters/*/README.md and solutions/*/README.md from docs/results.
 
 A table stands between two markers, each at the start of a line, the first of which says what it holds:
 
@@ -49,7 +49,10 @@ batch), channels (the same by channels), wide, headline (a few of image and batc
 image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
 report of this track is missing, its tables say so.
 
-`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
+Figures in prose stand between comments of their own: tools/figures.py tells them.
+
+`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table or a figure is not what its results
+say.
 """
 
 import argparse
@@ -61,6 +64,7 @@ import sys
 
 from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
                    previous_cell, ratio, stage_cell, time_cell, with_means)
+from figures import rewrite
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
 from winograd_tables import winograd_table
@@ -725,7 +729,10 @@ def main():
                 print(f"tables.py: {name}: table:{match[2]} {error}", file=sys.stderr)
                 return match[0]
 
-        filled = MARKED.sub(fill, text)
+        filled, problems = rewrite(MARKED.sub(fill, text))
+        for problem in problems:
+            failed = True
+            print(f"tables.py: {name}: {problem}", file=sys.stderr)
         if filled == text:
             continue
         if arguments.check:

@@ -6,6 +6,8 @@ happened; a stage of which nothing is there has no column.
 """
 
 import functools
+import json
+import pathlib
 
 from cells import TableError, geometric_mean, markdown, median, percent, previous_cell, ratio, time_cell, with_means
 from comparisons import (WINOGRAD_TYPE, cudnn_best, cudnn_family, cudnn_winograd, cudnn_winograd_as_exact, faster,
@@ -26,12 +28,8 @@ GROUPS = {
     "all": lambda head, problem: True,
 }
 
-OPENCNN_DEVICE = "NVIDIA H200"
-# openCNN's fused F(2x2, 3x3) in fp32, built for sm_90 and measured on that device, in µs: by layer and batch.
-OPENCNN = {
-    ("conv2", 32): 145, ("conv3", 32): 122, ("conv4", 32): 153, ("conv5", 32): 153,
-    ("conv2", 128): 555, ("conv3", 128): 523, ("conv4", 128): 483, ("conv5", 128): 611,
-}
+# openCNN's fused F(2x2, 3x3) in fp32, by layer and batch: of another program, so in a file of its own.
+OPENCNN = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results" / "nvidia-h200-opencnn.json"
 
 
 # ---- What a report holds ---------------------------------------------------------------------------------------------
@@ -214,12 +212,16 @@ def opencnn_table(rows):
     """Stage 25 beside openCNN, and beside the best of cuDNN in fp32."""
     workloads = winograd_workloads(rows, "batch")
     require_times(workloads)
+    opencnn = json.loads(OPENCNN.read_text())
+    device = opencnn["device"]["name"]
+    times = {(row["name"], column): time for row in opencnn["rows"]
+             for column, time in zip(opencnn["columns"], row["values"])}
     devices = {row["device"] for stages in workloads.values() for row in stages.values()}
-    if devices != {OPENCNN_DEVICE}:
-        raise TableError(f"compares with times of an {OPENCNN_DEVICE}; these are of {' and '.join(sorted(devices))}")
+    if devices != {device}:
+        raise TableError(f"compares with times of an {device}; these are of {' and '.join(sorted(devices))}")
     lines, gains = [], []
     for name, stages in workloads.items():
-        its = OPENCNN.get((head_of(name), problem_of(stages)["n"]))
+        its = times.get((head_of(name), f"N = {problem_of(stages)['n']} (µs)"))
         if its is None:
             continue
         best = cudnn_best(stages, "fp32")

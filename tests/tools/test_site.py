@@ -136,6 +136,11 @@ class Pages(InFolder):
         self.assertEqual(self.converted("so $2r + 1$, $`a`$"), r"so \f$2r + 1\f$, \f$a\f$")
         self.assertEqual(self.converted("```math\na_i\n```"), "\\f[\na_i\n\\f]")
 
+    def test_the_comments_of_figures_are_left_out(self):
+        text = ("takes <!--= time(25) on\nh=224 as .1 µs-->3.1 µs<!--/-->, "
+                "<!--derived-->4 KB<!--/--> or <!--quoted a-b-->5%<!--/-->.")
+        self.assertEqual(self.converted(text), "takes 3.1 µs, 4 KB or 5%.")
+
     def test_what_is_no_formula_stays(self):
         fence = "```{.unparsed}\n$a$ [x](none.md) @b\n```"
         for text in ["`$a$ [x](none.md) @b`", "5 $ and 6 $", "costs $5 and $6", fence]:

@@ -47,6 +47,8 @@ AUDIENCES = [
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
 COMMENT = re.compile(r"^ *<!--.*--> *$")
+# What tools/figures.py and its check put around figures in prose. Doxygen would drop the space behind such a comment.
+OF_FIGURES = re.compile(r"<!--(?:=.*?|derived|quoted [\w-]+|/)-->", re.DOTALL)
 DRAWING = re.compile(r"^( *)!\[([^\]]*)\]\(([^)\s]+\.svg)\) *$")
 DETAILS = re.compile(r"^( *)(<details>.*|</details>|<summary>.*</summary>) *$")
 # What is rewritten in running text. A code span is found to be passed over.
@@ -216,7 +218,7 @@ class Site:
                 lines.append(self.text(page, "\n".join(paragraph)))
                 paragraph.clear()
 
-        for line in (ROOT / page).read_text().splitlines():
+        for line in OF_FIGURES.sub("", (ROOT / page).read_text()).splitlines():
             mark = FENCE.match(line)
             if fence:
                 if mark and mark[2].startswith(fence[2]) and not mark[3]:
