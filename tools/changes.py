@@ -92,9 +92,9 @@ def marked_pair(old, new):
     return tuple(sides)
 
 
-def marked(old, new):
-    """The lines of a change in HTML: two lists."""
-    pairs = [marked_pair(a.text, b.text) for a, b in zip(old, new)]
+def marked(kind, old, new):
+    """The lines of a part of a change in HTML: two lists."""
+    pairs = [marked_pair(a.text, b.text) for a, b in zip(old, new)] if kind == "replace" else []
     rest = [[html.escape(line.text) for line in lines[len(pairs):]] for lines in (old, new)]
     return [pair[0] for pair in pairs] + rest[0], [pair[1] for pair in pairs] + rest[1]
 
@@ -111,7 +111,7 @@ def side_by_side(groups):
         yield f'<tr><th colspan="4">{html.escape(heading(group))}</th></tr>'
         for kind, old, new in group:
             kinds = ("same", "same") if kind == "equal" else ("old", "new")
-            texts = marked(old, new)
+            texts = marked(kind, old, new)
             for a, b, x, y in itertools.zip_longest(old, new, *texts):
                 yield f"<tr>{cells(a, x, kinds[0])}{cells(b, y, kinds[1])}</tr>"
 
@@ -121,7 +121,7 @@ def inline(groups):
     for group in groups:
         yield f'<tr><th colspan="2">{html.escape(heading(group))}</th></tr>'
         for kind, old, new in group:
-            texts = marked(old, new)
+            texts = marked(kind, old, new)
             if kind == "equal":
                 yield from (f"<tr>{cells(line, text, 'same')}</tr>" for line, text in zip(new, texts[1]))
             else:

@@ -27,7 +27,7 @@ STYLE = """<style>
   path { fill: none; stroke-width: 2 }
   .dot { fill: #1f2328 }
   .below { fill: #ffffff; stroke: #1f2328; stroke-width: 1.5 }
-  .factor { paint-order: stroke; stroke: #ffffff !important; stroke-width: 4px; stroke-dasharray: none !important }
+  .factor { paint-order: stroke; stroke: #ffffff !important; stroke-width: 4px; stroke-dasharray: none }
   .number { fill: #ffffff; font-weight: bold; text-anchor: middle }
   .below-number { font-weight: bold; text-anchor: middle }
   .middle { text-anchor: middle } .end { text-anchor: end }
@@ -61,7 +61,7 @@ def factor_text(value):
 
 
 def chosen(rows, stage_of):
-    """Of each stage the first row of its track's first workload that can be held against cuDNN: {number: row}."""
+    """Of each stage its first row, where that can be held against cuDNN: {number: row}."""
     found = {}
     for row in rows:
         if row["number"] is not None and stage_of(row["number"])["track"] in TITLES and row["speedup"]:
@@ -159,5 +159,6 @@ def picture(rows, stage_of):
         x += round(60 + text_width(text))
     legend.append(f'<circle class="below" cx="{x + 8}" cy="{y + 2}" r="7"/><text class="soft" x="{x + 22}" y="{y + 6}">'
                   'lower than the axis</text>')
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 20}" width="{width}" height="{y + 20}">\n'
-            + STYLE + "\n" + "\n".join([*legend, *parts]) + "\n</svg>\n")
+    size = f'viewBox="0 0 {width} {y + 20}" width="{width}" height="{y + 20}"'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + STYLE + "\n" + "\n".join([*legend, *parts]) +
+            "\n</svg>\n")

@@ -249,7 +249,8 @@ def test_colours_are_for_terminals(copy):
 @pytest.fixture
 def two_kernels(copy):
     """Of stages 3 and 4: a line of them differs besides indentation, their names and the opening comments."""
-    copy.write("chapters/03-tiled-1d/tiled_1d.cu", "// Tiles.\n\nvoid tiled_1d(int i) {\n  use(i);\n  wait();\n  stop();\n}\n")
+    copy.write("chapters/03-tiled-1d/tiled_1d.cu",
+               "// Tiles.\n\nvoid tiled_1d(int i) {\n  use(i);\n  wait();\n  stop();\n}\n")
     copy.write("chapters/03-tiled-1d/test.cpp", "the_test();\n")
     copy.write("chapters/04-halo-1d/halo_1d.cuh", "// Halo.\nvoid halo_1d(int i) {\n    use(i);\n  pass();\n")
     copy.write("chapters/04-halo-1d/halo_1d.cu", "  stop();\n}\n")
