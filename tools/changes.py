@@ -1,7 +1,7 @@
 """What a stage changes in the code of another: `./lab diff` prints it, and the site shows it on the lesson's page.
 
-A stage's code is the text of its files one after the other, headers first: a kernel that moves to a header of its own is
-still held against itself. Neither indentation counts as a change, nor the stage's own name.
+A stage's code is the text of its files one after the other, headers first: a kernel that moves to a header of its own
+is still held against itself. Neither indentation counts as a change, nor the stage's own name.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""The ladder as a picture, docs/results/plots/ladder.svg: tools/tables.py writes it with the tables, from the same rows.
+"""The ladder as a picture, docs/results/plots/ladder.svg, which tools/tables.py writes with the tables.
 
 A dot for each stage, a panel for each track; as high as the stage is fast, beside cuDNN's best. An arrow for each step,
 with its factor. The texts are as wide as the widest of the fonts that a reader may have, DejaVu Sans, draws them.
@@ -6,6 +6,8 @@ with its factor. The texts are as wide as the widest of the fonts that a reader 
 
 import html
 import math
+
+from cells import tiles_text
 
 GLYPH = 0.65  # of the size of a font: the width of a digit or letter of DejaVu Sans, seldom more
 LOWEST, HIGHEST = 0.02, 8  # of the axis
@@ -110,6 +112,8 @@ def panel(track, numbers, rows, stage_of, left, top):
             kind, text = "up" if previous >= 1 else "down", factor_text(previous)
             if before["dtype"] != stage["dtype"]:  # and so another time of cuDNN's
                 kind, text = "type", f"{text} ({stage['dtype']})"
+            elif tiles_text(rows[number]):
+                kind = "type"
             begin = dots[stage["previous"]]
             between = [dots[other][1] for other in dots if stage["previous"] < other < number]
             middle = (begin[1] + dot[1]) / 2
@@ -153,7 +157,7 @@ def picture(rows, stage_of):
               '(log scale; the line at 1× is cuDNN)</text>']
     x = LEFT
     for kind, text in (("up", "a step, times as fast"), ("down", "a step back"),
-                       ("type", "a step to another type, with another cuDNN to beat")):
+                       ("type", "a step to another type, or over the stage before with its fastest tiles")):
         legend.append(f'<path class="{kind}" d="M{x} {y + 2}h24"/>'
                       f'<text class="{kind}" x="{x + 30}" y="{y + 6}">{text}</text>')
         x += round(60 + text_width(text))

@@ -27,7 +27,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
-    <!-- table:winograd h200 over-previous image -->  each stage over the one that it follows, and the means;
+    <!-- table:winograd h200 over-previous image -->  each stage over the fastest of the one before it;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
     <!-- table:winograd h200 over-best image -->      over the best of all cuDNN;
     <!-- table:winograd h200 tflops image -->         the direct form's operations over the time;
@@ -62,8 +62,8 @@ import re
 import sys
 
 import ladder
-from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
-                   stage_cell, time_cell, with_means)
+from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
+                   previous_cell, ratio, stage_cell, time_cell, with_means)
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
 from winograd_tables import winograd_table
@@ -128,7 +128,7 @@ def times_cells(row):
         microseconds(time["median"]),
         microseconds(cold["median"]) if cold else "–",
         percent(time["spread"]),
-        ratio(speedup["previous"]),
+        previous_cell(row),
         ratio(speedup["first"]),
         ratio(speedup["cudnn_best"]) + (f" ({best['algorithm']})" if best else ""),
         percent(roofline.get("share")),
@@ -201,7 +201,7 @@ def ladder_table(rows, track, page):
         time, _, _, previous, _, best, share, _ = times_cells(row)
         before = stage_json(manifest["previous"]) if row["speedup"]["previous"] else manifest
         if before["dtype"] != manifest["dtype"]:
-            previous += f" ({manifest['dtype']} over {before['dtype']})"
+            previous = previous_cell(row, f"{manifest['dtype']} over {before['dtype']}")
         lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
@@ -380,6 +380,12 @@ def family_best(trials, family):
                key=lambda trial: trial["time_us"], default=None)
 
 
+def explicit_gemm(trials):
+    """cuDNN's own im2col, if it ran."""
+    return next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
+                 and trial["status"].startswith("ok")), None)
+
+
 def megabytes(value):
     return "–" if value is None else f"{value * 1e-6:,.0f}" if value >= 10e6 else f"{value * 1e-6:.1f}"
 
@@ -407,8 +413,7 @@ def lowering_memory(workloads):
     lines, shares = [], []
     for name, stages, problem in zip(short_names(workloads), workloads.values(), lowering_problems(workloads)):
         sizes, trials = tensors(problem), cudnn_trials(stages)
-        explicit = next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
-                         and trial["status"].startswith("ok")), None)
+        explicit = explicit_gemm(trials)
         best = [family_best(trials, family) for family in CUDNN_FAMILIES]
         shares.append(share_of_im2col(problem))
         lines.append([name, *(megabytes(sizes[key]) for key in ("input", "output", "im2col", "im2win")),
@@ -497,6 +502,19 @@ def lowering_claims(workloads):
     def less(shares):
         return f"{percent(1 - arithmetic_mean(shares))} (geometric mean: {percent(1 - geometric_mean(shares))})"
 
+    def beside(pick):
+        """The workspaces of 21 and of a trial of cuDNN's on each workload that has both."""
+        found = [(stages[21]["workspace_bytes"], pick(cudnn_trials(stages))) for stages in workloads.values()
+                 if 21 in stages]
+        return [(ours, trial["workspace_bytes"]) for ours, trial in found if trial and ours is not None]
+
+    def smaller_on(family):
+        pairs = beside(lambda trials: family_best(trials, family))
+        return f"on {sum(ours < theirs for ours, theirs in pairs)} of {len(pairs)} layers" if pairs else "–"
+
+    unfolded = [(ours, theirs) for ours, theirs in beside(explicit_gemm) if theirs]
+    over_unfolded = f"{percent(1 - arithmetic_mean([a / b for a, b in unfolded]))}, on {len(unfolded)} layers" \
+        if unfolded else "–"
     gemm, every = CUDNN_FAMILIES["GEMM"], "best of all cuDNN"
     return markdown(["claim", "Lu's thesis", "here"], [
         ["faster than im2col and a matrix product (here cuBLAS's), on average", "3.5×", figures(CUBLAS, geometric_mean)],
@@ -505,6 +523,9 @@ def lowering_claims(workloads):
         ["faster than all that cuDNN offers, on average", "–", figures(every, geometric_mean)],
         ["less memory than im2col, the tensor against the matrix", "23.1% (GPU), 41.6% (CPU)", less(alone)],
         ["less memory than im2col, with input, filters and output", "the same figures", less(with_all)],
+        ["less workspace than cuDNN's `GEMM`, where that unfolds", "23.1%", over_unfolded],
+        *([f"less workspace than the fastest of {text}", "23.1%", smaller_on(family)]
+          for family, text in CUDNN_FAMILIES.items()),
     ], 3)
 
 

@@ -7,7 +7,7 @@ happened; a stage of which nothing is there has no column.
 
 import functools
 
-from cells import TableError, geometric_mean, markdown, median, percent, ratio, time_cell, with_means
+from cells import TableError, geometric_mean, markdown, median, percent, previous_cell, ratio, time_cell, with_means
 from comparisons import (WINOGRAD_TYPE, cudnn_best, cudnn_family, cudnn_winograd, cudnn_winograd_as_exact, faster,
                          fastest, head_of, key_of, over_best, over_row, over_trial, problem_of, require_times, row_cell,
                          scientific, short_name, stages_of, trial_cell, trials)
@@ -110,14 +110,20 @@ def ratios(corner, workloads, columns):
 
 
 def over_previous_table(workloads):
-    columns = {}
+    """Over the fastest configuration of each previous stage, with the tiles where they differ."""
+    require_times(workloads)
+    headings, columns = [], []
     for number in numbers(workloads):
         previous = manifests()[number]["previous"]
         if not previous:
             continue
         change = "" if type_of(number) == type_of(previous) else f" ({type_of(number)} over {type_of(previous)})"
-        columns[f"{number} over {previous}{change}"] = functools.partial(over_row, key=number, other=previous)
-    return ratios("over the previous stage", workloads, columns)
+        headings.append(f"{number} over {previous}{change}")
+        columns.append([stages.get(number) for stages in workloads.values()])
+    lines = [[short_name(name), *(previous_cell(row) if row else "–" for row in line)]
+             for name, line in zip(workloads, zip(*columns))]
+    values = [[row and row["speedup"]["previous"] for row in column] for column in columns]
+    return markdown(["over the previous stage", *headings], with_means(lines, values, ratio), 1)
 
 
 def over_winograd_table(workloads):

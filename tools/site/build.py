@@ -107,7 +107,7 @@ class Chapter:
         self.solved = [path.relative_to(ROOT) for path in changes.sources_in(ROOT / self.solution.parent)]
 
     def lines_of_step(self, number):
-        """Where comments of the kernel have a step's number, in their order: [(file, line)]. Lists of steps are none."""
+        """Where comments of the kernel have a step's number: [(file, line)], in their order. A list of steps is none."""
         step = re.compile(rf"//(?: |-)*(?:\S.*[.,:] )?{number}\.(?=[\s,]|$)")
         return [(path, line) for path in self.kernels
                 for line, text in enumerate((ROOT / path).read_text().splitlines(), 1)
@@ -372,8 +372,8 @@ class Site:
                          f'<table class="diff {kind}">{"".join(rows(groups))}</table></div></details>'
                          for title, kind, rows in views)
         section = (f"# What changed since {name} {{#{label}}}\n\n"
-                   f"Of the code of [{name}]({self.label(previous.lesson)}.html). Lines that go: {went}; that come: "
-                   f"{came}. Indentation does not count, nor the stage's own name, nor the comment at the head of a file. "
+                   f"Lines of [{name}]({self.label(previous.lesson)}.html) that go: {went}; lines that come: {came}. "
+                   "Indentation does not count, nor the stage's own name, nor the comment at the head of a file. "
                    f"`./lab diff {previous.number} {chapter.number}` prints the same.\n" + block(tables) + "\n")
         entry = (2, f"What changed since {name}", label)
         if not after:

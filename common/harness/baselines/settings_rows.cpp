@@ -26,6 +26,7 @@ struct Rows {
   void add(const StageInfo& stage, std::string settings) {
     StageInfo& row = rows.emplace_back(stage);
     row.number = row.previous = 0;
+    row.settings_of = stage.number;
     row.settings = keep(std::move(settings));
     row.name = row.folder = keep(fmt::format("{} {}", stage.name, row.settings));
   }
@@ -60,6 +61,16 @@ Rows make_rows() {
 const std::vector<StageInfo>& settings_rows() {
   static const Rows rows = make_rows();
   return rows.rows;
+}
+
+std::vector<const StageInfo*> configurations_of(int number) {
+  std::vector<const StageInfo*> result;
+  const auto add = [&](const StageInfo& stage, int its_number) {
+    if (number > 0 && its_number == number) result.push_back(&stage);
+  };
+  for (const StageInfo& stage : stages()) add(stage, stage.number);
+  for (const StageInfo& row : settings_rows()) add(row, row.settings_of);
+  return result;
 }
 
 }  // namespace convladder
