@@ -316,7 +316,8 @@ class Ladder(unittest.TestCase):
 
     def drawn(self, *rows):
         text = ladder.picture([{"number": number, "tile": "2x2" if number == 25 else None, "speedup": {
-            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows], tables.stage_json)
+            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows],
+                              tables.stage_json)
         xml.etree.ElementTree.fromstring(text)
         return text
 

@@ -8,9 +8,9 @@ from terminal import paint
 sys.path.insert(0, str(ROOT / "tools"))
 import changes  # noqa: E402
 
-DESCRIPTION = ("Prints what the code of stage AFTER changes in that of BEFORE, as a unified diff: lines that go begin "
-               "with '-', lines that come with '+'. Neither indentation counts, nor a stage's own name, nor the comment "
-               "that a file begins with.")
+DESCRIPTION = ("Prints what the code of stage AFTER changes in that of BEFORE, as a diff: lines that go begin "
+               "with '-', lines that come with '+'. Neither indentation counts, nor a stage's own name, nor the "
+               "comment that a file begins with.")
 STAGE = "a number, name or folder, as in 3, tiled-1d or 03-tiled-1d"
 
 

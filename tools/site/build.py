@@ -107,7 +107,7 @@ class Chapter:
         self.solved = [path.relative_to(ROOT) for path in changes.sources_in(ROOT / self.solution.parent)]
 
     def lines_of_step(self, number):
-        """Where comments of the kernel have a step's number: [(file, line)], in their order. A list of steps is none."""
+        """Where comments of the kernel have a step's number: [(file, line)] in order. A list of steps is none."""
         step = re.compile(rf"//(?: |-)*(?:\S.*[.,:] )?{number}\.(?=[\s,]|$)")
         return [(path, line) for path in self.kernels
                 for line, text in enumerate((ROOT / path).read_text().splitlines(), 1)
@@ -390,8 +390,8 @@ class Site:
         if chapter.solution not in chapter.pages():
             return ""
         return block('<details class="solution"><summary>Done, or stuck for long?</summary><p>'
-                     f'<a href="{self.label(chapter.solution)}.html">The worked solution</a> explains itself. You learn '
-                     "more from your own first.</p></details>")
+                     f'<a href="{self.label(chapter.solution)}.html">The worked solution</a> explains itself. '
+                     "You learn more from your own first.</p></details>")
 
     def write_chapters(self):
         for place, chapter in enumerate(self.chapters):

@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 
+import check_links
 from finish import CODE, is_api
 
 LITERAL = {"**": re.compile(r"\*\*"), "a row of a table": re.compile(r"^\s*\|.*\|", re.MULTILINE),
@@ -65,10 +66,7 @@ def wrong_pages(folder):
 
 def report(folder):
     """Prints what is wrong; the exit status."""
-    wrong = wrong_pages(folder)
-    for sentence in wrong:
-        print(f"check_pages.py: {sentence}", file=sys.stderr)
-    return 1 if wrong else 0
+    return check_links.told("check_pages.py", wrong_pages(folder))
 
 
 if __name__ == "__main__":

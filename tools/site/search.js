@@ -44,7 +44,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // The words around the first that was looked for, those marked.
   const excerpt = (text, patterns) => {
-    const at = Math.max(0, Math.min(...patterns.map((word) => text.search(word)).filter((place) => place >= 0), text.length));
+    const places = patterns.map((word) => text.search(word)).filter((place) => place >= 0);
+    const at = places.length ? Math.min(...places) : 0;
     const shown = text.slice(Math.max(0, at - 60), at + 140);
     const line = element("p", at > 60 ? "… " : "");
     const all = new RegExp(patterns.map((word) => word.source).join("|"), "giu");
