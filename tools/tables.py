@@ -49,10 +49,11 @@ batch), channels (the same by channels), wide, headline (a few of image and batc
 image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
 report of this track is missing, its tables say so.
 
-Figures in prose stand between comments of their own: tools/figures.py tells them.
+Figures in prose stand between comments of their own: tools/figures.py tells them. It draws the ladder too:
+docs/results/plots/ladder.svg (tools/ladder.py).
 
-`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table or a figure is not what its results
-say.
+`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table, a figure or the ladder is not what
+its results say.
 """
 
 import argparse
@@ -62,6 +63,7 @@ import pathlib
 import re
 import sys
 
+import ladder
 from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
                    previous_cell, ratio, stage_cell, time_cell, with_means)
 from figures import rewrite
@@ -71,6 +73,7 @@ from winograd_tables import winograd_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
+LADDER = ("nvidia-h200", "nvidia-h200-lowering", "nvidia-h200-winograd", "nvidia-h200-hopper")  # what its picture shows
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
 MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
 
@@ -706,6 +709,19 @@ def table(name, page):
     return stages_table(words[0], rows, stage)
 
 
+def brought_up_to_date(path, text, check):
+    """Whether a file holds the text; where it does not, writes it, unless told to check alone."""
+    name = path.relative_to(ROOT)
+    if path.exists() and path.read_text() == text:
+        return True
+    if check:
+        print(f"tables.py: {name} is out of date: run python3 tools/tables.py", file=sys.stderr)
+        return False
+    path.write_text(text)
+    print(name)
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
@@ -733,14 +749,9 @@ def main():
         for problem in problems:
             failed = True
             print(f"tables.py: {name}: {problem}", file=sys.stderr)
-        if filled == text:
-            continue
-        if arguments.check:
-            print(f"tables.py: {name} is out of date: run python3 tools/tables.py", file=sys.stderr)
-            failed = True
-        else:
-            page.write_text(filled)
-            print(name)
+        failed |= not brought_up_to_date(page, filled, arguments.check)
+    drawing = ladder.picture([row for file in LADDER for row in results(file)["rows"]], stage_json)
+    failed |= not brought_up_to_date(RESULTS / "plots" / "ladder.svg", drawing, arguments.check)
     sys.exit(1 if failed else 0)
 
 

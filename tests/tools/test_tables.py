@@ -4,11 +4,13 @@
 import pathlib
 import sys
 import unittest
+import xml.etree.ElementTree
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import ladder  # noqa: E402
 import migrate_results  # noqa: E402
 import tables  # noqa: E402
 import winograd_tables  # noqa: E402
@@ -307,6 +309,34 @@ class Others(unittest.TestCase):
 
     def test_cudnns_best_for_int8_is_of_int8(self):
         self.assertIn("2.50× (IMPLICIT_GEMM (float output))", tables.stages_table("times", [self.ladder_row(30)], 30))
+
+
+class Ladder(unittest.TestCase):
+    """The picture of the stages."""
+
+    def drawn(self, *rows):
+        text = ladder.picture([{"number": number, "tile": "2x2" if number == 25 else None, "speedup": {
+            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows],
+                              tables.stage_json)
+        xml.etree.ElementTree.fromstring(text)
+        return text
+
+    def test_steps(self):
+        text = self.drawn((1, None, 1), (2, 1.04, 2), (3, 12.34, 4), (3, 99, 99), (5, None, 0.5), (6, 0.6, 0.3))
+        for words in (">1.04×<", ">12.3×<", 'class="factor down', ">tiled-1d<", ">Signals, 1D<", ">Images, 3×3<"):
+            self.assertIn(words, text)
+        for words in (">99", "Winograd<", 'class="below" cx="6'):
+            self.assertNotIn(words, text)
+
+    def test_what_is_off_the_axis_or_not_to_be_compared(self):
+        self.assertIn(">0.0007×<", self.drawn((10, None, 0.0007), (11, 4, 0.1)))
+        self.assertIn(">2.8× (fp16)<", self.drawn((24, None, 1), (26, 2.8, 0.5)))
+        self.assertIn('class="factor type', self.drawn((24, None, 1), (25, 1.02, 2)))
+        self.assertNotIn("constant-1d", self.drawn((1, None, 1), (2, 1.04, None)))
+
+    def test_a_faster_stage_is_higher(self):
+        self.assertLess(ladder.height(2), ladder.height(1))
+        self.assertEqual(ladder.height(0.001), ladder.height(ladder.LOWEST))
 
 
 class Grid(unittest.TestCase):

@@ -10,7 +10,8 @@ import sys
 from machine import ROOT, Unusable
 
 HELP = (ROOT / "tools/help/lab.txt").read_text()
-MODULES = {"doctor": "doctor", "docs": "site_builder", "fuse": "fuse", "new": "new_stage", "test": "run_tests"}
+MODULES = {"diff": "stage_diff", "docs": "site_builder", "doctor": "doctor", "fuse": "fuse", "new": "new_stage",
+           "test": "run_tests"}
 COMMANDS = re.findall(r"^  ([a-z]+)  ", HELP, re.M)
 
 
