@@ -97,7 +97,7 @@ def write(text, known, through, tbm, build):
     """The stage's folder."""
     file = file_of_stage(through, build)
     manifest = dict(known, number=NUMBERS[through], name=stage_name(through), previous=known["number"],
-                    source="000, the code reconstructor", **WAYS[through])
+                    source="tong-2024: the code reconstructor", **WAYS[through])
     manifest["title"] += f", TBM {tbm}"
     manifest.pop("includes", None)
     try:
