@@ -34,7 +34,6 @@ struct Known {
 };
 constexpr Known kKnown[] = {
     {9, "bytes of shared memory, a block has", "V100, RTX 2080 Ti, T4, RTX 3090, RTX 4090, L4"},
-    {28, "a block needs 101376 bytes of shared memory; it may have", "V100, RTX 2080 Ti, T4"},
     {32, "the filter must be 3 x 3"},
     {32, "the stride must be 1"},
     {33, "the filter must be 3 x 3"},
