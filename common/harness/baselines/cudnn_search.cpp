@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <map>
+#include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -16,9 +21,11 @@ namespace convladder {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr unsigned kMostThreads = 32;  // each has a handle of cuDNN's own, which takes memory of the GPU
-constexpr std::size_t kBatch = 4;      // plans for each thread
-constexpr std::size_t kFastest = 4;    // plans that are measured when the search is over
+constexpr unsigned kMostThreads = 32;              // each has a handle of cuDNN's own, which takes memory of the GPU
+constexpr std::size_t kBatch = 4;                  // plans for each thread
+constexpr auto kHangs = std::chrono::seconds(20);  // a launch that takes longer will not end
+constexpr int kLostOfEngine = 2;                   // plans, after which an engine is set aside
+constexpr std::size_t kFastest = 4;                // plans that are measured when the search is over
 
 /// Seconds since it was made.
 class Clock {
@@ -27,6 +34,34 @@ class Clock {
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Ends the program where what runs while it lives does not end: a kernel that hangs cannot be stopped otherwise.
+class Watchdog {
+ public:
+  explicit Watchdog(std::string message) : message_(std::move(message)), thread_([this] { wait(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kHangs, [this] { return ended_; })) return;
+    fmt::print(stderr, "\n./lab: {}\n", message_);
+    std::_Exit(1);
+  }
+
+  std::string message_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::thread thread_;  // the last: it uses the others
 };
 
 std::string_view family_of(const CudnnCandidate& candidate) {
@@ -131,6 +166,18 @@ CudnnSearchSummary search_cudnn(const std::vector<CudnnGraph>& graphs, const std
   }
   summary.from_journal = static_cast<std::int64_t>(journal.findings().size());
 
+  const auto engine_of = [](CudnnPlanKey key) {
+    key.configuration.knobs.clear();
+    return key;
+  };
+  std::map<CudnnPlanKey, int> lost;  // plans of each engine
+  for (const auto& [key, finding] : journal.findings())
+    if (finding.outcome == CudnnOutcome::lost) ++lost[engine_of(key)];
+  const auto set_aside = [&](const CudnnPlanKey& key) {
+    const auto found = lost.find(engine_of(key));
+    return found != lost.end() && found->second >= kLostOfEngine;
+  };
+
   const Clock clock;
   Planners planners(graphs);
   const auto try_one = [&](const CudnnPlanKey& key, const CudnnCandidate& candidate) {
@@ -138,6 +185,10 @@ CudnnSearchSummary search_cudnn(const std::vector<CudnnGraph>& graphs, const std
     if (candidate.status == "ok") {
       finding.family = family_of(candidate);
       journal.begin(key);
+      const Watchdog watchdog(
+          fmt::format("a plan of cuDNN's engine {} has hung the GPU for {} s; run the same command again: it leaves "
+                      "that plan out",
+                      key.configuration.engine, kHangs.count()));
       const CudnnGlance found = glance(candidate, best_us);
       finding.outcome = found.outcome;
       if (found.outcome == CudnnOutcome::right || found.outcome == CudnnOutcome::slower)
@@ -150,9 +201,15 @@ CudnnSearchSummary search_cudnn(const std::vector<CudnnGraph>& graphs, const std
   bool all = journal.complete();
   while (!all && journal.searched_s() + clock.seconds() < seconds) {
     std::vector<CudnnPlanKey> keys;
-    for (const KnobPoint& point : search.next(kBatch * planners.threads())) keys.push_back(space.key_of(point));
-    all = keys.empty() && search.complete();
-    if (keys.empty()) break;
+    const std::vector<KnobPoint> points = search.next(kBatch * planners.threads());
+    for (const KnobPoint& point : points) {
+      if (const CudnnPlanKey key = space.key_of(point); set_aside(key))
+        search.tell(point, {});
+      else
+        keys.push_back(key);
+    }
+    all = points.empty() && search.complete();
+    if (points.empty()) break;
     const Clock compiling;
     const std::vector<CudnnCandidate> made = planners.make(keys);
     summary.compile_s += compiling.seconds();

@@ -171,6 +171,22 @@ TEST_CASE("a plan during whose run a program ended is lost, and not tried again"
   CHECK(CudnnJournal(folder.file()).complete());
 }
 
+TEST_CASE("an engine of which two plans were lost is set aside") {
+  const Folder folder;
+  FakeGraph fake;
+  const std::vector<CudnnGraph> graphs{fake.graph()};
+  for (const bool second : {false, true}) {
+    CudnnJournal journal(folder.file());
+    journal.begin(key_of(4, {{24, second ? 2 : 1}}));
+  }
+  CudnnJournal journal(folder.file());
+  const CudnnSearchSummary summary = search_cudnn(graphs, {}, fake_glance, 24, 60, journal);
+  CHECK(summary.complete);
+  const auto of_engine = [](const CudnnConfiguration& plan) { return plan.engine == 4; };
+  CHECK(std::none_of(fake.planned.begin(), fake.planned.end(), of_engine));
+  CHECK_FALSE(fake.planned.empty());
+}
+
 TEST_CASE("a journal that cannot be written is no error") {
   CudnnJournal journal("/proc/no/such/folder/int8.jsonl");
   journal.end(key_of(4, {}), {CudnnOutcome::right, 21.0});

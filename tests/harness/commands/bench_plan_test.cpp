@@ -54,7 +54,7 @@ TEST_CASE("the whole winograd track has every row that its ratios need; the hopp
   for (const PlannedWorkload& planned : planned_workloads(command, Backend::gpu)) {
     CHECK(has_name(planned.stages, "winograd-fp32"));
     CHECK_FALSE(has_name(planned.stages, "winograd-fused"));
-    CHECK(planned.followed.size() == 5);
+    CHECK(planned.followed.size() == 10);
     CHECK(has_name(planned.followed, "winograd-fused"));
     CHECK(has_name(planned.followed, "winograd-fused buffers=1"));
   }
