@@ -23,8 +23,9 @@ struct CudnnSteps {
 
 /// A launch that takes longer, in microseconds, is not run again after its check.
 inline constexpr double kOnceUs = 1e6;
-/// The groups of launches that a time is the median of, and what each should last, in microseconds.
+/// The groups of launches that a time is the median of.
 inline constexpr int kGroups = 7;
+/// What each of them should last, in microseconds.
 inline constexpr double kGroupUs = 2000;
 
 /// Times a launch hot, into `trial`; once, where it is far slower than `best_us`, the fastest so far.

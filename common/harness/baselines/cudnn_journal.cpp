@@ -55,6 +55,22 @@ CudnnJournal::CudnnJournal(fs::path path) : path_(std::move(path)) {
   }
 }
 
+std::vector<CudnnPlanKey> CudnnJournal::lost() const {
+  std::vector<CudnnPlanKey> keys;
+  const auto add = [&keys](const CudnnJournal& journal) {
+    for (const auto& [key, finding] : journal.findings_)
+      if (finding.outcome == CudnnOutcome::lost) keys.push_back(key);
+  };
+  add(*this);
+  const std::string own = path_.filename().string(), type = own.substr(0, own.find_first_of("-."));
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(path_.parent_path(), error)) {
+    const std::string name = file.path().filename().string();
+    if (!type.empty() && name != own && name.starts_with(type)) add(CudnnJournal(file.path()));
+  }
+  return keys;
+}
+
 void CudnnJournal::begin(const CudnnPlanKey& key) { write(line_of(key, kRuns).dump()); }
 
 void CudnnJournal::end(const CudnnPlanKey& key, const CudnnFinding& finding) {

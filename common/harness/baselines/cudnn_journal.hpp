@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/harness/baselines/cudnn_baseline.hpp"
 
@@ -17,6 +18,7 @@ struct CudnnPlanKey {
   bool nhwc = false;
   Precision output = Precision::fp32;
   CudnnConfiguration configuration;
+  /// An order, for maps.
   auto operator<=>(const CudnnPlanKey&) const = default;
 };
 
@@ -37,6 +39,8 @@ class CudnnJournal {
   const std::map<CudnnPlanKey, CudnnFinding>& findings() const { return findings_; }  ///< of all runs
   double searched_s() const { return searched_s_; }                                   ///< by all runs
   bool complete() const { return complete_; }  ///< whether a search tried all that there is
+  /// The plans that were running when a program ended, on this problem and on others of its type.
+  std::vector<CudnnPlanKey> lost() const;
 
   void begin(const CudnnPlanKey& key);                             ///< before it runs
   void end(const CudnnPlanKey& key, const CudnnFinding& finding);  ///< after it

@@ -25,6 +25,7 @@ struct CudnnTypes {
 struct CudnnConfiguration {
   std::int64_t engine = 0;
   std::map<std::int64_t, std::int64_t> knobs = {};  ///< by their types; those that are not named are left to cuDNN
+  /// An order, for maps.
   auto operator<=>(const CudnnConfiguration&) const = default;
 };
 

@@ -170,9 +170,8 @@ CudnnSearchSummary search_cudnn(const std::vector<CudnnGraph>& graphs, const std
     key.configuration.knobs.clear();
     return key;
   };
-  std::map<CudnnPlanKey, int> lost;  // plans of each engine
-  for (const auto& [key, finding] : journal.findings())
-    if (finding.outcome == CudnnOutcome::lost) ++lost[engine_of(key)];
+  std::map<CudnnPlanKey, int> lost;  // plans of each engine, on this problem and others of its type
+  for (const CudnnPlanKey& key : journal.lost()) ++lost[engine_of(key)];
   const auto set_aside = [&](const CudnnPlanKey& key) {
     const auto found = lost.find(engine_of(key));
     return found != lost.end() && found->second >= kLostOfEngine;

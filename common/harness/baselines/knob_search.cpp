@@ -32,6 +32,16 @@ std::vector<std::int64_t> values_of(const KnobRange& knob, bool& whole) {
 
 }  // namespace
 
+struct KnobSearch::Engine {
+  std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> knobs;  // type and values
+  bool whole = true;                                                      // whether these are all combinations
+  std::uint64_t combinations = 1, met = 0, place = 0, step = 1;           // of the walk
+  std::size_t told = 0;
+  std::optional<double> best;
+};
+
+KnobSearch::~KnobSearch() = default;
+
 KnobSearch::KnobSearch(std::vector<std::vector<KnobRange>> engines, std::uint64_t seed) : random_(seed) {
   for (const std::vector<KnobRange>& knobs : engines) {
     Engine& engine = engines_.emplace_back();

@@ -22,6 +22,7 @@ struct KnobRange {
 struct KnobPoint {
   std::size_t engine = 0;
   std::map<std::int64_t, std::int64_t> knobs = {};
+  /// An order, for maps.
   auto operator<=>(const KnobPoint&) const = default;
 };
 
@@ -34,6 +35,7 @@ class KnobSearch {
  public:
   /// @param engines the knobs of each
   KnobSearch(std::vector<std::vector<KnobRange>> engines, std::uint64_t seed);
+  ~KnobSearch();
 
   /// Of a point that is to be tried early. What is no point of these engines is ignored.
   void suggest(const KnobPoint& point);
@@ -48,13 +50,7 @@ class KnobSearch {
   bool complete() const;
 
  private:
-  struct Engine {
-    std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> knobs;  // type and values
-    bool whole = true;                                                      // whether these are all combinations
-    std::uint64_t combinations = 1, met = 0, place = 0, step = 1;           // of the walk
-    std::size_t told = 0;
-    std::optional<double> best;
-  };
+  struct Engine;
 
   bool take(const KnobPoint& point, std::vector<KnobPoint>& points);
   bool take_near_the_best(std::vector<KnobPoint>& points);

@@ -39,8 +39,11 @@ struct PruneReport {
   std::vector<BarrierFinding> findings;
 };
 
-/// Whether a barrier is put back after its trial, or stays away during those that follow where it was not needed.
-enum class Removal { each_alone, greedy };
+/// What becomes of a barrier after its trial.
+enum class Removal {
+  each_alone,  ///< it is put back
+  greedy,      ///< where it was not needed it stays away during the trials that follow
+};
 
 /// Takes each barrier of the stage's kernels, those of prepare() too, away on every shape on which blocks pass it; in
 /// the order of files and lines. Those that Removal::greedy finds not needed are not needed together either.

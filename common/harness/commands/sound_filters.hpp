@@ -19,12 +19,18 @@ struct SoundFilterOptions {
 
 /// The names, for messages.
 inline constexpr std::string_view kSoundFilterNames = "lowpass, echo, equalise";
-/// Where no option says otherwise.
-inline constexpr double kDefaultCutoff = 1000, kDefaultDelay = 150;
-/// Where the equaliser's bands meet, in Hz.
-inline constexpr double kBassEnd = 250, kTrebleBegin = 4000;
-/// The equaliser's gains, in dB.
-inline constexpr double kLeastGain = -60, kMostGain = 20;
+/// The lowpass's cut-off where no option says otherwise, in Hz.
+inline constexpr double kDefaultCutoff = 1000;
+/// The echo's delay where no option says otherwise, in milliseconds.
+inline constexpr double kDefaultDelay = 150;
+/// Where the equaliser's bass ends, in Hz.
+inline constexpr double kBassEnd = 250;
+/// Where its treble begins, in Hz.
+inline constexpr double kTrebleBegin = 4000;
+/// The least of the equaliser's gains, in dB.
+inline constexpr double kLeastGain = -60;
+/// The most of them, in dB.
+inline constexpr double kMostGain = 20;
 /// How much more quiet an echo is: half.
 inline constexpr double kEchoGain = 0.5;
 

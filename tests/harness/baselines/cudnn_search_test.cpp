@@ -175,8 +175,9 @@ TEST_CASE("an engine of which two plans were lost is set aside") {
   const Folder folder;
   FakeGraph fake;
   const std::vector<CudnnGraph> graphs{fake.graph()};
+  const std::filesystem::path other = folder.file().parent_path() / "int8-other.jsonl";  // a problem of its type
   for (const bool second : {false, true}) {
-    CudnnJournal journal(folder.file());
+    CudnnJournal journal(second ? other : folder.file());
     journal.begin(key_of(4, {{24, second ? 2 : 1}}));
   }
   CudnnJournal journal(folder.file());
