@@ -22,16 +22,22 @@ function(convladder_instrumented_flags variable)
 endfunction()
 
 # convladder_add_kernels(TARGET SOURCES...): an object library of kernel files for the simulator.
-# The language of a source is set per directory: the same files are compiled by nvcc from cmake/cuda.
 function(convladder_add_kernels target)
+  convladder_add_generated_kernels(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL OFF)
+  set_property(GLOBAL APPEND PROPERTY CONVLADDER_INSTRUMENTED_TARGETS ${target})
+endfunction()
+
+# The same of files that only what is asked for by its name needs, and that no test looks at as a library.
+# The language of a source is set per directory: the same files are compiled by nvcc from cmake/cuda.
+function(convladder_add_generated_kernels target)
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
-  add_library(${target} OBJECT ${ARGN})
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ARGN})
   set_target_properties(${target} PROPERTIES CXX_STANDARD 17)
   if(CONVLADDER_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=all)  # the hooks are the simulator's
   endif()
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
-  set_property(GLOBAL APPEND PROPERTY CONVLADDER_INSTRUMENTED_TARGETS ${target})
 endfunction()
 
 # convladder_add_host_kernel(TARGET SOURCE): an object library of the kernel file of a stage that runs on the host, in

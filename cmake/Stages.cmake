@@ -1,6 +1,6 @@
-# The stages, from chapters/NN-name/stage.json.
+# The stages, from NN-name/stage.json in chapters, and in the folder where ./lab fuse writes those that it makes.
 #
-# convladder_read_stages() sets CONVLADDER_STAGES to the folders' names, and for each of them
+# convladder_read_stages(VARIABLE DIRECTORY) sets VARIABLE to the folders' names, and for each of them
 # CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _ARCHITECTURE ("90a" where the stage runs on
 # that one alone, else empty), _TRACK, _FACTORY and _ENTRY (its line of the registry).
 
@@ -97,10 +97,10 @@ function(convladder_write_registry file)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/stages.cpp.in ${file} @ONLY)
 endfunction()
 
-function(convladder_read_stages)
-  file(GLOB manifests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/chapters/*/stage.json)
+function(convladder_read_stages variable all_stages)
+  file(GLOB manifests CONFIGURE_DEPENDS ${all_stages}/*/stage.json)
   set(folders "")
-  set(numbers "")
+  set(numbers ${CONVLADDER_NUMBERS})
   foreach(manifest IN LISTS manifests)
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifest})
     get_filename_component(directory ${manifest} DIRECTORY)
@@ -186,5 +186,6 @@ function(convladder_read_stages)
       message(FATAL_ERROR "chapters/${folder}/stage.json: key \"previous\": there is no stage ${previous_${folder}}")
     endif()
   endforeach()
-  set(CONVLADDER_STAGES ${folders} PARENT_SCOPE)
+  set(${variable} ${folders} PARENT_SCOPE)
+  set(CONVLADDER_NUMBERS ${numbers} PARENT_SCOPE)
 endfunction()

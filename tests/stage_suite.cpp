@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/tuning_log.hpp"
 #include "common/harness/ladder/workloads.hpp"
 
 namespace convladder {
@@ -608,6 +609,35 @@ void check_product_alone(std::string_view designation, const std::vector<std::st
 
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes) {
   check_prediction(stage, shapes, FilterForm::dense);
+}
+
+int check_configurations(std::string_view stage) {
+  constexpr std::size_t kSample = 12;
+  const std::string shape = winograd_shape("n=3,c=18,k=25,h=17,w=18");
+  const std::unique_ptr<Stage> made(find_stage(stage).make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*made);
+  Configuration point(tunable.knobs());
+  std::vector<std::string> accepted;
+  const auto choose = [&](const auto& next, int k) -> void {
+    if (k < point.knobs.count) {
+      const Knob& knob = point.knobs.knobs[k];
+      for (int i = 0; i < knob.count; ++i) {
+        point.values[k] = knob.values[i];
+        next(next, k + 1);
+      }
+    } else if (tunable.check_configuration(parse_shape(shape), device_limits(), point).accepted()) {
+      std::string& text = accepted.emplace_back();
+      for (int i = 0; i < point.knobs.count; ++i) {
+        const Knob& knob = point.knobs.knobs[i];
+        text += (i ? "," : "") + std::string(knob.name) + "=" + value_text(knob, point.values[i]);
+      }
+    }
+  };
+  choose(choose, 0);
+  REQUIRE(accepted.size() >= kSample);
+  for (std::size_t i = 0; i < kSample; ++i)
+    check_prediction(stage, {shape}, FilterForm::dense, accepted[i * accepted.size() / kSample]);
+  return static_cast<int>(accepted.size());
 }
 
 void check_winograd_prediction(std::string_view stage, std::string_view settings) {

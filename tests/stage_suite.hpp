@@ -101,6 +101,12 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
 /// Of a Winograd stage, on some shapes, with these settings.
 void check_winograd_prediction(std::string_view stage, std::string_view settings = {});
 
+/// For cases named "... (simulator)": of a Winograd stage, that some of the configurations that its rules let in,
+/// evenly spread over all of them, are right and have the counters that the stage predicts, on an image whose tiles,
+/// filters and channels end within a block's.
+/// @return how many there are in all
+int check_configurations(std::string_view stage);
+
 /// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
 std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape, std::string_view settings = {});
 

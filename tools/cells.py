@@ -28,6 +28,18 @@ def median(row, key="time_us"):
     return row[key]["median"] if row and row["status"] == "ok" and row.get(key) else None
 
 
+def tiles_text(row):
+    """Winograd's tiles of the row and of what it is compared with, where they differ: "2×2 over 4×4"; else ""."""
+    its, others = row["tile"], (row["speedup"]["over"] or {}).get("tile")
+    return f"{its} over {others}".replace("x", "×") if its and others and its != others else ""
+
+
+def previous_cell(row, change=""):
+    """The speedup over the previous stage. @param change  what else differs between the two, as in fp16 over fp32"""
+    changes = ", ".join(filter(None, (change, tiles_text(row))))
+    return ratio(row["speedup"]["previous"]) + (f" ({changes})" if changes else "")
+
+
 def stage_cell(row):
     """The stage with its number; a row that is no stage has none."""
     return row["stage"] if row["number"] is None else f"{row['number']:02d} {row['stage']}"

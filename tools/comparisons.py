@@ -105,9 +105,14 @@ def row_cell(row, cell=median, text=time_cell):
 
 
 def trial_cell(trial):
-    """Its time and its name, without the knobs of a plan's engine."""
+    """Its time and its name. Of a plan measured since results tell it: engine, knobs and cuDNN's version."""
     if not trial:
         return "–"
+    if trial.get("engine") is not None:
+        knobs = [f"k{knob}={value}" for knob, value in trial["knobs"].items()]
+        version = ".".join(trial["version"].split(".")[:2])
+        name = ", ".join([f"engine {trial['engine']}", *knobs, version, trial["layout"]])
+        return f"{time_cell(trial['time_us'])} ({name})"
     name = re.sub(r" \((eng\d+)\{.*\}\)", r" \1", trial["algorithm"])
     return f"{time_cell(trial['time_us'])} ({name}, {trial['layout']})"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rewrites the tables in README.md, docs/, chapters/*/README.md and solutions/*/README.md from docs/results/*.json.
+"""Rewrites the tables and figures in README.md, docs/, chapters/*/README.md and solutions/*/README.md from docs/results.
 
 A table stands between two markers, each at the start of a line, the first of which says what it holds:
 
@@ -27,7 +27,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
-    <!-- table:winograd h200 over-previous image -->  each stage over the one that it follows, and the means;
+    <!-- table:winograd h200 over-previous image -->  each stage over the fastest of the one before it;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
     <!-- table:winograd h200 over-best image -->      over the best of all cuDNN;
     <!-- table:winograd h200 tflops image -->         the direct form's operations over the time;
@@ -49,7 +49,11 @@ batch), channels (the same by channels), wide, headline (a few of image and batc
 image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
 report of this track is missing, its tables say so.
 
-`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table is not what its results say.
+Figures in prose stand between comments of their own: tools/figures.py tells them. It draws the ladder too:
+docs/results/plots/ladder.svg (tools/ladder.py).
+
+`tables.py` writes; `tables.py --check` writes nothing, and exits with 1 if a table, a figure or the ladder is not what
+its results say.
 """
 
 import argparse
@@ -59,14 +63,17 @@ import pathlib
 import re
 import sys
 
-from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent, ratio,
-                   stage_cell, time_cell, with_means)
+import ladder
+from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
+                   previous_cell, ratio, stage_cell, time_cell, with_means)
+from figures import rewrite
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
 from winograd_tables import winograd_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
+LADDER = ("nvidia-h200", "nvidia-h200-lowering", "nvidia-h200-winograd", "nvidia-h200-hopper")  # what its picture shows
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
 MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
 
@@ -124,7 +131,7 @@ def times_cells(row):
         microseconds(time["median"]),
         microseconds(cold["median"]) if cold else "–",
         percent(time["spread"]),
-        ratio(speedup["previous"]),
+        previous_cell(row),
         ratio(speedup["first"]),
         ratio(speedup["cudnn_best"]) + (f" ({best['algorithm']})" if best else ""),
         percent(roofline.get("share")),
@@ -197,7 +204,7 @@ def ladder_table(rows, track, page):
         time, _, _, previous, _, best, share, _ = times_cells(row)
         before = stage_json(manifest["previous"]) if row["speedup"]["previous"] else manifest
         if before["dtype"] != manifest["dtype"]:
-            previous += f" ({manifest['dtype']} over {before['dtype']})"
+            previous = previous_cell(row, f"{manifest['dtype']} over {before['dtype']}")
         lines[folder] = [f"{row['number']:02d}", f"[{row['stage']}]({link})", manifest["idea"],
                          row["workload_name"] or "", time, previous, best.partition(" ")[0], share]
     return markdown(["no.", "stage", "idea", "workload", "time (µs)", "over previous", "over cuDNN's best",
@@ -376,6 +383,12 @@ def family_best(trials, family):
                key=lambda trial: trial["time_us"], default=None)
 
 
+def explicit_gemm(trials):
+    """cuDNN's own im2col, if it ran."""
+    return next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
+                 and trial["status"].startswith("ok")), None)
+
+
 def megabytes(value):
     return "–" if value is None else f"{value * 1e-6:,.0f}" if value >= 10e6 else f"{value * 1e-6:.1f}"
 
@@ -403,8 +416,7 @@ def lowering_memory(workloads):
     lines, shares = [], []
     for name, stages, problem in zip(short_names(workloads), workloads.values(), lowering_problems(workloads)):
         sizes, trials = tensors(problem), cudnn_trials(stages)
-        explicit = next((trial for trial in trials if (trial["algorithm"], trial["layout"]) == ("GEMM", "NCHW")
-                         and trial["status"].startswith("ok")), None)
+        explicit = explicit_gemm(trials)
         best = [family_best(trials, family) for family in CUDNN_FAMILIES]
         shares.append(share_of_im2col(problem))
         lines.append([name, *(megabytes(sizes[key]) for key in ("input", "output", "im2col", "im2win")),
@@ -493,6 +505,19 @@ def lowering_claims(workloads):
     def less(shares):
         return f"{percent(1 - arithmetic_mean(shares))} (geometric mean: {percent(1 - geometric_mean(shares))})"
 
+    def beside(pick):
+        """The workspaces of 21 and of a trial of cuDNN's on each workload that has both."""
+        found = [(stages[21]["workspace_bytes"], pick(cudnn_trials(stages))) for stages in workloads.values()
+                 if 21 in stages]
+        return [(ours, trial["workspace_bytes"]) for ours, trial in found if trial and ours is not None]
+
+    def smaller_on(family):
+        pairs = beside(lambda trials: family_best(trials, family))
+        return f"on {sum(ours < theirs for ours, theirs in pairs)} of {len(pairs)} layers" if pairs else "–"
+
+    unfolded = [(ours, theirs) for ours, theirs in beside(explicit_gemm) if theirs]
+    over_unfolded = f"{percent(1 - arithmetic_mean([a / b for a, b in unfolded]))}, on {len(unfolded)} layers" \
+        if unfolded else "–"
     gemm, every = CUDNN_FAMILIES["GEMM"], "best of all cuDNN"
     return markdown(["claim", "Lu's thesis", "here"], [
         ["faster than im2col and a matrix product (here cuBLAS's), on average", "3.5×", figures(CUBLAS, geometric_mean)],
@@ -501,6 +526,9 @@ def lowering_claims(workloads):
         ["faster than all that cuDNN offers, on average", "–", figures(every, geometric_mean)],
         ["less memory than im2col, the tensor against the matrix", "23.1% (GPU), 41.6% (CPU)", less(alone)],
         ["less memory than im2col, with input, filters and output", "the same figures", less(with_all)],
+        ["less workspace than cuDNN's `GEMM`, where that unfolds", "23.1%", over_unfolded],
+        *([f"less workspace than the fastest of {text}", "23.1%", smaller_on(family)]
+          for family, text in CUDNN_FAMILIES.items()),
     ], 3)
 
 
@@ -681,6 +709,19 @@ def table(name, page):
     return stages_table(words[0], rows, stage)
 
 
+def brought_up_to_date(path, text, check):
+    """Whether a file holds the text; where it does not, writes it, unless told to check alone."""
+    name = path.relative_to(ROOT)
+    if path.exists() and path.read_text() == text:
+        return True
+    if check:
+        print(f"tables.py: {name} is out of date: run python3 tools/tables.py", file=sys.stderr)
+        return False
+    path.write_text(text)
+    print(name)
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something would change")
@@ -704,15 +745,13 @@ def main():
                 print(f"tables.py: {name}: table:{match[2]} {error}", file=sys.stderr)
                 return match[0]
 
-        filled = MARKED.sub(fill, text)
-        if filled == text:
-            continue
-        if arguments.check:
-            print(f"tables.py: {name} is out of date: run python3 tools/tables.py", file=sys.stderr)
+        filled, problems = rewrite(MARKED.sub(fill, text))
+        for problem in problems:
             failed = True
-        else:
-            page.write_text(filled)
-            print(name)
+            print(f"tables.py: {name}: {problem}", file=sys.stderr)
+        failed |= not brought_up_to_date(page, filled, arguments.check)
+    drawing = ladder.picture([row for file in LADDER for row in results(file)["rows"]], stage_json)
+    failed |= not brought_up_to_date(RESULTS / "plots" / "ladder.svg", drawing, arguments.check)
     sys.exit(1 if failed else 0)
 
 

@@ -6,8 +6,10 @@ happened; a stage of which nothing is there has no column.
 """
 
 import functools
+import json
+import pathlib
 
-from cells import TableError, geometric_mean, markdown, median, percent, ratio, time_cell, with_means
+from cells import TableError, geometric_mean, markdown, median, percent, previous_cell, ratio, time_cell, with_means
 from comparisons import (WINOGRAD_TYPE, cudnn_best, cudnn_family, cudnn_winograd, cudnn_winograd_as_exact, faster,
                          fastest, head_of, key_of, over_best, over_row, over_trial, problem_of, require_times, row_cell,
                          scientific, short_name, stages_of, trial_cell, trials)
@@ -26,12 +28,8 @@ GROUPS = {
     "all": lambda head, problem: True,
 }
 
-OPENCNN_DEVICE = "NVIDIA H200"
-# openCNN's fused F(2x2, 3x3) in fp32, built for sm_90 and measured on that device, in µs: by layer and batch.
-OPENCNN = {
-    ("conv2", 32): 145, ("conv3", 32): 122, ("conv4", 32): 153, ("conv5", 32): 153,
-    ("conv2", 128): 555, ("conv3", 128): 523, ("conv4", 128): 483, ("conv5", 128): 611,
-}
+# openCNN's fused F(2x2, 3x3) in fp32, by layer and batch: of another program, so in a file of its own.
+OPENCNN = pathlib.Path(__file__).resolve().parent.parent / "docs" / "results" / "nvidia-h200-opencnn.json"
 
 
 # ---- What a report holds ---------------------------------------------------------------------------------------------
@@ -110,14 +108,20 @@ def ratios(corner, workloads, columns):
 
 
 def over_previous_table(workloads):
-    columns = {}
+    """Over the fastest configuration of each previous stage, with the tiles where they differ."""
+    require_times(workloads)
+    headings, columns = [], []
     for number in numbers(workloads):
         previous = manifests()[number]["previous"]
         if not previous:
             continue
         change = "" if type_of(number) == type_of(previous) else f" ({type_of(number)} over {type_of(previous)})"
-        columns[f"{number} over {previous}{change}"] = functools.partial(over_row, key=number, other=previous)
-    return ratios("over the previous stage", workloads, columns)
+        headings.append(f"{number} over {previous}{change}")
+        columns.append([stages.get(number) for stages in workloads.values()])
+    lines = [[short_name(name), *(previous_cell(row) if row else "–" for row in line)]
+             for name, line in zip(workloads, zip(*columns))]
+    values = [[row and row["speedup"]["previous"] for row in column] for column in columns]
+    return markdown(["over the previous stage", *headings], with_means(lines, values, ratio), 1)
 
 
 def over_winograd_table(workloads):
@@ -184,7 +188,9 @@ def ablation_table(workloads, number):
     """A stage by default, and each of its other settings: time, and how many times as fast as by default."""
     require_times(workloads)
     rows = [stages[number] for stages in workloads.values() if number in stages]
-    default = next((row["configuration"] for row in rows if row["configuration"]), {})
+    configurations = [row["configuration"] for row in rows if row["configuration"]]
+    default = {knob: value for knob, value in (configurations or [{}])[0].items()
+               if all(other.get(knob) == value for other in configurations)}  # not what the problem decides
     keys = list(dict.fromkeys(key for stages in workloads.values() for key in stages
                               if isinstance(key, tuple) and key[0] == number))
     if not keys:
@@ -206,12 +212,16 @@ def opencnn_table(rows):
     """Stage 25 beside openCNN, and beside the best of cuDNN in fp32."""
     workloads = winograd_workloads(rows, "batch")
     require_times(workloads)
+    opencnn = json.loads(OPENCNN.read_text())
+    device = opencnn["device"]["name"]
+    times = {(row["name"], column): time for row in opencnn["rows"]
+             for column, time in zip(opencnn["columns"], row["values"])}
     devices = {row["device"] for stages in workloads.values() for row in stages.values()}
-    if devices != {OPENCNN_DEVICE}:
-        raise TableError(f"compares with times of an {OPENCNN_DEVICE}; these are of {' and '.join(sorted(devices))}")
+    if devices != {device}:
+        raise TableError(f"compares with times of an {device}; these are of {' and '.join(sorted(devices))}")
     lines, gains = [], []
     for name, stages in workloads.items():
-        its = OPENCNN.get((head_of(name), problem_of(stages)["n"]))
+        its = times.get((head_of(name), f"N = {problem_of(stages)['n']} (µs)"))
         if its is None:
             continue
         best = cudnn_best(stages, "fp32")

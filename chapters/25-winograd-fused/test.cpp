@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <utility>
 
 #include "common/harness/files/problem_io.hpp"
 #include "tests/stage_suite.hpp"
@@ -15,6 +16,12 @@ RunResult run(const std::string& sizes, std::string_view settings = {}) {
 
 std::vector<SuiteCase> without_other_paddings(std::vector<SuiteCase> suite) {
   std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.padding != Padding::zero; });
+  return suite;
+}
+
+/// Without the images of so many tiles that a block for each of them takes the simulator long.
+std::vector<SuiteCase> with_few_tiles(std::vector<SuiteCase> suite) {
+  std::erase_if(suite, [](const SuiteCase& suite_case) { return suite_case.problem.output_size() > 3000; });
   return suite;
 }
 
@@ -45,9 +52,44 @@ TEST_CASE("25 winograd-fused: every image is right with blocks that end with the
   check_suite("25", without_other_paddings(short_winograd_suite()), "tiles=per-image,buffers=1,padding=copy");
 }
 
+TEST_CASE("25 winograd-fused: every image is right with blocks of one place of many images") {
+  check_suite("25", with_few_tiles(short_winograd_suite()), "tiles=per-place");
+  const auto zeros = with_few_tiles(without_other_paddings(short_winograd_suite()));
+  check_suite("25", zeros, "tiles=per-place,buffers=1,registers=3");
+  check_suite("25", zeros, "tiles=per-place,buffers=3,padding=copy");
+}
+
+TEST_CASE("25 winograd-fused: every image is right with any number of register buffers") {
+  const auto zeros = with_few_tiles(without_other_paddings(short_winograd_suite()));
+  for (const char* settings : {"registers=1", "registers=2,buffers=1", "registers=3,buffers=3"})
+    check_suite("25", zeros, settings);
+}
+
 TEST_CASE("25 winograd-fused: counters are what the lesson predicts (simulator)") {
   for (const char* settings : {"", "buffers=1", "buffers=3", "tiles=per-image"})
     check_winograd_prediction("25", settings);
+}
+
+TEST_CASE("25 winograd-fused: so they are with other blocks and register buffers (simulator)") {
+  struct Case {
+    const char *settings, *sizes;
+    bool whole;  // blocks: then the bytes loaded are predicted too
+  };
+  for (const auto& [settings, sizes, whole] :
+       {Case{"tiles=per-image", "n=2,c=9,k=3,h=8,w=16", true},
+        {"tiles=per-place", "n=32,c=9,k=3,h=5,w=4", true},
+        {"tiles=per-place", "n=33,c=3,k=65,h=3,w=2", false},
+        {"registers=1", "n=3,c=17,k=65,h=7,w=9", false},
+        {"registers=2", "n=2,c=9,k=3,h=8,w=16", true},
+        {"registers=3", "n=3,c=17,k=65,h=7,w=9", false},
+        {"tiles=per-place,buffers=1,registers=3", "n=32,c=9,k=3,h=5,w=4", true}}) {
+    CAPTURE(std::string(settings));
+    const RunResult result = run(sizes, settings);
+    REQUIRE(result.prediction);
+    CHECK((result.prediction->global_load_bytes > 0) == whole);
+    REQUIRE(result.counters);
+    for (const CounterField* field : broken_claims(*result.counters, *result.prediction)) FAIL_CHECK(field->name);
+  }
 }
 
 TEST_CASE("25 winograd-fused: refuses by rule") { check_refusals_of_winograd("25"); }
@@ -88,6 +130,25 @@ TEST_CASE("25 winograd-fused: buffers are refused where shared memory does not h
         "a block needs 65536 bytes of shared memory; it may have 65535");
 }
 
+TEST_CASE("25 winograd-fused: a copy is read by unrolled rows alone") {
+  const RunResult result = run("c=2,k=3,h=5,w=6", "padding=copy,registers=2");
+  CHECK(std::string(to_string(result.status)) == "refused");
+  CHECK(result.reason == "registers=2 is for padding=mask; padding=copy takes registers=unrolled");
+}
+
+TEST_CASE("25 winograd-fused: the default takes one buffer where shared memory does not hold two") {
+  const ConvProblem problem = parse_shape("c=2,k=3,h=5,w=6,r=3,s=3");
+  const std::unique_ptr<Stage> stage(find_stage("25").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  DeviceLimits limits = device_limits();
+  for (const auto& [bytes, buffers] : {std::pair{64 << 10, 1}, {96 << 10, 2}, {(96 << 10) - 1, 1}, {227 << 10, 2}}) {
+    limits.shared_bytes_per_block = bytes;
+    const Configuration usual = tunable.default_configuration(problem, limits);
+    CHECK(usual["buffers"] == buffers);
+    CHECK(tunable.check_configuration(problem, limits, usual).accepted());
+  }
+}
+
 TEST_CASE("25 winograd-fused: more rows of padded planes than a grid has blocks in y") {
   check_suite("25", {{parse_shape("n=16390,h=1,w=1,r=3,s=3"), InputKind::normal}}, "padding=copy");
 }
@@ -118,6 +179,7 @@ TEST_CASE("25 winograd-fused: images of a few tiles fill blocks together, and al
   };
   CHECK(blocks("") == 2);
   CHECK(blocks("tiles=per-image") == 8);
+  CHECK(blocks("tiles=per-place") == 8);  // 8 images at each of 8 places: a quarter of a block
 }
 
 TEST_CASE("25 winograd-fused: the mask leaves zeros unread, the copy is written and read (simulator)") {
@@ -133,7 +195,7 @@ TEST_CASE("25 winograd-fused: the mask leaves zeros unread, the copy is written 
 }
 
 TEST_CASE("25 winograd-fused: buffers and sums are written and read without a bank conflict (simulator)") {
-  for (const char* settings : {"", "buffers=1", "buffers=3", "padding=copy"}) {
+  for (const char* settings : {"", "buffers=1", "buffers=3", "padding=copy", "tiles=per-place", "registers=3"}) {
     for (const char* sizes : {"n=2,c=16,k=64,h=8,w=8", "n=3,c=17,k=65,h=9,w=7"}) {
       CAPTURE(std::string(settings));
       CAPTURE(std::string(sizes));

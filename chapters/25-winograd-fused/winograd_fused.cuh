@@ -5,13 +5,15 @@
 //
 //   1. In prepare(): the filters are transformed, and laid out as the blocks read them, padded with zeros.
 //   2. Load balance: the tiles of the whole batch are numbered through, and each block takes the next 32, wherever an
-//      image ends; and 64 filters, so that a transformed tile serves 64 of them.
+//      image ends; and 64 filters, so that a transformed tile serves 64 of them. (Blocks of Wang and Zhen take the
+//      tiles at one place of so many images.)
 //   3. Dynamic padding: a mask of 16 bits tells a thread which pixels of its tile are inside the input; the others are
 //      zeros that nobody loads. The alternative to be measured: a copy of the input with its padding around it. Padding
 //      other than with zeros always takes that.
 //   4. Staged loads: the next step's filters go to shared memory as asynchronous copies, its pixels to registers, while
 //      a step is multiplied. With three buffers the filters are two steps ahead; with one, nothing is.
-//   5. A step: each warp multiplies at two of the 16 positions, each of its threads 8 filters x 8 tiles.
+//   5. A step: each warp multiplies at two of the 16 positions, each of its threads 8 filters x 8 tiles. The next row
+//      of numbers is fetched while one is multiplied; how far ahead, register buffers say.
 //   6. The next step's tiles are transformed, and stored where the step after reads them.
 //   7. At the end the sums meet in shared memory, half of the filters at a time; each thread transforms tiles back.
 
@@ -156,6 +158,32 @@ __device__ __forceinline__ void multiply_step(const float* filter_rows,  // [2 p
   }
 }
 
+// The same as a loop over the rows, with so many register buffers: rows are fetched two ahead, one, or not at all. Of
+// unrolled rows nvcc makes the same machine code however many buffers there are; over the end of a loop it moves
+// nothing.
+template <int Registers>
+__device__ __forceinline__ void multiply_step_in_loop(const float* filter_rows,  // as above
+                                                      const float* input_rows, float (&sums)[2][8][8]) {
+  UNROLL
+  for (int position = 0; position < 2; ++position, filter_rows += kDepth * kFilters, input_rows += kDepth * kTiles) {
+    Operands operands[Registers];
+    UNROLL
+    for (int row = 0; row < Registers - 1; ++row)
+      fetch(filter_rows + row * kFilters, input_rows + row * kTiles, operands[row]);
+    UNROLL_BY(1)
+    for (int first = 0; first < kDepth; first += Registers) {
+      UNROLL
+      for (int i = 0; i < Registers; ++i) {
+        const int row = first + i, next = row + Registers - 1;
+        if (kDepth % Registers != 0 && row >= kDepth) break;
+        if (Registers == 1 || next < kDepth)
+          fetch(filter_rows + next * kFilters, input_rows + next * kTiles, operands[(i + Registers - 1) % Registers]);
+        multiply_add(operands[i], sums[position]);
+      }
+    }
+  }
+}
+
 // 6. Neighbouring tiles change places, and registers of a product lie in different banks (stage 20).
 __device__ __forceinline__ void store_tile(float (&pixels)[4][4], float* buffer, int warp, int lane) {
   transform_input<F2>(pixels);
@@ -209,7 +237,10 @@ __device__ __forceinline__ void store_outputs(const float* exchange, int first_k
   }
 }
 
-template <int Buffers, bool Masked>
+// Registers: the register buffers of step 5, or kUnrolled.
+constexpr int kUnrolled = 0;
+
+template <int Buffers, bool Masked, int Registers, bool SamePlace>
 __global__ void __launch_bounds__(kThreads, 1)
     winograd_fused(const float* input,  // [batch][channels][height][width], or the padded copy
                    const float* u,      // [filter block][step][position][kDepth][kFilters]
@@ -218,15 +249,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   float* const filter_buffers = dynamic_shared<float>();                  // [Buffers][position][kDepth][kFilters]
   float* const input_buffers = filter_buffers + Buffers * kFilterBuffer;  // [2][position][kDepth][kTiles]
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  // 2. A group is what blocks do not span: the batch, or, to see what balance brings, an image.
+  // 2. A group is what blocks do not span: the batch; to see what balance brings, an image; or, as Wang and
+  // Zhen have it, the tiles at one place of all images.
   const int filter_blocks = blocks_for(w.filters, kFilters), group_blocks = blocks_for(tiles_of_group, kTiles);
   const int filter_block = static_cast<int>(blockIdx.x) % filter_blocks;
   const int tile_block = static_cast<int>(blockIdx.x) / filter_blocks;
-  const int first_tile = tile_block / group_blocks * tiles_of_group + tile_block % group_blocks * kTiles;
-  const int past_tile = (tile_block / group_blocks + 1) * tiles_of_group;
+  const int group = tile_block / group_blocks, first = tile_block % group_blocks * kTiles;
+  const int to_next = SamePlace ? w.tiles_down * w.tiles_across : 1;  // from tile to tile
+  const int first_tile = SamePlace ? group + first * to_next : group * tiles_of_group + first;
+  const int past_tile = SamePlace ? group + (tiles_of_group - 1) * to_next + 1 : (group + 1) * tiles_of_group;
 
   // 3. Each thread loads and transforms the tile `lane` of channel `warp` of a step.
-  Source source = source_of<Masked>(input, w, place_of(w, min(first_tile + lane, past_tile - 1)), warp);
+  Source source = source_of<Masked>(input, w, place_of(w, min(first_tile + lane * to_next, past_tile - 1)), warp);
   const float4* filters = reinterpret_cast<const float4*>(u + filter_block * steps * kFilterBuffer) + thread;
   const int y = lane / 4 * 4, x = lane % 4 * 4;  // the thread's first filter and tile, and again 32 and 16 on
   float pixels[4][4], sums[2][8][8] = {};
@@ -253,8 +287,14 @@ __global__ void __launch_bounds__(kThreads, 1)
       commit_copies();
     }
     // 5.
-    multiply_step(filter_buffers + filter_buffer * kFilterBuffer + 2 * warp * kDepth * kFilters + y,
-                  input_buffers + (Buffers == 1 ? 0 : step % 2) * kInputBuffer + 2 * warp * kDepth * kTiles + x, sums);
+    const float* filter_rows = filter_buffers + filter_buffer * kFilterBuffer + 2 * warp * kDepth * kFilters + y;
+    const float* input_rows =
+        input_buffers + (Buffers == 1 ? 0 : step % 2) * kInputBuffer + 2 * warp * kDepth * kTiles + x;
+    if constexpr (Registers == kUnrolled) {
+      multiply_step(filter_rows, input_rows, sums);
+    } else {
+      multiply_step_in_loop<Registers>(filter_rows, input_rows, sums);
+    }
     if (Buffers == 1) {
       __syncthreads();  // the only buffers are read
       if (more) start_filters(filters, filter_buffers);
@@ -269,7 +309,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   // 7.
   float* const exchange = dynamic_shared<float>();
-  const int tile = first_tile + lane;
+  const int tile = first_tile + lane * to_next;
   const TilePlace place = place_of(w, min(tile, past_tile - 1));
   UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -296,10 +336,16 @@ std::int64_t filter_elements(const Winograd& w) {
 std::int64_t padded_rows(const Winograd& w) { return std::int64_t{w.batch} * w.channels * (2 * w.tiles_down + 2); }
 int padded_width(const Winograd& w) { return 2 * w.tiles_across + 2; }
 
-int tiles_of_group(const Winograd& w, bool balanced) { return balanced ? w.tiles : w.tiles_down * w.tiles_across; }
+// Which tiles a block takes (knob "tiles").
+enum { kBalanced, kPerImage, kPerPlace };
 
-std::int64_t blocks(const Winograd& w, bool balanced) {
-  const int of_group = tiles_of_group(w, balanced);
+int tiles_of_group(const Winograd& w, int mapping) {
+  const int of_image = w.tiles_down * w.tiles_across;
+  return mapping == kBalanced ? w.tiles : mapping == kPerImage ? of_image : w.batch;
+}
+
+std::int64_t blocks(const Winograd& w, int mapping) {
+  const int of_group = tiles_of_group(w, mapping);
   return std::int64_t{w.tiles / of_group} * blocks_for(of_group, kTiles) * blocks_for(w.filters, kFilters);
 }
 
@@ -314,26 +360,48 @@ void launch_pad_input(const float* input, float* padded, const Winograd& w, Stre
       input, padded, w);
 }
 
-using Kernel = decltype(&winograd_fused<2, true>);
+using Kernel = decltype(&winograd_fused<2, true, kUnrolled, false>);
 
-template <bool Masked>
-Kernel kernel_with(int buffers) {
+// What the host side chooses (its knobs).
+struct Form {
+  int buffers;  // of filters in shared memory
+  bool masked;
+  int registers, mapping;
+};
+
+template <bool Masked, int Registers, bool SamePlace>
+Kernel kernel_with_buffers(int buffers) {
   switch (buffers) {
     case 1:
-      return winograd_fused<1, Masked>;
+      return winograd_fused<1, Masked, Registers, SamePlace>;
     case 2:
-      return winograd_fused<2, Masked>;
+      return winograd_fused<2, Masked, Registers, SamePlace>;
     default:
-      return winograd_fused<3, Masked>;
+      return winograd_fused<3, Masked, Registers, SamePlace>;
   }
 }
 
-void launch_winograd_fused(const float* input, const float* u, float* output, const Winograd& w, int buffers,
-                           bool masked, bool balanced, Stream stream) {
-  const Kernel kernel = masked ? kernel_with<true>(buffers) : kernel_with<false>(buffers);
-  launch(kernel, dim3(static_cast<unsigned>(blocks(w, balanced))), dim3(kThreads),
-         static_cast<std::size_t>(shared_bytes(buffers)),
-         stream)(input, u, output, w, blocks_for(w.channels, kDepth), tiles_of_group(w, balanced));
+template <bool SamePlace>
+Kernel kernel_for(const Form& form) {
+  if (!form.masked) return kernel_with_buffers<false, kUnrolled, SamePlace>(form.buffers);
+  switch (form.registers) {
+    case 1:
+      return kernel_with_buffers<true, 1, SamePlace>(form.buffers);
+    case 2:
+      return kernel_with_buffers<true, 2, SamePlace>(form.buffers);
+    case 3:
+      return kernel_with_buffers<true, 3, SamePlace>(form.buffers);
+    default:
+      return kernel_with_buffers<true, kUnrolled, SamePlace>(form.buffers);
+  }
+}
+
+void launch_winograd_fused(const float* input, const float* u, float* output, const Winograd& w, const Form& form,
+                           Stream stream) {
+  launch(form.mapping == kPerPlace ? kernel_for<true>(form) : kernel_for<false>(form),
+         dim3(static_cast<unsigned>(blocks(w, form.mapping))), dim3(kThreads),
+         static_cast<std::size_t>(shared_bytes(form.buffers)),
+         stream)(input, u, output, w, blocks_for(w.channels, kDepth), tiles_of_group(w, form.mapping));
 }
 
 }  // namespace

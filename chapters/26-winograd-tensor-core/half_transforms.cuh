@@ -1,4 +1,5 @@
-// The transforms of fp16 Winograd convolution, F(4 x 4) with the points 3/4 and 3/2, and what stages 26 to 30 share.
+// The transforms of fp16 Winograd convolution, F(4 x 4) with the points 3/4 and 3/2 or F(2 x 2), and what the kernels
+// of stages 26 to 30 share.
 //
 //   U [position][channel block][filter][16]     G g G^T, transformed in fp32, rounded once
 //   V [position][channel block][tile][16]       B^T d B, in fp16, two channels at a time
@@ -22,6 +23,33 @@ constexpr int kHalfThreads = 256;  // of a block of threads here
 
 template <class Form>
 constexpr int kPositions = kTileSize<Form>* kTileSize<Form>;
+
+// The shape of a fragment's sums. Fragments are 16 x 16 x 16, 32 x 8 x 16 or 8 x 32 x 16: tiles, filters, channels.
+template <int Tiles, int Filters>
+struct FragmentShape {
+  static constexpr int kTiles = Tiles, kFilters = Filters;
+};
+template <class Shape, class T>
+using FragmentA = wmma::fragment<wmma::matrix_a, Shape::kTiles, Shape::kFilters, kBlock, T, wmma::row_major>;
+template <class Shape, class T>
+using FragmentB = wmma::fragment<wmma::matrix_b, Shape::kTiles, Shape::kFilters, kBlock, T, wmma::col_major>;
+template <class Shape, class T>
+using FragmentSums = wmma::fragment<wmma::accumulator, Shape::kTiles, Shape::kFilters, kBlock, T>;
+
+// A block of the product has TBM tiles and TBN filters; a step of it TBK channels. In the simulator these are
+// variables. A GPU's kernel has them as constants, so that loops unroll and sums lie in registers.
+struct BlockTile {
+  int tbm, tbn, tbk;
+};
+template <int Tbm, int Tbn, int Tbk>
+struct FixedBlockTile {
+  static constexpr int tbm = Tbm, tbn = Tbn, tbk = Tbk;
+};
+// What arrays have room for: the most that the numbers can be.
+template <class Block>
+struct Room : FixedBlockTile<64, 64, 64> {};
+template <int Tbm, int Tbn, int Tbk>
+struct Room<FixedBlockTile<Tbm, Tbn, Tbk>> : FixedBlockTile<Tbm, Tbn, Tbk> {};
 
 // Channels and filters, and tiles, with what they are padded with.
 __host__ __device__ __forceinline__ int channel_blocks(const Winograd& w) { return blocks_for(w.channels, kBlock); }
@@ -114,11 +142,11 @@ __global__ void transform_inputs(const half* input,  // [batch][height][width][c
     *reinterpret_cast<half2*>(out + position * elements) = tile[position / kTileSize<Form>][position % kTileSize<Form>];
 }
 
-// The outputs of tile t for filters k and k + 1 (k even), from their sums at all positions.
-template <class Form>
-__device__ __forceinline__ void store_tile(const half2 (&sums)[kPositions<Form>],
-                                           half* output,  // [batch][out_height][out_width][filters]
-                                           const Winograd& w, int t, int k) {
+// The outputs of tile t for filters k and k + 1 (k even), from their sums: sum_of(position, 0 or 1).
+template <class Form, class SumOf>
+__device__ __forceinline__ void store_outputs(const SumOf& sum_of,
+                                              half* output,  // [batch][out_height][out_width][filters]
+                                              const Winograd& w, int t, int k) {
   constexpr int kSize = kTileSize<Form>, kOutputs = kTileOutputs<Form>;
   float y[2][kOutputs][kOutputs];
   UNROLL
@@ -126,7 +154,7 @@ __device__ __forceinline__ void store_tile(const half2 (&sums)[kPositions<Form>]
     float tile[kSize][kSize];
     UNROLL
     for (int position = 0; position < kPositions<Form>; ++position)
-      tile[position / kSize][position % kSize] = high ? __high2float(sums[position]) : __low2float(sums[position]);
+      tile[position / kSize][position % kSize] = sum_of(position, high);
     transform_output<Form>(tile, y[high]);
   }
   const TilePlace place = place_of(w, t);
@@ -147,6 +175,14 @@ __device__ __forceinline__ void store_tile(const half2 (&sums)[kPositions<Form>]
   }
 }
 
+// The same from halves.
+template <class Form>
+__device__ __forceinline__ void store_tile(const half2 (&sums)[kPositions<Form>], half* output, const Winograd& w,
+                                           int t, int k) {
+  store_outputs<Form>([&](int i, int high) { return high ? __high2float(sums[i]) : __low2float(sums[i]); }, output, w,
+                      t, k);
+}
+
 // The output: a thread transforms one tile of two filters back.
 template <class Form>
 __global__ void transform_outputs(const half* m,  // [position][padded tiles][padded filters]
@@ -162,21 +198,43 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
   store_tile<Form>(sums, output, w, t, k);
 }
 
-// A warp's 16 x 16 sums go out to M as halves, through 16 x 24 numbers of shared memory that are the warp's own. Four
-// rows of 8 sums are stored together: with rows of 24 they lie in different banks.
-constexpr int kPatchPitch = 24;
-constexpr int kPatch = 16 * kPatchPitch;
+// Zero sums at some rows of positions, fragments down and across.
+template <class Shape, class T, int Rows, int Down, int Across>
+__device__ __forceinline__ void fill_sums(FragmentSums<Shape, T> (&sums)[Rows][Down][Across], int down, int across) {
+  UNROLL
+  for (int row = 0; row < Rows; ++row) {
+    UNROLL
+    for (int i = 0; i < down; ++i) {
+      UNROLL
+      for (int j = 0; j < across; ++j) wmma::fill_fragment(sums[row][i][j], T{0});
+    }
+  }
+}
 
-// A lane's eight sums of the patch: row lane / 2, columns 0 to 7 or 8 to 15. Odd lanes load their second four first: so
-// eight lanes, which are served together, read from all 32 banks.
-template <class Four, class Number>
+// A warp's 256 sums of a fragment go out to M as halves, through a patch of shared memory that is the warp's own. A
+// lane takes eight of a row from there. Rows begin so many numbers apart that no two of those that are stored together,
+// and of those that eight lanes load together, lie in the same bank.
+template <class Shape>
+struct Patch {
+  static constexpr int kPitch = Shape::kFilters == 8 ? 8 : Shape::kFilters == 16 ? 24 : 36;
+  static constexpr int kLanes = Shape::kFilters / 8;  // of a row
+  static __device__ __forceinline__ int row(int lane) { return lane / kLanes; }
+  static __device__ __forceinline__ int column(int lane) { return lane % kLanes * 8; }
+  // Whether the lane loads the second four of its sums first.
+  static __device__ __forceinline__ bool turned(int lane) {
+    return Shape::kFilters == 8 ? lane / 4 % 2 != 0 : Shape::kFilters == 16 && lane % 2 != 0;
+  }
+};
+constexpr int kPatch = 16 * 24;  // numbers of the largest
+
+template <class Shape, class Four, class Number>
 __device__ __forceinline__ void load_eight(const Number* patch, int lane, Four& low, Four& high) {
-  const bool odd = lane % 2 != 0;
-  const Number* eight = patch + lane / 2 * kPatchPitch + lane % 2 * 8;
-  const Four first = *reinterpret_cast<const Four*>(eight + (odd ? 4 : 0));
-  const Four second = *reinterpret_cast<const Four*>(eight + (odd ? 0 : 4));
-  low = odd ? second : first;
-  high = odd ? first : second;
+  const bool turned = Patch<Shape>::turned(lane);
+  const Number* eight = patch + Patch<Shape>::row(lane) * Patch<Shape>::kPitch + Patch<Shape>::column(lane);
+  const Four first = *reinterpret_cast<const Four*>(eight + (turned ? 4 : 0));
+  const Four second = *reinterpret_cast<const Four*>(eight + (turned ? 0 : 4));
+  low = turned ? second : first;
+  high = turned ? first : second;
 }
 
 // 16 bytes that are stored at once.
@@ -184,19 +242,23 @@ struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
-__device__ __forceinline__ void store_sums(const wmma::fragment<wmma::accumulator, 16, 16, 16, float>& sums,
+template <class Shape>
+__device__ __forceinline__ void store_sums(const FragmentSums<Shape, float>& sums,
                                            float* patch,            // of the warp
                                            half* out, int pitch) {  // row 0, column 0; halves from row to row
-  wmma::store_matrix_sync(patch, sums, kPatchPitch, wmma::mem_row_major);
+  wmma::store_matrix_sync(patch, sums, Patch<Shape>::kPitch, wmma::mem_row_major);
   __syncwarp();
   const int lane = threadIdx.x % 32;
   float4 low, high;
-  load_eight(patch, lane, low, high);
+  load_eight<Shape>(patch, lane, low, high);
   __syncwarp();  // the patch is read
   Halves8 halves = {__floats2half2_rn(low.x, low.y), __floats2half2_rn(low.z, low.w), __floats2half2_rn(high.x, high.y),
                     __floats2half2_rn(high.z, high.w)};
-  *reinterpret_cast<uint4*>(out + lane / 2 * pitch + lane % 2 * 8) = *reinterpret_cast<const uint4*>(&halves);
+  *reinterpret_cast<uint4*>(out + Patch<Shape>::row(lane) * pitch + Patch<Shape>::column(lane)) =
+      *reinterpret_cast<const uint4*>(&halves);
 }
+
+#if !defined(__CUDACC_RTC__)
 
 // Elements of U, V and M.
 template <class Form>
@@ -229,6 +291,8 @@ void launch_transform_outputs(const half* m, half* output, const Winograd& w, St
   launch(transform_outputs<Form>, dim3(blocks_for(w.tiles * ((w.filters + 1) / 2), kHalfThreads)), dim3(kHalfThreads),
          0, stream)(m, output, w);
 }
+
+#endif
 
 }  // namespace
 }  // namespace convladder

@@ -24,6 +24,10 @@ TEST_CASE("26 winograd-tensor-core: counters are what the lesson predicts (simul
   check_winograd_prediction("26", "row_offset=0");
 }
 
+TEST_CASE("26 winograd-tensor-core: configurations are right and counted as predicted (simulator)") {
+  CHECK(check_configurations("26") == 120);
+}
+
 TEST_CASE("26 winograd-tensor-core: refuses by rule") { check_refusals_of_winograd("26"); }
 
 TEST_CASE("26 winograd-tensor-core: workspace is what the lesson says") {

@@ -19,6 +19,10 @@ TEST_CASE("27 winograd-sync-free: counters are what the lesson predicts (simulat
   check_winograd_prediction("27");
 }
 
+TEST_CASE("27 winograd-sync-free: configurations are right and counted as predicted (simulator)") {
+  CHECK(check_configurations("27") == 240);
+}
+
 TEST_CASE("27 winograd-sync-free: refuses by rule") { check_refusals_of_winograd("27"); }
 
 TEST_CASE("27 winograd-sync-free: workspace is what the lesson says") {

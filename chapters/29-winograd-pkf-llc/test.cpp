@@ -33,6 +33,10 @@ TEST_CASE("29 winograd-pkf-llc: counters are what the lesson predicts (simulator
   check_winograd_prediction("29", "tbm=32");
 }
 
+TEST_CASE("29 winograd-pkf-llc: configurations are right and counted as predicted (simulator)") {
+  CHECK(check_configurations("29") == 57);
+}
+
 TEST_CASE("29 winograd-pkf-llc: refuses by rule") { check_refusals_of_winograd("29"); }
 
 TEST_CASE("29 winograd-pkf-llc: workspace is 28's and a buffer a block") {
@@ -49,7 +53,7 @@ TEST_CASE(
     "29 winograd-pkf-llc: the transformed input goes to memory once for each part, and is read twice (simulator)") {
   // 32 tiles in parts of 16, 130 filters in parts of 64, 32 channels.
   const char* const sizes = "n=2,c=32,k=130,h=16,w=16";
-  const RunResult before = run(sizes, {}, "28"), now = run(sizes);
+  const RunResult before = run(sizes, "fused=input", "28"), now = run(sizes);
   REQUIRE(before.counters);
   REQUIRE(now.counters);
   const std::int64_t transformed = 2 * 36 * 32 * 32 * 3;

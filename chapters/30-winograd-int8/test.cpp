@@ -41,6 +41,10 @@ TEST_CASE("30 winograd-int8: counters are what the lesson predicts (simulator)")
     check_winograd_prediction("30", settings);
 }
 
+TEST_CASE("30 winograd-int8: configurations are right and counted as predicted (simulator)") {
+  CHECK(check_configurations("30") == 84);
+}
+
 TEST_CASE("30 winograd-int8: refuses by rule") {
   check_refusals_of_winograd("30");
   // 127 x 127 x 133144 is the last sum that 31 bits hold.

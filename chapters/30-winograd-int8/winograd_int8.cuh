@@ -11,10 +11,11 @@
 //   1. In prepare(): each filter's scale is its largest element at the position. The input's scale comes from a sample:
 //      of eight clipping values, the one that leaves the smallest squared error.
 //   2. A block computes TBM tiles x TBN filters at all 16 positions. A warp has a column of them, and half the filters.
-//   3. A step transforms and quantises 64 channels of the tiles: into shared memory (as in 28), or into a buffer of the
+//   3. A step transforms and quantises TBK channels of the tiles: into shared memory (as in 28), or into a buffer of
+//   the
 //      block's own in global memory that fits in L2 (as in 29). A barrier before the loads, and one after them.
 //   4. Epilogue: the sums are multiplied by their scales and stored as halves. A kernel of its own transforms them
-//   back.
+//      back. With "sums=int32" they are stored as they are, and that kernel multiplies.
 
 #pragma once
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
@@ -27,32 +28,27 @@ using Form = F2;
 constexpr int kSize = kTileSize<Form>;
 constexpr int kGroups = 2;  // warps of a column
 constexpr int kWarps = kGroups * kSize, kThreads = 32 * kWarps;
-constexpr int kStepBlocks = 4;  // channel blocks of a step
-constexpr int kSums = 1024;     // of a block at a position
 constexpr float kLargest = 127.0f;
 
 constexpr int kSampleTiles = 1024;  // at most, evenly spread over the batch, with all their channels
 constexpr int kCandidates = 8;      // clipping values: the largest element, and 9, 8, ... 3 tenths of it
 constexpr int kCalibrationThreads = 256;
 
-template <int Tiles>
-constexpr int kFilters = kSums / Tiles;
-// Bytes from one channel block of a step to the next. In shared memory 32 more than it takes: the four blocks that a
-// warp stores at once then lie in different banks.
-template <int Tiles, bool Llc>
-constexpr int kBlockPitch = Tiles* kBlock + (Llc ? 0 : 32);
-// Bytes of a step's tiles: [position][channel block][Tiles][16]
-template <int Tiles, bool Llc>
-constexpr int kBuffer = kPositions<Form>* kStepBlocks* kBlockPitch<Tiles, Llc>;
+// Bytes from one channel block of a step to the next. In shared memory 32 more than it takes: the blocks that a warp
+// stores at once then lie in different banks.
+__host__ __device__ __forceinline__ constexpr int block_pitch(int tbm, bool llc) {
+  return tbm * kBlock + (llc ? 0 : 32);
+}
+// Bytes of a step's tiles: [position][channel block][TBM][16]
+template <class Block>
+__host__ __device__ __forceinline__ constexpr int buffer_of(Block b, bool llc) {
+  return kPositions<Form> * (b.tbk / kBlock) * block_pitch(b.tbm, llc);
+}
 
-// A warp's sums: four positions, 16 x 16 tiles and filters a fragment.
-template <int Tiles>
-constexpr int kDown = Tiles / 16;
-template <int Tiles>
-constexpr int kAcross = kFilters<Tiles> / 16 / kGroups;
-using Fragment = wmma::fragment<wmma::accumulator, 16, 16, 16, int>;
-template <int Tiles>
-using Sums = Fragment[kSize][kDown<Tiles>][kAcross<Tiles>];
+// A warp's sums: fragments down and across, at four positions.
+template <class Shape, class Block>
+using Sums =
+    FragmentSums<Shape, int>[kSize][Room<Block>::tbm / Shape::kTiles][Room<Block>::tbn / Shape::kFilters / kGroups];
 
 __device__ __forceinline__ int quantise(float value, float inverse) {
   const float scaled = value * inverse;
@@ -162,132 +158,172 @@ __global__ void __launch_bounds__(kCalibrationThreads) calibrate(const half* inp
 }
 
 // 3. Eight threads take a channel block of a tile, and neighbours the other channel blocks of the step.
-template <int Tiles, bool Llc>
+template <bool Llc, class Block>
 __device__ __forceinline__ void transform_step(const half* input, const float* scale_v, const Winograd& w, int first_t,
-                                               int first_block, int step_blocks, signed char* transformed) {
-  constexpr int kPitch = kBlockPitch<Tiles, Llc>;
+                                               int first_block, int step_blocks, signed char* transformed, Block b) {
+  const int pitch = block_pitch(b.tbm, Llc), most_blocks = b.tbk / kBlock;
   UNROLL_BY(1)
-  for (int i = threadIdx.x; i < Tiles * step_blocks * kBlock / 2; i += kThreads) {
+  for (int i = threadIdx.x; i < b.tbm * step_blocks * kBlock / 2; i += kThreads) {
     const int pair = i % 8, block = i / 8 % step_blocks, t = i / 8 / step_blocks;
     half2 tile[kSize][kSize];
     load_tile<Form>(input, w, first_t + t, (first_block + block) * kBlock + pair * 2, tile);
-    signed char* out = transformed + block * kPitch + t * kBlock + pair * 2;
+    signed char* out = transformed + block * pitch + t * kBlock + pair * 2;
     UNROLL
     for (int p = 0; p < kPositions<Form>; ++p) {
       const float inverse = scale_v[kPositions<Form> + p];
       const int low = quantise(__low2float(tile[p / kSize][p % kSize]), inverse);
       const int high = quantise(__high2float(tile[p / kSize][p % kSize]), inverse);
-      *reinterpret_cast<short*>(out + p * kStepBlocks * kPitch) = static_cast<short>((low & 255) | high << 8);
+      *reinterpret_cast<short*>(out + p * most_blocks * pitch) = static_cast<short>((low & 255) | high << 8);
     }
   }
 }
 
-template <int Tiles, bool Llc>
+template <class Shape, bool Llc, class Block>
 __device__ __forceinline__ void multiply_step(const signed char* transformed, const signed char* u, const Winograd& w,
                                               int first_k, int first_block, int step_blocks, int column,
-                                              Sums<Tiles>& sums) {
-  constexpr int kPitch = kBlockPitch<Tiles, Llc>;
+                                              Sums<Shape, Block>& sums, Block b) {
   const int filters = padded_filters(w), blocks = channel_blocks(w);
+  const int pitch = block_pitch(b.tbm, Llc), most_blocks = b.tbk / kBlock;
+  const int down = b.tbm / Shape::kTiles, across = b.tbn / Shape::kFilters / kGroups;
   UNROLL_BY(1)
   for (int block = 0; block < step_blocks; ++block) {
     UNROLL
     for (int row = 0; row < kSize; ++row) {
       const int position = row * kSize + column;
-      wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> a[kDown<Tiles>];
-      wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> b;
+      FragmentA<Shape, signed char> tile_rows[Room<Block>::tbm / Shape::kTiles];
+      FragmentB<Shape, signed char> filter_rows;
       UNROLL
-      for (int i = 0; i < kDown<Tiles>; ++i)
-        wmma::load_matrix_sync(a[i], transformed + (position * kStepBlocks + block) * kPitch + 16 * i * kBlock, kBlock);
+      for (int i = 0; i < down; ++i)
+        wmma::load_matrix_sync(
+            tile_rows[i], transformed + (position * most_blocks + block) * pitch + Shape::kTiles * i * kBlock, kBlock);
       UNROLL
-      for (int j = 0; j < kAcross<Tiles>; ++j) {
-        if (first_k + 16 * j >= filters) continue;
-        wmma::load_matrix_sync(b, u + ((position * blocks + first_block + block) * filters + first_k + 16 * j) * kBlock,
+      for (int j = 0; j < across; ++j) {
+        const int k = first_k + Shape::kFilters * j;
+        if (k >= filters) continue;
+        wmma::load_matrix_sync(filter_rows, u + ((position * blocks + first_block + block) * filters + k) * kBlock,
                                kBlock);
         UNROLL
-        for (int i = 0; i < kDown<Tiles>; ++i) wmma::mma_sync(sums[row][i][j], a[i], b, sums[row][i][j]);
+        for (int i = 0; i < down; ++i) wmma::mma_sync(sums[row][i][j], tile_rows[i], filter_rows, sums[row][i][j]);
       }
     }
   }
 }
 
-// 4. A lane has eight sums of a row. `out` is where row 0 and column 0 go, `pitch` the halves from row to row.
-__device__ __forceinline__ void store_scaled(const Fragment& sums, int* patch, float scale, const float* scale_u,
-                                             half* out, int pitch, int lane) {
-  const int y = lane / 2, x = lane % 2 * 8;
-  wmma::store_matrix_sync(patch, sums, kPatchPitch, wmma::mem_row_major);
-  __syncwarp();
-  int4 eight[2];
-  load_eight(patch, lane, eight[0], eight[1]);
+// 4. Two times four sums of a row of the patch, multiplied by their scales.
+template <class Shape>
+__device__ __forceinline__ void store_eight(const int4 (&eight)[2], float scale, const float* scale_u, half* out) {
   Halves8 halves;
   UNROLL
   for (int j = 0; j < 2; ++j) {
     const int4& sum = eight[j];
-    const float4 of_filter = *reinterpret_cast<const float4*>(scale_u + x + 4 * j);
+    const float4 of_filter = *reinterpret_cast<const float4*>(scale_u + 4 * j);
     halves.pairs[2 * j] = __floats2half2_rn(static_cast<float>(sum.x) * (scale * of_filter.x),
                                             static_cast<float>(sum.y) * (scale * of_filter.y));
     halves.pairs[2 * j + 1] = __floats2half2_rn(static_cast<float>(sum.z) * (scale * of_filter.z),
                                                 static_cast<float>(sum.w) * (scale * of_filter.w));
   }
-  __syncwarp();  // the patch is read
-  *reinterpret_cast<uint4*>(out + y * pitch + x) = *reinterpret_cast<const uint4*>(&halves);
+  *reinterpret_cast<uint4*>(out) = *reinterpret_cast<const uint4*>(&halves);
+}
+// The same as they are.
+template <class Shape>
+__device__ __forceinline__ void store_eight(const int4 (&eight)[2], float, const float*, int* out) {
+  UNROLL
+  for (int j = 0; j < 2; ++j) *reinterpret_cast<int4*>(out + 4 * j) = eight[j];
 }
 
-template <int Tiles>
-__device__ __forceinline__ void store_products(const Sums<Tiles>& sums, int* patch, const float* scale_v,
-                                               const float* scale_u, half* m, const Winograd& w, int first_t,
-                                               int first_k, int column, int lane) {
+// A lane has eight sums of a row. `out` is where row 0 and column 0 go, `pitch` the numbers from row to row.
+template <class Shape, class Sum>
+__device__ __forceinline__ void store_scaled(const FragmentSums<Shape, int>& sums, int* patch, float scale,
+                                             const float* scale_u, Sum* out, int pitch, int lane) {
+  const int y = Patch<Shape>::row(lane), x = Patch<Shape>::column(lane);
+  wmma::store_matrix_sync(patch, sums, Patch<Shape>::kPitch, wmma::mem_row_major);
+  __syncwarp();
+  int4 eight[2];
+  load_eight<Shape>(patch, lane, eight[0], eight[1]);
+  __syncwarp();  // the patch is read
+  store_eight<Shape>(eight, scale, scale_u + x, out + y * pitch + x);
+}
+
+template <class Shape, class Sum, class Block>
+__device__ __forceinline__ void store_products(const Sums<Shape, Block>& sums, int* patch, const float* scale_v,
+                                               const float* scale_u, Sum* m, const Winograd& w, int first_t,
+                                               int first_k, int column, int lane, Block b) {
   const int filters = padded_filters(w), tiles = padded_tiles(w);
   UNROLL
   for (int row = 0; row < kSize; ++row) {
     UNROLL
-    for (int i = 0; i < kDown<Tiles> * kAcross<Tiles>; ++i) {
-      const int position = row * kSize + column;
-      const int k = first_k + 16 * (i % kAcross<Tiles>), t = first_t + 16 * (i / kAcross<Tiles>);
-      if (k >= filters) continue;
-      store_scaled(sums[row][i / kAcross<Tiles>][i % kAcross<Tiles>], patch, scale_v[position],
-                   scale_u + position * filters + k, m + (position * tiles + t) * filters + k, filters, lane);
+    for (int i = 0; i < b.tbm / Shape::kTiles; ++i) {
+      const int position = row * kSize + column, t = first_t + Shape::kTiles * i;
+      if (b.tbm > kTileUnit && t >= tiles) continue;
+      UNROLL
+      for (int j = 0; j < b.tbn / Shape::kFilters / kGroups; ++j) {
+        const int k = first_k + Shape::kFilters * j;
+        if (k >= filters) continue;
+        store_scaled<Shape>(sums[row][i][j], patch, scale_v[position], scale_u + position * filters + k,
+                            m + (position * tiles + t) * filters + k, filters, lane);
+      }
     }
   }
 }
 
-// 2.
-template <int Tiles, bool Llc>
+// 2. @tparam Sum half or int: what is stored
+template <class Shape, class Block, bool Llc, class Sum>
 __global__ void __launch_bounds__(kThreads, 2)
     multiply(const half* input,     // [batch][height][width][channels]
              const signed char* u,  // [position][channel block][padded filters][16]
              const float* scale_v,  // [position], then the inverses
              const float* scale_u,  // [position][padded filters]
-             signed char* buffers,  // [block][kBuffer], with Llc
-             half* m,               // [position][padded tiles][padded filters]
-             Winograd w) {
+             signed char* buffers,  // [block][buffer_of()], with Llc
+             Sum* m,                // [position][padded tiles][padded filters]
+             Winograd w, Block b) {
   __shared__ __align__(32) int patches[kWarps][kPatch];
   signed char* const transformed =
-      Llc ? buffers + static_cast<int>(blockIdx.x) * kBuffer<Tiles, Llc> : dynamic_shared<signed char>();
+      Llc ? buffers + static_cast<int>(blockIdx.x) * buffer_of(b, Llc) : dynamic_shared<signed char>();
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, column = warp % kSize;
-  const int filter_parts = blocks_for(padded_filters(w), kFilters<Tiles>);
-  const int parts = padded_tiles(w) / Tiles * filter_parts, blocks = channel_blocks(w);
+  const int filter_parts = blocks_for(padded_filters(w), b.tbn), most_blocks = b.tbk / kBlock;
+  const int parts = blocks_for(padded_tiles(w), b.tbm) * filter_parts, blocks = channel_blocks(w);
 
   UNROLL_BY(1)
   for (int part = blockIdx.x; part < parts; part += gridDim.x) {
-    const int first_k = part % filter_parts * kFilters<Tiles> + warp / kSize * (kFilters<Tiles> / kGroups);
-    const int first_t = part / filter_parts * Tiles;
-    Sums<Tiles> sums;
-    UNROLL
-    for (int i = 0; i < kSize * kDown<Tiles> * kAcross<Tiles>; ++i)
-      wmma::fill_fragment(
-          sums[i / kAcross<Tiles> / kDown<Tiles>][i / kAcross<Tiles> % kDown<Tiles>][i % kAcross<Tiles>], 0);
+    const int first_k = part % filter_parts * b.tbn + warp / kSize * (b.tbn / kGroups);
+    const int first_t = part / filter_parts * b.tbm;
+    Sums<Shape, Block> sums;
+    fill_sums<Shape, int>(sums, b.tbm / Shape::kTiles, b.tbn / Shape::kFilters / kGroups);
 
     UNROLL_BY(1)
-    for (int first_block = 0; first_block < blocks; first_block += kStepBlocks) {
-      const int step_blocks = min(kStepBlocks, blocks - first_block);
-      transform_step<Tiles, Llc>(input, scale_v, w, first_t, first_block, step_blocks, transformed);
+    for (int first_block = 0; first_block < blocks; first_block += most_blocks) {
+      const int step_blocks = min(most_blocks, blocks - first_block);
+      transform_step<Llc>(input, scale_v, w, first_t, first_block, step_blocks, transformed, b);
       __syncthreads();
-      multiply_step<Tiles, Llc>(transformed, u, w, first_k, first_block, step_blocks, column, sums);
+      multiply_step<Shape, Llc>(transformed, u, w, first_k, first_block, step_blocks, column, sums, b);
       __syncthreads();  // the transformed tiles are read
     }
-    store_products<Tiles>(sums, patches[warp], scale_v, scale_u, m, w, first_t, first_k, column, lane);
+    store_products<Shape>(sums, patches[warp], scale_v, scale_u, m, w, first_t, first_k, column, lane, b);
   }
 }
+
+// The output from sums as they are: a thread transforms one tile of two filters back.
+__global__ void transform_sums(const int* m,          // [position][padded tiles][padded filters]
+                               const float* scale_v,  // [position]
+                               const float* scale_u,  // [position][padded filters]
+                               half* output,          // [batch][out_height][out_width][filters]
+                               Winograd w) {
+  const int filters = padded_filters(w), pairs = (w.filters + 1) / 2;
+  const int i = blockIdx.x * kHalfThreads + threadIdx.x, t = i / pairs, k = i % pairs * 2;
+  if (t >= w.tiles) return;
+  float2 sums[kPositions<Form>];
+  UNROLL
+  for (int position = 0; position < kPositions<Form>; ++position) {
+    const int2 sum = *reinterpret_cast<const int2*>(m + (position * padded_tiles(w) + t) * filters + k);
+    const float2 of_filter = *reinterpret_cast<const float2*>(scale_u + position * filters + k);
+    sums[position] = make_float2(static_cast<float>(sum.x) * (scale_v[position] * of_filter.x),
+                                 static_cast<float>(sum.y) * (scale_v[position] * of_filter.y));
+  }
+  store_outputs<Form>([&](int position, int high) { return high ? sums[position].y : sums[position].x; }, output, w, t,
+                      k);
+}
+
+#if !defined(__CUDACC_RTC__)
 
 // ---- Launch ---------------------------------------------------------------------------------------------------------
 
@@ -300,39 +336,13 @@ void launch_calibrate(const half* input, float* scale, const Winograd& w, Stream
   launch(calibrate, dim3(kPositions<Form>), dim3(kCalibrationThreads), 0, stream)(input, scale, w);
 }
 
-template <int Tiles>
-std::int64_t parts(const Winograd& w) {
-  return std::int64_t{padded_tiles(w) / Tiles} * blocks_for(padded_filters(w), kFilters<Tiles>);
+void launch_transform_sums(const int* m, const float* scale_v, const float* scale_u, half* output, const Winograd& w,
+                           Stream stream) {
+  launch(transform_sums, dim3(blocks_for(w.tiles * ((w.filters + 1) / 2), kHalfThreads)), dim3(kHalfThreads), 0,
+         stream)(m, scale_v, scale_u, output, w);
 }
 
-// Blocks that are started with Llc: two for each multiprocessor, as long as their buffers take at most half of L2.
-template <int Tiles>
-int resident_blocks(const Winograd& w) {
-  const DeviceLimits limits = device_limits();
-  const std::int64_t fitting = limits.l2_bytes / 2 / kBuffer<Tiles, true>;
-  std::int64_t blocks = 2 * limits.multiprocessors < fitting ? 2 * limits.multiprocessors : fitting;
-  if (parts<Tiles>(w) < blocks) blocks = parts<Tiles>(w);
-  return blocks < 1 ? 1 : static_cast<int>(blocks);
-}
-
-// What the kernels read and write; buffers with llc alone.
-struct Int8Tensors {
-  const half* input;
-  const signed char* u;
-  const float *scale_v, *scale_u;
-  signed char* buffers;
-  half *m, *output;
-};
-
-template <int Tiles>
-void launch_kernels(const Int8Tensors& t, bool llc, const Winograd& w, Stream stream) {
-  const auto kernel = llc ? multiply<Tiles, true> : multiply<Tiles, false>;
-  const unsigned blocks = static_cast<unsigned>(llc ? resident_blocks<Tiles>(w) : parts<Tiles>(w));
-  const std::size_t shared_bytes = llc ? 0 : kBuffer<Tiles, false>;
-  launch(kernel, dim3(blocks), dim3(kThreads), shared_bytes, stream)(t.input, t.u, t.scale_v, t.scale_u, t.buffers, t.m,
-                                                                     w);
-  launch_transform_outputs<Form>(t.m, t.output, w, stream);
-}
+#endif
 
 }  // namespace
 }  // namespace convladder

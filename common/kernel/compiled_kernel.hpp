@@ -8,8 +8,8 @@
 
 namespace convladder {
 
-/// One kernel, shared by all that ask for the same source. A source may include every .cuh of the chapters and what
-/// kernel.hpp and border.hpp offer to kernels, by the paths that the project uses. Constant memory is shared, too, as
+/// One kernel, shared by all that ask for the same source. A source may include every .cuh of the chapters and the
+/// headers of common/kernel, by the paths that the project uses, and CUDA's own. Constant memory is shared, too, as
 /// that of a kernel file is: the last upload holds.
 class CompiledKernel {
  public:
@@ -21,7 +21,8 @@ class CompiledKernel {
 
   /// Compiles it, unless the same source is there already, and loads it. Leaves it empty where nothing can be compiled:
   /// in the simulator, and on a GPU without NVRTC, which is noted once on stderr.
-  /// @param name of the kernel, which is extern "C"  @throws DeviceError with the compiler's words
+  /// @param name of the kernel, as an expression: "convladder::multiply<16>"  @throws DeviceError with the compiler's
+  /// words
   void compile(const char* source, const char* name);
   /// Whether there is one.
   bool compiled() const { return loaded_ != nullptr; }

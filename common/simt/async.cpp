@@ -273,7 +273,7 @@ bool land_next() {
   complete_phase(copy.mbarrier, waiting->wait_pc);
   const Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
   if (barrier.phase == phase) return true;
-  if (BlockEvent* event = record_event(BlockEvent::Kind::complete, waiting->wait_pc))
+  if (BlockEvent* event = record_event(Deed::complete, waiting->wait_pc))
     record_place(*event, barrier.address);
   return true;
 }
@@ -375,8 +375,8 @@ void arrive(Mbarrier& barrier, Pc pc) {
   complete_phase(index_of(barrier), pc);
   if (machine.stopped) stop();
   const auto* const place = reinterpret_cast<const void*>(barrier.address);
-  mark(BlockEvent::Kind::arrive, place, pc);
-  if (barrier.phase != phase) mark(BlockEvent::Kind::complete, place, pc);
+  mark(Deed::arrive, place, pc);
+  if (barrier.phase != phase) mark(Deed::complete, place, pc);
 }
 
 }  // namespace
@@ -444,7 +444,7 @@ void mbarrier_wait(void* address, unsigned parity) {
   const Pc pc = SIMT_PC;
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
-  mark(BlockEvent::Kind::wait, address, pc);
+  mark(Deed::wait, address, pc);
   const unsigned present = (barrier.phase - barrier.first_phase) & 1;
   if (present != (parity & 1)) {
     barrier.completed.phases(index_of(barrier)) = static_cast<std::int32_t>(barrier.phase);

@@ -129,10 +129,10 @@ void collect_requests(Measurement& measurement);
 /// At a block's beginning: whether it is the one to record.
 void begin_record();
 /// Adds an event of the running thread's warp, if this block is recorded and has room for it; else null.
-BlockEvent* record_event(BlockEvent::Kind kind, Pc pc);
+BlockEvent* record_event(Deed kind, Pc pc);
 /// What the running thread does to an mbarrier or by a bulk copy, if this block is recorded: added when its warp has
 /// come so far, once for all lanes that do the same then.
-void mark(BlockEvent::Kind kind, const void* place, Pc pc, unsigned bytes = 0, std::int64_t cost = 0);
+void mark(Deed kind, const void* place, Pc pc, unsigned bytes = 0, std::int64_t cost = 0);
 /// The warp has come to a lane's mark, the `index`-th of the launch.
 void issue_mark(std::uint64_t index);
 /// Names what lies at an address, and gives `event` its place in it.

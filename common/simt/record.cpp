@@ -25,9 +25,9 @@ void begin_record() {
   machine.recording->launches.push_back({machine.kernel, {grid.x, grid.y, grid.z}, {size.x, size.y, size.z}, {}});
 }
 
-BlockEvent* record_event(BlockEvent::Kind kind, Pc pc) {
+BlockEvent* record_event(Deed kind, Pc pc) {
   if (!machine.recorded) return nullptr;
-  BlockRecording::Launch& launch = machine.recording->launches.back();
+  BlockRecord& launch = machine.recording->launches.back();
   if (launch.events.size() >= machine.recording->limit) {
     ++launch.left_out;
     return nullptr;
@@ -63,7 +63,7 @@ void record_place(BlockEvent& event, std::uintptr_t address) {
   event.at.push_back(static_cast<std::int64_t>(address - begin));
 }
 
-void mark(BlockEvent::Kind kind, const void* place, Pc pc, unsigned bytes, std::int64_t cost) {
+void mark(Deed kind, const void* place, Pc pc, unsigned bytes, std::int64_t cost) {
   if (!machine.recorded) return;
   BlockEvent& event = marks.emplace_back();
   event.kind = kind;

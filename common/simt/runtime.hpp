@@ -128,11 +128,23 @@ void log_barriers(BarrierLog* log);
 /// Takes barriers away: from now on these calls, and no others, do nothing.
 void skip_barriers(std::vector<BarrierCall> calls);
 
+/// What a block did.
+enum class Deed : std::uint8_t {
+  load,        ///< a request of a warp
+  store,       ///< likewise
+  atomic,      ///< likewise
+  bulk_load,   ///< a bulk copy to shared memory is started
+  bulk_store,  ///< a bulk copy from there
+  wgmma,       ///< a warp's part of one
+  arrive,      ///< at an mbarrier
+  wait,        ///< there
+  complete,    ///< a phase of an mbarrier ends
+  barrier,     ///< of the block
+};
+
 /// One thing that a block did, in the order of the run.
 struct BlockEvent {
-  /// The first three are requests of a warp.
-  enum class Kind : std::uint8_t { load, store, atomic, bulk_load, bulk_store, wgmma, arrive, wait, complete, barrier };
-  Kind kind = Kind::load;
+  Deed kind = Deed::load;
   unsigned warp = 0;             ///< that did it; the last to come for a barrier or an mbarrier's phase that completes
   std::uint32_t lanes = 0;       ///< of it, that took part
   unsigned bytes = 0;            ///< of a request, in each lane; of a bulk copy, in all; of a wgmma its columns
@@ -144,17 +156,18 @@ struct BlockEvent {
   Pc pc = 0;
   int line = 0;  ///< of a barrier, which knows its own; else 0
 };
+/// What one block of a launch did.
+struct BlockRecord {
+  const void* kernel;
+  unsigned grid[3], block[3];
+  std::vector<BlockEvent> events;
+  std::int64_t left_out = 0;  ///< events past the limit
+};
 /// What one block of each launch did.
 struct BlockRecording {
-  struct Launch {
-    const void* kernel;
-    unsigned grid[3], block[3];
-    std::vector<BlockEvent> events;
-    std::int64_t left_out = 0;  ///< events past the limit
-  };
   unsigned block[3] = {};        ///< which
   std::size_t limit = 0;         ///< events of a launch
-  std::vector<Launch> launches;  ///< since begin_measurement(), those whose grid has the block
+  std::vector<BlockRecord> launches;  ///< since begin_measurement(), those whose grid has the block
 };
 /// Records into `recording` from now on; null ends it. @param recording must stay alive
 void record_block(BlockRecording* recording);

@@ -304,7 +304,7 @@ void pass_barrier(unsigned waiting) {
   if (machine.async) order_block();
   ++machine.phase;
   ++machine.measurement.counters.barriers;
-  if (BlockEvent* event = record_event(BlockEvent::Kind::barrier, first->wait_pc)) event->line = first->line;
+  if (BlockEvent* event = record_event(Deed::barrier, first->wait_pc)) event->line = first->line;
   if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
   for (auto thread = begin; thread != end; ++thread) {
     thread->state = State::ready;

@@ -221,7 +221,7 @@ void issue_wgmma(void** lanes, unsigned mask) {
       check_untouched(static_cast<const Wgmma*>(lanes[lane])->a_lanes, 4, "the registers of A were", pc);
     }
   }
-  if (BlockEvent* event = record_event(BlockEvent::Kind::wgmma, pc)) {
+  if (BlockEvent* event = record_event(Deed::wgmma, pc)) {
     event->lanes = ~0u;
     event->bytes = product.n;
   }

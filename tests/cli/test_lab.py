@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import help_texts  # noqa: E402
 
 COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
-COPIED = ["lab", "CMakeLists.txt", "tools/grade.py", "tools/handout.py", "common/harness/ladder/tracks.json",
+COPIED = ["lab", "CMakeLists.txt", "tools/changes.py", "tools/grade.py", "tools/handout.py",
+          "common/harness/ladder/tracks.json",
           *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
                                                    "chapters/*/stage.json") for path in ROOT.glob(pattern))]
 
@@ -125,7 +126,8 @@ def test_an_unknown_command_that_is_like_none(copy):
     assert not copy.build.exists()
 
 
-@pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b"])
+@pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b",
+                                   "diff", "diff 3", "diff 3 4 5", "diff 3 --all"])
 def test_wrong_arguments(copy, words):
     copy.refuses(words.split(), f"./lab: {words.split()[0]}: ")
     assert not copy.build.exists()
@@ -240,6 +242,42 @@ def test_colours_are_for_terminals(copy):
     assert "\033" not in (copy.build / "test.log").read_text()
     assert re.search(r"\nnvcc +\033\[31mmissing +\033\[0m the GPU side", copy.on_terminal("doctor"))
     assert "\033" not in copy.on_terminal("doctor", NO_COLOR="1")
+
+
+# ---- diff -----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def two_kernels(copy):
+    """Of stages 3 and 4: a line of them differs besides indentation, their names and the opening comments."""
+    copy.write("chapters/03-tiled-1d/tiled_1d.cu",
+               "// Tiles.\n\nvoid tiled_1d(int i) {\n  use(i);\n  wait();\n  stop();\n}\n")
+    copy.write("chapters/03-tiled-1d/test.cpp", "the_test();\n")
+    copy.write("chapters/04-halo-1d/halo_1d.cuh", "// Halo.\nvoid halo_1d(int i) {\n    use(i);\n  pass();\n")
+    copy.write("chapters/04-halo-1d/halo_1d.cu", "  stop();\n}\n")
+    copy.write("chapters/04-halo-1d/exercise.cu", "the_lab();\n")
+    return copy
+
+
+@pytest.mark.parametrize("words", ["diff 3 4", "diff 03 halo-1d", "diff 03-tiled-1d 04-halo-1d"])
+def test_diff(two_kernels, words):
+    done = two_kernels.lab(*words.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("03-tiled-1d → 04-halo-1d: lines that go: 1, that come: 1\n"
+                           "@@ tiled_1d.cu:3 → halo_1d.cuh:2 @@\n"
+                           " void halo_1d(int i) {\n     use(i);\n-  wait();\n+  pass();\n   stop();\n }\n")
+    assert two_kernels.lab("diff", "3", "3").stdout == "03-tiled-1d → 03-tiled-1d: lines that go: 0, that come: 0\n"
+    assert not two_kernels.build.exists()
+
+
+def test_diff_is_coloured_on_a_terminal(two_kernels):
+    assert "\033[31m-  wait();\033[0m" in two_kernels.on_terminal("diff", "3", "4")
+    assert "\033" not in two_kernels.on_terminal("diff", "3", "4", NO_COLOR="1")
+    assert "\033" not in two_kernels.tool("diff", "3", "4").stdout
+
+
+def test_diff_of_no_stage(copy):
+    copy.refuses(["diff", "3", "99"], "diff: unknown stage '99'; './lab list' shows the stages")
+    copy.refuses(["diff", "tild-1d", "3"], "unknown stage 'tild-1d', did you mean 'tiled-1d'?; './lab list'")
 
 
 # ---- doctor, --plot -------------------------------------------------------------------------------------------------

@@ -83,6 +83,15 @@ TEST_CASE("prune: which barriers are needed, and which of them outputs do not sh
   CHECK(unneeded.first_fault(&trial) == nullptr);
 }
 
+TEST_CASE("prune: greedily, what is not needed stays away and what is needed comes back (simulator)") {
+  const PruneReport report = prune(stage_with_barriers(), kShapes, untimed(), Removal::greedy);
+  REQUIRE(report.findings.size() == 3);
+  CHECK(report.findings[0].needed());
+  CHECK(report.findings[1].needed());  // alone: the first is back
+  CHECK(report.findings[1].faults_unseen() == 0);
+  CHECK_FALSE(report.findings[2].needed());
+}
+
 TEST_CASE("prune: leaves the barriers where they were (simulator)") {
   prune(stage_with_barriers(), kShapes, untimed());
   CHECK(prune(stage_with_barriers(), kShapes, untimed()).findings.size() == 3);

@@ -663,7 +663,7 @@ TEST_CASE("mutants: no Winograd stage has a barrier too many, and 27 none (simul
                                                   {"25", "buffers=1", 4},
                                                   {"26", "", 2},
                                                   {"27", "", 0},
-                                                  {"28", "", 2},
+                                                  {"28", "fused=input", 2},
                                                   {"29", "", 2},
                                                   {"30", "", 5},  // three of them in the calibration
                                                   {"30", "fusion=llc", 5}}) {

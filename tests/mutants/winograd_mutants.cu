@@ -280,11 +280,11 @@ __global__ void multiply(const half* input,  // [batch][height][width][channels]
       const int position = row * kSize + warp;
       const int stored = M == FragmentMutation::position_of_transpose ? warp * kSize + row : position;
       Sum* const patch = patches[M == FragmentMutation::patch_of_next_warp ? (warp + row % 2) % kSize : warp];
-      wmma::store_matrix_sync(patch, sums[row], kPatchPitch, wmma::mem_row_major);
+      wmma::store_matrix_sync(patch, sums[row], Patch<FragmentShape<16, 16>>::kPitch, wmma::mem_row_major);
       __syncwarp();
       for (int i = lane; i < 256; i += 32) {
         const int t = first_t + i / 16, k = first_k + i % 16, scaled = scaled_as<Form, M>(position);
-        float value = static_cast<float>(patch[i / 16 * kPatchPitch + i % 16]);
+        float value = static_cast<float>(patch[i / 16 * Patch<FragmentShape<16, 16>>::kPitch + i % 16]);
         if constexpr (sizeof(T) == 1) {
           const int of = M == FragmentMutation::scale_of_next_filter ? min(k + 1, w.filters - 1) : k;
           value *= scale_v[scaled] * scale_u[scaled * filters + of];

@@ -146,6 +146,25 @@ class Migration(Results):
         self.assertEqual([trial["family"] for trial in new["rows"][0]["cudnn"]], ["GEMM", "FFT"])
         self.assertIsNone(new["rows"][1]["cudnn"])
         self.assertEqual(new["rows"][0]["speedup"]["previous"], 2.0)
+        self.assertIsNone(new["rows"][0]["speedup"]["over"])  # not in the file
+
+    def test_a_speedup_is_over_the_fastest_configuration(self):
+        def old(number, stage, time, **configuration):
+            row = {**copy.deepcopy(simulated()["rows"][0]), "number": number, "stage": stage,
+                   "configuration": configuration or None, "time_us": {"median": time, "min": time, "spread": 0}}
+            del row["tile"], row["speedup"]["over"]
+            return row
+
+        bench = {**simulated(), "rows": [old(24, "winograd-bgemm", 4, m=2), old(25, "winograd-fused", 1),
+                                         old(None, "winograd-bgemm m=4", 2, m=4), old(None, "cufft", 1)]}
+        new = migrate_results.migrated(bench)
+        self.assert_fits(new)
+        self.assertEqual([row["tile"] for row in new["rows"]], ["2x2", "2x2", "4x4", None])
+        self.assertEqual([row["speedup"]["previous"] for row in new["rows"]], [None, 2, None, None])
+        self.assertEqual(new["rows"][1]["speedup"]["over"],
+                         {"stage": "winograd-bgemm m=4", "configuration": {"m": 4}, "tile": "4x4"})
+        measured = {**new["rows"][1], "speedup": {**new["rows"][1]["speedup"], "previous": 7, "over": None}}
+        self.assertEqual(migrate_results.migrated({**new, "rows": [new["rows"][0], measured]})["rows"][1], measured)
 
     def test_a_table_of_an_earlier_form(self):
         old = {key: GRID[key] for key in GRID if key != "format"}
@@ -169,6 +188,12 @@ class Program(Results):
         layer = "c=4,k=4,groups=4,h=8,w=8,r=3,s=3"
         for one in json.loads(self.output("compare", "14", "15", "--json", "--shape", layer)):
             self.assert_fits(one, "result")
+        self.assert_fits(json.loads(self.output("run", "2", "--beside", "--json", "--shape", "w=64,s=3")), "result")
+
+    def test_tiles_that_no_configuration_tells(self):
+        for number, tile in migrate_results.FIXED_TILES.items():
+            run = json.loads(self.output("run", str(number), "--json", "--shape", "c=4,h=6,w=6,k=4,r=3,s=3"))
+            self.assertEqual(run["tile"], tile, number)
 
     def test_bench_as_it_writes_files(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Tests of the site's two programs: the checker of links finds what is broken, and pages are rewritten right."""
+"""Tests of the site's programs: the checkers find what is broken, and pages are rewritten right."""
 
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "site"))
 
 import build  # noqa: E402
+import changes  # noqa: E402
 import check_links  # noqa: E402
+import check_pages  # noqa: E402
+import finish  # noqa: E402
 
 
 class InFolder(unittest.TestCase):
@@ -136,6 +140,11 @@ class Pages(InFolder):
         self.assertEqual(self.converted("so $2r + 1$, $`a`$"), r"so \f$2r + 1\f$, \f$a\f$")
         self.assertEqual(self.converted("```math\na_i\n```"), "\\f[\na_i\n\\f]")
 
+    def test_the_comments_of_figures_are_left_out(self):
+        text = ("takes <!--= time(25) on\nh=224 as .1 µs-->3.1 µs<!--/-->, "
+                "<!--derived-->4 KB<!--/--> or <!--quoted a-b-->5%<!--/-->.")
+        self.assertEqual(self.converted(text), "takes 3.1 µs, 4 KB or 5%.")
+
     def test_what_is_no_formula_stays(self):
         fence = "```{.unparsed}\n$a$ [x](none.md) @b\n```"
         for text in ["`$a$ [x](none.md) @b`", "5 $ and 6 $", "costs $5 and $6", fence]:
@@ -174,6 +183,126 @@ class Pages(InFolder):
         self.assertIn('href="chapters-03-three-lab.html">Lab', steps)
         self.assertNotIn("prev", self.site.steps(0, pathlib.Path("chapters/02-two/README.md")))
         self.assertNotIn("next", self.site.steps(2, pathlib.Path("chapters/10-ten/README.md")))
+
+    def test_the_solution_is_a_click_away_from_the_lab_alone(self):
+        self.write("solutions/03-three/README.md", "# Solution\n")
+        site = build.Site(self.folder / "out", None, None)
+        chapter = site.chapters[1]
+        solution = "solutions-03-three.html"
+        self.assertNotIn(solution, site.steps(1, chapter.lesson) + site.steps(1, chapter.lab) + site.navigation())
+        self.assertRegex(site.solution_link(chapter), f"(?s)<details.*{solution}")
+        self.assertIn("<b>Solution</b>", site.steps(1, chapter.solution))
+        self.assertEqual(self.site.solution_link(site.chapters[0]), "")
+
+    def test_bold_code(self):
+        self.assertEqual(self.converted("so **`a` and b.** c, **not `a`**"), "so <b>`a` and b.</b> c, <b>not `a`</b>")
+        self.assertEqual(self.converted("`a**b` and `c**d`"), "`a**b` and `c**d`")
+
+    def test_contents_of_long_pages(self):
+        page = pathlib.Path("docs/guide.md")
+        self.converted("## A\n\n## B `b`\n\n### Of [b](#a)\n\n## C\n", str(page))
+        self.assertEqual(self.site.contents(page), "")
+        self.converted("## A\n\n## B `b`\n\n### Of [b](#a)\n\n## C\n\n## D\n", str(page))
+        contents = self.site.contents(page)
+        self.assertIn('<li class="level2"><a href="#docs-guide--b-b">B b</a></li>', contents)
+        self.assertIn('<li class="level3"><a href="#docs-guide--of-b">Of b</a></li>', contents)
+
+    def test_steps_lead_to_the_lines_with_their_numbers(self):
+        self.write("chapters/03-three/three.cu", "//   1. A list.\n// 1.\na();\n// Done. 2., as said\n"
+                   "b();  // of 12.\n// 1. Again\n")
+        self.write("chapters/03-three/more.cuh", "// ---- 4. There ----\n")
+        site = build.Site(self.folder / "out", None, None)
+        self.write("chapters/03-three/README.md", "# T\n\n## Other\n\n1. x\n\n## The kernel\n\n1. x\n2. x\n3. x\n4. x\n"
+                   "\nso\n\n1. y\n2. y\n\n## End\n\n1. x\n")
+        chapter = site.chapters[1]
+        text = site.with_steps(chapter, site.convert(chapter.lesson)[1])
+        self.assertEqual(re.findall(r'^(.*?) .*href="#([^"]*)"', text, re.M),
+                         [("1.", "f1-l00002"), ("2.", "f1-l00004"), ("4.", "l00001"), ("1.", "f1-l00006")])
+        self.assertEqual(site.link(chapter.lesson, "three.cu#L3"), "chapters-03-three.html#f1-l00003")
+
+    def test_what_changed_since_the_stage_before(self):
+        for name in ("two", "three"):
+            folder = next(self.folder.glob(f"chapters/*-{name}"))
+            (folder / f"{name}.cu").write_text(f"// {name}\nvoid {name}();\nuse<{name}>(1, 2, {len(name)});\n")
+        manifest = self.folder / "chapters/03-three/stage.json"
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "previous": 2}))
+        self.write("chapters/03-three/README.md", "# T\n\n## The kernel\n\nk\n\n### More\n\nm\n\n## After\n\na\n")
+        site = build.Site(self.folder / "out", None, None)
+        two, three = site.chapters[:2]
+        text = site.with_changes(three, site.convert(three.lesson)[1])
+        places = [text.index(words) for words in ("More", "# What changed since 02 two", "# After")]
+        self.assertEqual(places, sorted(places))
+        self.assertIn("that go: 1; lines that come: 1.", text)  # the last
+        self.assertEqual(site.with_changes(two, "x"), "x")
+        self.assertEqual([text for _, text, _ in site.headings[three.lesson]],
+                         ["The kernel", "More", "What changed since 02 two", "After"])
+
+
+class Changes(unittest.TestCase):
+    BEFORE, AFTER = ([changes.Line("a.cu", number, text, text) for number, text in enumerate(lines, 1)] for lines in (
+        ["first", "use(a, b, c)", "gone & lost", "last"], ["first", "use(a, x, c)", "last", "new"]))
+
+    def test_rows(self):
+        groups = list(changes.hunks(self.BEFORE, self.AFTER))
+        rows = "".join(changes.inline(groups))
+        self.assertIn('<td class="old">−use(a, <del>b</del>, c)</td>', rows)
+        self.assertIn('<td class="new">+use(a, <ins>x</ins>, c)</td>', rows)
+        self.assertIn('<td class="old">−gone &amp; lost</td>', rows)
+        self.assertIn('<td class="same"> last</td>', rows)
+        sides = list(changes.side_by_side(groups))
+        self.assertEqual(len(sides), 6)  # with the place
+        self.assertIn('<td class="old">−gone &amp; lost</td><td class="number"></td>', sides[3])
+        self.assertEqual(changes.counts(self.BEFORE, self.AFTER), (2, 2))
+
+
+class Finish(InFolder):
+    def test_tables(self):
+        cell = '<table class="markdownTable"><tr><th>no. </th><td class="x">1.29× (IMPLICIT_GEMM)   </td></tr></table>'
+        self.assertEqual(finish.TABLE.sub(finish.framed, cell),
+                         '<div class="table-frame numbered" tabindex="0"><table class="markdownTable"><tr><th>no. </th>'
+                         '<td class="x">1.29× <small>IMPLICIT_<wbr/>GEMM</small>   </td></tr></table></div>')
+        self.assertEqual(finish.ALGORITHM.search(">7.3× (plan 5 (eng0{})) </td>")[2], "plan 5 (eng0{})")
+
+    def test_each_file_beside_a_lesson_has_its_own_anchors(self):
+        line = '<a id="l00001" name="l00001"></a>'
+        text = finish.with_own_anchors(f'<aside class="beside" id="kernel"><h2>a</h2>{line}<h2>b</h2>{line}')
+        self.assertEqual(re.findall(r'id="([^"]*l0[^"]*)"', text), ["l00001", "f1-l00001"])
+
+    def test_the_index_of_the_search(self):
+        self.write("chapters-03-three.html", '<div class="title">Three</div><div class="contents"><p>Begin &amp; go</p>'
+                   '<nav>not this</nav><h1><a class="anchor" id="x--tile"></a>The <code>tile</code></h1>'
+                   '<p>bank<br>conflict</p><div class="fragment">code</div><!-- fragment --></div><p>nor this</p>')
+        self.write("file-a.html", '<div class="contents">no page of its own</div>')
+        finish.finish(self.folder, {"chapters-03-three"})
+        text = (self.folder / "search-index.js").read_text()
+        self.assertEqual(json.loads(text.removeprefix("searchIndex = ").removesuffix(";\n")), [
+            ["chapters-03-three.html", "Three", "Lesson",
+             [["", "", "Begin & go"], ["x--tile", "The tile", "bank conflict"]]]])
+
+
+class CheckPages(InFolder):
+    def wrong(self, text):
+        self.write("a.html", text)
+        return check_pages.wrong_pages(self.folder)
+
+    def test_good_pages(self):
+        self.assertEqual(self.wrong('<p>2 * 3 <code>a**b</code> \\(|x| |y|\\)</p>'
+                                    '<div class="fragment">| a |</div><!-- fragment -->'
+                                    '<div class="table-frame"><table class="markdownTable"><tr><th>a</th></tr>'
+                                    '<tr><td>b</td></tr></table></div>'), [])
+
+    def test_what_is_wrong_is_found(self):
+        for text, says in [
+            ("<p>so **<code>a</code> b**</p>", "shows ** as"),
+            ("<p>| a | 1 |</p>", "shows a row of a table"),
+            ("<p>[x](y.md)</p>", "shows a link"),
+            ('<table class="markdownTable"><tr><td>a</td></tr></table>', "without a frame"),
+            ('<div class="table-frame"><table class="markdownTable"><tr><th>a</th></tr><tr><td>b</td><td>c</td></tr>'
+             '</table></div>', "differ in length"),
+        ]:
+            with self.subTest(text):
+                wrong = self.wrong(text)
+                self.assertTrue(wrong and all(says in sentence for sentence in wrong), wrong)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,14 @@
 import pathlib
 import sys
 import unittest
+import xml.etree.ElementTree
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import ladder  # noqa: E402
+import migrate_results  # noqa: E402
 import tables  # noqa: E402
 import winograd_tables  # noqa: E402
 from cells import TableError  # noqa: E402
@@ -47,7 +50,8 @@ def row(number, time, settings="", name="image", n=1, c=64, size=224, **changes)
         "workload": {"n": n, "c": c, "h": size, "w": size, "k": c}, "status": "ok", "reason": None,
         "time_us": None if time is None else {"median": time, "min": time, "spread": 0},
         "effective_tflops": time and 640 / time, "configuration": None, "workspace_bytes": None,
-        "rel_l2_err": 1e-4, "max_abs_err": 1e-3, "tolerance": 2e-2, "cudnn": CUDNN[TYPES[number]],
+        "rel_l2_err": 1e-4, "max_abs_err": 1e-3, "tolerance": 2e-2, "cudnn": CUDNN[TYPES[number]], "tile": None,
+        "speedup": {"previous": None, "over": None},
     }
     return {**result, **changes}
 
@@ -55,6 +59,12 @@ def row(number, time, settings="", name="image", n=1, c=64, size=224, **changes)
 def failed(number, status, **of_row):
     return row(number, None, status=status, reason="so", rel_l2_err=None, max_abs_err=None, tolerance=None, cudnn=None,
                **of_row)
+
+
+def compare(rows):
+    """Sets the speedups over the previous stages, by workload."""
+    for name in {each["workload_name"] for each in rows}:
+        migrate_results.compare_with_fastest([each for each in rows if each["workload_name"] == name])
 
 
 def made(rows, marker):
@@ -140,12 +150,22 @@ class Ratios(unittest.TestCase):
     def test_over_the_previous_stage(self):
         rows = [row(*stage) for stage in EVERY.items()] + [row(23, 16, size=960), row(24, 1, size=960),
                                                               row(25, 1, size=960, status="wrong")]
+        compare(rows)
         self.assertEqual(made(rows, "over-previous image"), [
             ["over the previous stage", "24 over 23", "25 over 24", "26 over 24 (fp16 over fp32)", "27 over 26",
              "28 over 27", "29 over 27", "30 over 28 (int8 over fp16)"],
             ["image (1,64,224,224)", "4.00×", "4.00×", "8.00×", "2.00×", "2.00×", "0.25×", "2.00×"],
             ["image (1,64,960,960)", "16.00×"] + 6 * ["–"],
             ["**geometric mean**", "8.00×", "4.00×", "8.00×", "2.00×", "2.00×", "0.25×", "2.00×"]])
+
+    def test_over_the_fastest_configuration_and_its_tile(self):
+        rows = [row(24, 8, tile="2x2"), row(24, 4, "m=4", tile="4x4"), row(24, 2, "m=6", status="wrong", tile="6x6"),
+                row(25, 2, tile="2x2"), row(26, 1, tile="4x4")]
+        compare(rows)
+        self.assertEqual(rows[3]["speedup"]["over"], {"stage": "winograd-bgemm m=4", "configuration": None,
+                                                      "tile": "4x4"})
+        self.assertEqual(made(rows, "over-previous image")[1], ["image (1,64,224,224)", "–", "2.00× (2×2 over 4×4)",
+                                                                "4.00×"])
 
     def test_over_cudnn_in_the_stages_type(self):
         rows = [row(*stage) for stage in EVERY.items()]
@@ -263,7 +283,7 @@ class Others(unittest.TestCase):
 
     def ladder_row(self, number, **changes):
         return {**row(number, 8), "time_cold_us": None, "roofline": None,
-                "speedup": {"previous": 2, "first": 4, "cudnn_best": 2.5}, **changes}
+                "speedup": {"previous": 2, "first": 4, "cudnn_best": 2.5, "over": None}, **changes}
 
     def test_the_ladder_says_where_the_type_changes(self):
         text = tables.ladder_table([self.ladder_row(25), self.ladder_row(26), self.ladder_row(30)], None,
@@ -272,6 +292,16 @@ class Others(unittest.TestCase):
         self.assertIn("| 2.00× (fp16 over fp32) |", text)
         self.assertIn("| 2.00× (int8 over fp16) |", text)
 
+    def test_the_ladder_says_where_the_tile_changes(self):
+        of_bgemm = {"stage": "winograd-bgemm m=4", "configuration": {"m": 4}, "tile": "4x4"}
+        speedup = {"previous": 2, "first": 4, "cudnn_best": 2.5, "over": of_bgemm}
+        rows = [self.ladder_row(25, tile="2x2", speedup=speedup),
+                self.ladder_row(26, tile="2x2", speedup=speedup), self.ladder_row(27, tile="4x4", speedup=speedup)]
+        text = tables.ladder_table(rows, None, ROOT / "README.md")
+        self.assertIn("| 2.00× (2×2 over 4×4) |", text)
+        self.assertIn("| 2.00× (fp16 over fp32, 2×2 over 4×4) |", text)
+        self.assertIn("| 2.00× | 2.50× |", text)
+
     def test_the_ladder_of_one_track(self):
         rows = [self.ladder_row(25), self.ladder_row(30)]
         self.assertIn("| 25 |", tables.ladder_table(rows, "winograd", ROOT / "README.md"))
@@ -279,6 +309,34 @@ class Others(unittest.TestCase):
 
     def test_cudnns_best_for_int8_is_of_int8(self):
         self.assertIn("2.50× (IMPLICIT_GEMM (float output))", tables.stages_table("times", [self.ladder_row(30)], 30))
+
+
+class Ladder(unittest.TestCase):
+    """The picture of the stages."""
+
+    def drawn(self, *rows):
+        text = ladder.picture([{"number": number, "tile": "2x2" if number == 25 else None, "speedup": {
+            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows],
+                              tables.stage_json)
+        xml.etree.ElementTree.fromstring(text)
+        return text
+
+    def test_steps(self):
+        text = self.drawn((1, None, 1), (2, 1.04, 2), (3, 12.34, 4), (3, 99, 99), (5, None, 0.5), (6, 0.6, 0.3))
+        for words in (">1.04×<", ">12.3×<", 'class="factor down', ">tiled-1d<", ">Signals, 1D<", ">Images, 3×3<"):
+            self.assertIn(words, text)
+        for words in (">99", "Winograd<", 'class="below" cx="6'):
+            self.assertNotIn(words, text)
+
+    def test_what_is_off_the_axis_or_not_to_be_compared(self):
+        self.assertIn(">0.0007×<", self.drawn((10, None, 0.0007), (11, 4, 0.1)))
+        self.assertIn(">2.8× (fp16)<", self.drawn((24, None, 1), (26, 2.8, 0.5)))
+        self.assertIn('class="factor type', self.drawn((24, None, 1), (25, 1.02, 2)))
+        self.assertNotIn("constant-1d", self.drawn((1, None, 1), (2, 1.04, None)))
+
+    def test_a_faster_stage_is_higher(self):
+        self.assertLess(ladder.height(2), ladder.height(1))
+        self.assertEqual(ladder.height(0.001), ladder.height(ladder.LOWEST))
 
 
 class Grid(unittest.TestCase):

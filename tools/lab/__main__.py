@@ -10,7 +10,8 @@ import sys
 from machine import ROOT, Unusable
 
 HELP = (ROOT / "tools/help/lab.txt").read_text()
-MODULES = {"doctor": "doctor", "docs": "site_builder", "new": "new_stage", "test": "run_tests"}
+MODULES = {"diff": "stage_diff", "docs": "site_builder", "doctor": "doctor", "fuse": "fuse", "new": "new_stage",
+           "test": "run_tests"}
 COMMANDS = re.findall(r"^  ([a-z]+)  ", HELP, re.M)
 
 
@@ -66,6 +67,11 @@ def run(command, words):
         return importlib.import_module("doctor").offer_cuda()
     if command == "site-ready":
         return 0 if words or importlib.import_module("site_builder").ready() else 1  # docs itself refuses arguments
+    if command == "fuse-ready":
+        return 0 if importlib.import_module("fuse").ready() else 1
+    if command == "fuse-pruned":
+        module = importlib.import_module("fuse")
+        return module.prune(parser_of("fuse", module).parse_args(words))
     if command == "plot":
         return importlib.import_module("plotted_run").run(words)
     raise Unusable(unknown(command))

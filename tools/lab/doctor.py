@@ -55,6 +55,7 @@ def findings():
         yield "libraries", "" if missing else "all packages installed", " ".join(["everything", *missing])
     yield "OpenBLAS", machine.find_file("libopenblas.so"), "bench's row of im2col and OpenBLAS on the CPU"
     yield "oneDNN", machine.find_file("libdnnl.so"), "bench's row of oneDNN on the CPU"
+    yield "libsndfile", machine.find_file("libsndfile.so"), "./lab sound"
     yield "nvcc", machine.NVCC, "the GPU side (./lab doctor --install-cuda)"
     yield ("GPU, driver", first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
            "running on a GPU")

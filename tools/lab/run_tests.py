@@ -5,6 +5,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+import fuse
 import machine
 from terminal import has_colours, paint
 
@@ -59,6 +60,8 @@ def left_out(fast):
         yield "Not built: the tests of the harness (no RapidCheck)"
     if machine.left_out("pytest"):
         yield "Not built: the tests of the command line and the labs (no pytest)"
+    if not fuse.ready():
+        yield "Not run: the tests of ./lab fuse (no libclang for Python: install python3-clang)"
     if not machine.has_gpu_driver():
         yield "Not run: the tests of the GPU side (no GPU)"
     elif not machine.cuda_tool("compute-sanitizer"):

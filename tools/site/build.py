@@ -7,7 +7,11 @@ Doxygen makes the pages. What it does not know of GitHub's Markdown is rewritten
 - anchors of headings, named as GitHub names them;
 - formulas: $...$ and ```math;
 - drawings: one copy for each theme, so that they follow the site's switch;
-- links between the chapters, in the order of their numbers, and the kernel beside its lesson.
+- links between the chapters, in the order of their numbers, the kernel beside its lesson, links from the numbered steps
+  to its lines, and what it changes in the stage before;
+- the contents of long pages.
+
+finish.py then sees to the pages that Doxygen wrote: their tables, and the index of the search.
 """
 
 import html
@@ -22,7 +26,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import changes  # noqa: E402
 import check_links  # noqa: E402
+import check_pages  # noqa: E402
+import finish  # noqa: E402
 import trace_figure  # noqa: E402
 from handout import LEFT_OUT  # noqa: E402  of the students' copy: a link to it is plain text there
 
@@ -49,8 +56,14 @@ FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
 TRACE = "<!-- trace -->"  # in a lesson: here stands its player
 COMMENT = re.compile(r"^ *<!--.*--> *$")
+# What tools/figures.py and its check put around figures in prose. Doxygen would drop the space behind such a comment.
+OF_FIGURES = re.compile(r"<!--(?:=.*?|derived|quoted [\w-]+|/)-->", re.DOTALL)
 DRAWING = re.compile(r"^( *)!\[([^\]]*)\]\(([^)\s]+\.svg)\) *$")
 DETAILS = re.compile(r"^( *)(<details>.*|</details>|<summary>.*</summary>) *$")
+# Bold text that begins or ends with code, which Doxygen would show with its asterisks.
+BOLD_CODE = re.compile(r"\*\*(`[^`]+`[^*]*|[^*`\s][^*]*`[^`]+`[^\w\s*]?)\*\*")
+STEP = re.compile(r"^([1-9]\d?)\. (?=\S)")
+CONTENTS = 4  # headings, from which on a page has a list of them
 # What is rewritten in running text. A code span is found to be passed over.
 SPAN = re.compile(r"""
     \$`(?P<quoted>[^`]+)`\$
@@ -83,12 +96,6 @@ def block(text, indent=""):
     return f"\n{indent}\\htmlonly[block]\n{indent}{text}\n{indent}\\endhtmlonly\n"
 
 
-def sources_in(folder):
-    """Kernels and exercises, a chapter's lesson first; the tests are none."""
-    return [path for kind in ("*.cuh", "*.cu", "*.cpp", "*.hpp") for path in sorted(folder.glob(kind))
-            if path.name != "test.cpp"]
-
-
 class Chapter:
     def __init__(self, manifest):
         stage = json.loads(manifest.read_text())
@@ -97,10 +104,18 @@ class Chapter:
         self.lesson = self.folder / "README.md"
         self.lab = self.folder / "LAB.md"
         self.solution = pathlib.Path("solutions") / self.folder.name / "README.md"
-        kernels = sources_in(ROOT / self.folder)
-        self.exercises = [path.relative_to(ROOT) for path in kernels if path.name.startswith("exercise")]
-        self.solved = [path.relative_to(ROOT) for path in sources_in(ROOT / self.solution.parent)]
-        self.kernels = [path.relative_to(ROOT) for path in kernels if not path.name.startswith("exercise")]
+        self.previous = stage.get("previous")
+        self.kernels = [path.relative_to(ROOT) for path in changes.kernels_in(ROOT / self.folder)]
+        self.exercises = [path.relative_to(ROOT) for path in changes.sources_in(ROOT / self.folder)
+                          if path.relative_to(ROOT) not in self.kernels]
+        self.solved = [path.relative_to(ROOT) for path in changes.sources_in(ROOT / self.solution.parent)]
+
+    def lines_of_step(self, number):
+        """Where comments of the kernel have a step's number: [(file, line)] in order. A list of steps is none."""
+        step = re.compile(rf"//(?: |-)*(?:\S.*[.,:] )?{number}\.(?=[\s,]|$)")
+        return [(path, line) for path in self.kernels
+                for line, text in enumerate((ROOT / path).read_text().splitlines(), 1)
+                if step.search(text) and not re.match(r"//   ", text)]
 
     def pages(self):
         return [path for path in (self.lesson, self.lab, self.solution) if (ROOT / path).is_file()]
@@ -121,6 +136,7 @@ class Site:
         self.markdown = [pathlib.Path("README.md"), RESULTS, *self.guides, *of_chapters]
         self.files = []  # files and folders that get a page because one links to them
         self.labels = {}
+        self.headings = {}  # of each page: [(level, text, anchor)]
 
     # ---- Names of pages ---------------------------------------------------------------------------------------------
 
@@ -155,8 +171,10 @@ class Site:
         if path in self.headers:
             return self.doxygen_page(path)
         line = re.fullmatch(r"L(\d+)(?:-L\d+)?", fragment)
-        if any(path in self.sources(chapter, page) for chapter in self.chapters):
-            return f"{self.label(page)}.html#" + (f"l{int(line[1]):05}" if line else "kernel")
+        beside = next((files for chapter in self.chapters if path in (files := self.sources(chapter, page))), None)
+        if beside:
+            place = finish.line_anchor(beside.index(path), int(line[1])) if line else "kernel"
+            return f"{self.label(page)}.html#{place}"
         if path.suffix in (".svg", ".png"):
             return self.copy(path)
         if path not in self.files:
@@ -191,7 +209,7 @@ class Site:
             target = self.link(page, match["target"])
             return "(" + (target or "#left-out") + ")"
 
-        text = SPAN.sub(span, text)
+        text = SPAN.sub(span, BOLD_CODE.sub(r"<b>\1</b>", text))
         return re.sub(r"\[([^\]]*)\]\(#left-out\)", r"\1", text)
 
     def drawing(self, page, indent, alt, name):
@@ -212,13 +230,14 @@ class Site:
     def convert(self, page):
         """A page's title and its text for Doxygen."""
         title, lines, paragraph, fence, anchors = None, [], [], None, {}
+        self.headings[page] = []
 
         def flush():
             if paragraph:
                 lines.append(self.text(page, "\n".join(paragraph)))
                 paragraph.clear()
 
-        for line in (ROOT / page).read_text().splitlines():
+        for line in OF_FIGURES.sub("", (ROOT / page).read_text()).splitlines():
             mark = FENCE.match(line)
             if fence:
                 if mark and mark[2].startswith(fence[2]) and not mark[3]:
@@ -245,6 +264,8 @@ class Site:
                 anchors[name] = anchors.get(name, -1) + 1
                 name += f"-{anchors[name]}" if anchors[name] else ""
                 lines.append(f"{heading[1][1:]} {self.text(page, heading[2])} {{#{self.label(page)}--{name}}}")
+                self.headings[page].append((len(heading[1]), re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[2]),
+                                            f"{self.label(page)}--{name}"))
             elif drawing := DRAWING.match(line):
                 flush()
                 lines.append(self.drawing(page, *drawing.groups()))
@@ -272,12 +293,16 @@ class Site:
     def steps(self, place, page):
         """Links to the chapter before and after, and between the pages of this one."""
         chapter = self.chapters[place]
-        kinds = [("Lesson", chapter.lesson), ("Lab", chapter.lab), ("Solution", chapter.solution)]
+        kinds = [("Lesson", chapter.lesson), ("Lab", chapter.lab)]
+        if page == chapter.solution:
+            kinds.append(("Solution", chapter.solution))
         here = [f"<b>{kind}</b>" if path == page else f'<a href="{self.label(path)}.html">{kind}</a>'
                 for kind, path in kinds if path in chapter.pages()]
         if self.sources(chapter, page):
             name = "Kernel" if page == chapter.lesson else "Code"
             here.append(f'<a href="{self.label(page)}.html#kernel">{name}</a>')
+        if page == chapter.lesson and any(name.endswith("--changes") for _, _, name in self.headings.get(page, [])):
+            here.append(f'<a href="{self.label(page)}.html#{self.label(page)}--changes">Changes</a>')
 
         def other(step, rel, text):
             if not 0 <= place + step < len(self.chapters):
@@ -306,19 +331,92 @@ class Site:
             button = ""
         return "".join([*parts, block("</aside>")])
 
+    def contents(self, page):
+        """The headings of a long page, twice: beside it, and to unfold where there is no room for that (site.css)."""
+        found = [heading for heading in self.headings[page] if heading[0] in (2, 3)]
+        if len([level for level, _, _ in found if level == 2]) < CONTENTS:
+            return ""
+        items = "".join(f'<li class="level{level}"><a href="#{name}">{html.escape(text.replace("`", ""))}</a></li>'
+                        for level, text, name in found)
+        return block(f'<nav class="toc" aria-label="On this page"><b>On this page</b><ul>{items}</ul></nav>'
+                     f'<details class="toc"><summary>On this page</summary><ul>{items}</ul></details>')
+
+    def with_steps(self, chapter, text):
+        """A lesson with links from the numbered steps of "The kernel" to the lines that have their numbers.
+
+        Where the section has several lists, a number's first line is the first list's, and so on.
+        """
+        before, heading, rest = text.partition("\n# The kernel ")
+        section, end, after = rest.partition("\n# ")
+        lists, lines = 0, []
+        for line in section.split("\n"):
+            if step := STEP.match(line):
+                lists += step[1] == "1"
+                found = chapter.lines_of_step(step[1])
+                if len(found) >= lists > 0:
+                    path, number = found[lists - 1]
+                    link = (f'<a class="step" href="#{finish.line_anchor(chapter.kernels.index(path), number)}" '
+                            f'title="{path.name}, line {number}">line {number}</a>')
+                    line = f"{step[0]}\\htmlonly {link} \\endhtmlonly {line[step.end():]}"
+            lines.append(line)
+        return before + heading + "\n".join(lines) + end + after
+
+    def with_changes(self, chapter, text):
+        """A lesson with what its kernel changes in that of the stage before, after the section "The kernel"."""
+        previous = next((other for other in self.chapters if other.number == chapter.previous), None)
+        if not previous:
+            return text
+        old, new = (changes.lines_of(ROOT / other.folder) for other in (previous, chapter))
+        groups = list(changes.hunks(old, new))
+        came, went = changes.counts(old, new)
+        name = f"{previous.number:02} {previous.name}"
+        label = f"{self.label(chapter.lesson)}--changes"
+        place = next((index + 1 for index, heading in enumerate(self.headings[chapter.lesson])
+                      if heading[:2] == (2, "The kernel")), 0)
+        after = next((name for level, _, name in self.headings[chapter.lesson][place:] if place and level == 2), None)
+        views = [("Side by side", "side-by-side", changes.side_by_side), ("Inline", "inline", changes.inline)]
+        tables = "".join(f'<details class="changes"><summary>{title}</summary><div class="table-frame" tabindex="0">'
+                         f'<table class="diff {kind}">{"".join(rows(groups))}</table></div></details>'
+                         for title, kind, rows in views)
+        section = (f"# What changed since {name} {{#{label}}}\n\n"
+                   f"Lines of [{name}]({self.label(previous.lesson)}.html) that go: {went}; lines that come: {came}. "
+                   "Indentation does not count, nor the stage's own name, nor the comment at the head of a file. "
+                   f"`./lab diff {previous.number} {chapter.number}` prints the same.\n" + block(tables) + "\n")
+        entry = (2, f"What changed since {name}", label)
+        if not after:
+            self.headings[chapter.lesson].append(entry)
+            return f"{text}\n{section}"
+        names = [name for _, _, name in self.headings[chapter.lesson]]
+        self.headings[chapter.lesson].insert(names.index(after), entry)
+        lines = text.split("\n")
+        index = next(index for index, line in enumerate(lines) if line.endswith(f"{{#{after}}}"))
+        return "\n".join([*lines[:index], section, *lines[index:]])
+
+    def solution_link(self, chapter):
+        """At the end of the lab, folded."""
+        if chapter.solution not in chapter.pages():
+            return ""
+        return block('<details class="solution"><summary>Done, or stuck for long?</summary><p>'
+                     f'<a href="{self.label(chapter.solution)}.html">The worked solution</a> explains itself. '
+                     "You learn more from your own first.</p></details>")
+
     def write_chapters(self):
         for place, chapter in enumerate(self.chapters):
             for page in chapter.pages():
                 title, text = self.convert(page)
+                if page == chapter.lesson:
+                    text = self.with_changes(chapter, self.with_steps(chapter, text))
+                if page == chapter.lab:
+                    text += self.solution_link(chapter)
                 steps = self.steps(place, page)
-                text = block('<div class="lesson">') + steps + text + steps
-                if page == chapter.lesson and len(chapter.pages()) > 1:
-                    text += "In this chapter: " + ", ".join(
-                        f"\\subpage {self.label(path)}" for path in chapter.pages()[1:]) + "\n"
+                text = block('<div class="lesson">') + steps + self.contents(page) + text + steps
+                follows = chapter.pages()[chapter.pages().index(page) + 1:][:1]
+                if follows and page == chapter.lesson:
+                    text += f"Next in this chapter: \\subpage {self.label(follows[0])}\n"
                 self.write(self.label(page), title, text + block("</div>") + self.beside(self.sources(chapter, page)))
 
     def landing(self):
-        """README.md, with who should begin where after its introduction."""
+        """README.md, with who should begin where after its picture."""
         title, text = self.convert(pathlib.Path("README.md"))
         cards = []
         for who, what, paths in AUDIENCES:
@@ -326,8 +424,9 @@ class Site:
                             for path in map(pathlib.Path, paths) if path in self.markdown)
             if links:
                 cards.append(f"<div><h3>{who}</h3><p>{what}</p><ul>{links}</ul></div>")
-        introduction, heading, rest = text.partition("\n# ")
-        return title, introduction + block(f'<div class="audiences">{"".join(cards)}</div>') + heading + rest
+        introduction, picture, rest = text.partition("\n\\endhtmlonly\n")
+        audiences = block(f'<div class="audiences">{"".join(cards)}</div>')
+        return title, self.contents(pathlib.Path("README.md")) + introduction + picture + audiences + rest
 
     def source_page(self, path):
         if (ROOT / path).is_dir():
@@ -348,7 +447,8 @@ class Site:
         self.html.mkdir()
         self.write_chapters()
         for path in [*self.guides, RESULTS]:
-            self.write(self.label(path), *self.convert(path))
+            title, text = self.convert(path)
+            self.write(self.label(path), title, self.contents(path) + text)
         title, text = self.landing()
         for path in self.files:  # grows while folders are written
             self.write(self.label(path), str(path), self.source_page(path))
@@ -378,8 +478,7 @@ class Site:
         lessons = []
         for chapter in self.chapters:
             name = f"{chapter.number:02} {chapter.name}"
-            kinds = [("Lab", chapter.lab), ("Solution", chapter.solution)]
-            more = [tab(kind, path) for kind, path in kinds if path in chapter.pages()]
+            more = [tab("Lab", chapter.lab)] if chapter.lab in chapter.pages() else []
             lessons.append(group(name, self.label(chapter.lesson), more) if more else tab(name, chapter.lesson))
         return "".join([
             '<navindex><tab type="mainpage" title="ConvLadder"/><tab type="pages" visible="no"/>',
@@ -397,7 +496,9 @@ class Site:
         header, layout, doxyfile = (self.work / name for name in ("header.html", "layout.xml", "Doxyfile"))
         subprocess.run(["doxygen", "-w", "html", header.name, "footer.html", "style.css"], cwd=self.work, check=True,
                        capture_output=True)
-        header.write_text(header.read_text().replace("</head>", (SITE / "head.html").read_text() + "</head>"))
+        header.write_text(header.read_text()
+                          .replace("</head>", (SITE / "head.html").read_text() + "</head>")
+                          .replace(" </tr>", (SITE / "search.html").read_text() + " </tr>", 1))
         subprocess.run(["doxygen", "-l", layout], check=True, capture_output=True)
         layout.write_text(re.sub(r" *<navindex>.*</navindex>\n", lambda _: self.navigation(),
                                  layout.read_text(), flags=re.DOTALL))
@@ -414,10 +515,11 @@ class Site:
             "MATHJAX_CODEFILE": [SITE / "mathjax.js"],
             "HTML_EXTRA_STYLESHEET": [
                 *(self.awesome / f"doxygen-awesome{part}.css"
-                  for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")), SITE / "site.css", SITE / "player.css"],
+                  for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")),
+                SITE / "site.css", SITE / "player.css"],
             "HTML_EXTRA_FILES": [
                 *(self.awesome / f"doxygen-awesome-{part}.js" for part in ("darkmode-toggle", "fragment-copy-button")),
-                SITE / "site.js", SITE / "player.js"],
+                SITE / "site.js", SITE / "search.js", SITE / "player.js"],
         }
         if tuple(map(int, version.split("."))) >= (1, 9, 5):
             settings["HTML_COLORSTYLE"] = ["LIGHT"]  # the dark theme is doxygen-awesome's
@@ -461,11 +563,12 @@ def main():
         site.write_pages()
         warnings = site.run_doxygen()
         site.copy_mathjax()
+        finish.finish(site.html, {site.label(page) for page in site.markdown})
     except SiteError as error:
         sys.exit(f"build.py: {error}")
     for warning in warnings:
         print(f"build.py: {warning}", file=sys.stderr)
-    broken = check_links.report(site.html)
+    broken = check_links.report(site.html) | check_pages.report(site.html)
     sys.exit(1 if warnings or broken else 0)
 
 

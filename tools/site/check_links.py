@@ -95,12 +95,16 @@ def broken_links(folder):
     return wrong
 
 
+def told(program, wrong):
+    """Prints what a program found wrong; its exit status."""
+    for sentence in wrong:
+        print(f"{program}: {sentence}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
 def report(folder):
     """Prints what is wrong; the exit status."""
-    wrong = broken_links(pathlib.Path(folder))
-    for sentence in wrong:
-        print(f"check_links.py: {sentence}", file=sys.stderr)
-    return 1 if wrong else 0
+    return told("check_links.py", broken_links(pathlib.Path(folder)))
 
 
 if __name__ == "__main__":

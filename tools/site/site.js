@@ -21,5 +21,8 @@ document.addEventListener("DOMContentLoaded", () => {
       choose(!link.closest("nav") || !document.documentElement.classList.contains("beside"));
     });
   }
+  for (const link of document.querySelectorAll("a.step")) {
+    link.addEventListener("click", () => { if (hasRoom()) show(true); });
+  }
   kernel.querySelector("button").addEventListener("click", () => choose(false));
 });

@@ -1,35 +1,28 @@
 /// @file
-/// Checks and times what the module `convladder_cudnn` offers. No header of CUDA or cuDNN is needed here.
+/// Which of what the module `convladder_cudnn` offers is tried. No header of CUDA or cuDNN is needed here.
 #include "common/harness/baselines/cudnn_baseline.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
-#include <limits>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
-#include "common/harness/baselines/cudnn_module.hpp"
-#include "common/harness/check/half_bits.hpp"
+#include "common/harness/baselines/cudnn_bench.hpp"
+#include "common/harness/baselines/cudnn_journal.hpp"
+#include "common/harness/baselines/cudnn_search.hpp"
+#include "common/harness/baselines/cudnn_winners.hpp"
 #include "common/harness/check/quantise.hpp"
-#include "common/harness/device/device.hpp"
 #include "common/harness/device/module.hpp"
 #include "common/harness/device/timing.hpp"
+#include "common/harness/files/problem_io.hpp"
 
 namespace convladder {
 namespace {
-
-constexpr int kGroups = 7;
-constexpr double kGroupUs = 2000;   // what a group of launches should last
-constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
-constexpr int kSlowGroups = 3;
-constexpr double kOnceUs = 1e6;        // a launch longer than this is not run again after its check
-constexpr double kHopelessRatio = 20;  // times the best so far: timed once
-constexpr double kNothingYet = std::numeric_limits<double>::infinity();  // the time of the best so far
-constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
 
 const Module& module() {
   static const Module loaded = load_module({kCudnnModuleFile, kCudnnModuleFunction, "cuDNN", "libcudnn.so.9",
@@ -40,237 +33,6 @@ const Module& module() {
 void find_candidates(const ConvProblem& problem, const CudnnTypes& types, CudnnCandidates& found) {
   reinterpret_cast<CudnnModuleFunction*>(module().function)(problem, types, found);
 }
-
-// ---- Element types --------------------------------------------------------------------------------------------------
-
-std::size_t size_of(Precision precision) {
-  return precision == Precision::fp32 ? sizeof(float) : precision == Precision::fp16 ? sizeof(std::uint16_t) : 1;
-}
-
-/// What an int8 of each tensor stands for one step of.
-struct Steps {
-  double input = 1, filter = 1, output = 1;
-};
-
-/// The bytes of the values in a precision. @param step of int8
-std::vector<std::byte> encoded(const std::vector<float>& values, Precision precision, double step) {
-  std::vector<std::byte> bytes(values.size() * size_of(precision));
-  const auto fill = [&]<class Element>(Element, const auto& encode) {
-#ifdef _OPENMP
-#pragma omp parallel for
-#endif
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Element element = encode(values[i]);
-      std::memcpy(bytes.data() + i * sizeof element, &element, sizeof element);
-    }
-  };
-  switch (precision) {
-    case Precision::fp32:
-      fill(float{}, [](float value) { return value; });
-      break;
-    case Precision::fp16:
-      fill(std::uint16_t{}, [](float value) { return half_bits(value); });
-      break;
-    case Precision::int8:
-      fill(std::int8_t{}, [step](float value) { return int8_of(value, step); });
-      break;
-  }
-  return bytes;
-}
-
-/// Calls `work` with a function that gives the value of element i of such bytes.
-template <class Work>
-auto with_elements(const std::vector<std::byte>& bytes, Precision precision, const Work& work) {
-  const auto element = [&bytes]<class Element>(Element, std::size_t i) {
-    Element value;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    return value;
-  };
-  switch (precision) {
-    case Precision::fp32:
-      return work([&](std::size_t i) { return static_cast<double>(element(float{}, i)); });
-    case Precision::fp16:
-      return work([&](std::size_t i) { return static_cast<double>(half_value(element(std::uint16_t{}, i))); });
-    case Precision::int8:
-      return work([&](std::size_t i) { return static_cast<double>(element(std::int8_t{}, i)); });
-  }
-  throw std::logic_error("not a precision");
-}
-
-double error_limit(Precision precision, std::string_view family) {
-  switch (precision) {
-    case Precision::fp32:
-      return kCudnnErrorLimit;
-    case Precision::fp16:
-      return family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit;
-    case Precision::int8:
-      return kCudnnInt8ErrorLimit;
-  }
-  throw std::logic_error("not a precision");
-}
-
-// ---- Checking and timing --------------------------------------------------------------------------------------------
-
-/// Transposes each of `count` matrices of `rows` x `columns`: (c, h*w) to (h*w, c), say.
-std::vector<float> transposed(const std::vector<float>& source, std::int64_t count, std::int64_t rows,
-                              std::int64_t columns) {
-  std::vector<float> result(source.size());
-#ifdef _OPENMP
-#pragma omp parallel for collapse(2)
-#endif
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* from = source.data() + (i * rows + row) * columns;
-      float* to = result.data() + i * rows * columns + row;
-      for (std::int64_t column = 0; column < columns; ++column) to[column * rows] = from[column];
-    }
-  }
-  return result;
-}
-
-/// ||output - reference|| / ||reference|| over the outputs whose reference is finite; NaN if one of them is NaN.
-/// @param output gives the element at an index  @param nhwc its order; the reference's is NCHW
-template <class Output>
-double relative_l2_error(const ConvProblem& problem, const Output& output, bool nhwc, const Reference& reference) {
-  const std::int64_t filters = problem.k, pixels = problem.p() * problem.q();
-  double error = 0, norm = 0;
-#ifdef _OPENMP
-#pragma omp parallel for reduction(+ : error, norm)
-#endif
-  for (std::int64_t pixel = 0; pixel < problem.n * pixels; ++pixel) {
-    for (std::int64_t filter = 0; filter < filters; ++filter) {
-      const auto nchw = static_cast<std::size_t>((pixel / pixels * filters + filter) * pixels + pixel % pixels);
-      const double exact = reference.output[nchw];
-      if (!std::isfinite(exact)) continue;
-      const double difference = output(nhwc ? static_cast<std::size_t>(pixel * filters + filter) : nchw) - exact;
-      error += difference * difference;
-      norm += exact * exact;
-    }
-  }
-  return error == 0 ? 0 : std::sqrt(error / norm);
-}
-
-/// Into `trial`. @param best_us the fastest so far
-void time_hot(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial) {
-  const double once_us = time_by_events(launch, 1);
-  if (once_us > kHopelessRatio * best_us) {
-    trial.time_us = once_us;
-    return;
-  }
-  const bool slow = once_us > kSlowUs;
-  const int repetitions = slow ? 1 : repetitions_for(launch, kGroupUs);
-  TimeSeries series;
-  try {
-    GraphTimer timer({launch}, repetitions);
-    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) series.groups.push_back(timer.sample());
-  } catch (const DeviceError&) {  // not every algorithm can be captured
-    trial.status = "ok, timed without a CUDA graph";
-    series.groups.clear();
-    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) {
-      series.groups.push_back(time_by_events(launch, repetitions));
-    }
-  }
-  trial.time_us = series.median();
-}
-
-/// The problem's tensors on the device in one of the layouts and precisions.
-class Bench {
- public:
-  Bench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference, Precision precision,
-        const Steps& steps, bool nhwc)
-      : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {
-    const auto& [input, filter] = tensors;
-    upload(nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input, steps.input, "cuDNN's input",
-           input_);
-    upload(nhwc ? transposed(filter, problem.k, problem.c / problem.groups, problem.r * problem.s) : filter,
-           steps.filter, "cuDNN's filter", filter_);
-  }
-
-  DeviceBuffer output_of(const CudnnCandidate& candidate) const {
-    return {static_cast<std::size_t>(problem_.output_size()) * size_of(candidate.output), "cuDNN's output"};
-  }
-
-  static DeviceBuffer workspace_of(const CudnnCandidate& candidate) {
-    return {static_cast<std::size_t>(candidate.workspace_bytes), "cuDNN's workspace"};
-  }
-
-  /// @throws DeviceError with cuDNN's word
-  void start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
-             Stream stream) const {
-    const std::string refusal = candidate.run(input_.data(), filter_.data(), output.data(), workspace.data(), stream);
-    if (!refusal.empty()) throw DeviceError(refusal);
-  }
-
-  std::int64_t tensor_bytes(const CudnnCandidate& candidate) const {
-    return static_cast<std::int64_t>(input_.bytes() + filter_.bytes()) +
-           problem_.output_size() * static_cast<std::int64_t>(size_of(candidate.output));
-  }
-
-  /// Checks and times a candidate, into `trial`. @param best_us the fastest so far
-  void measure(const CudnnCandidate& candidate, double best_us, CudnnTrial& trial) {
-    const std::int64_t allowed = device_info().free_memory_bytes / kMemoryShare;
-    if (candidate.workspace_bytes > allowed) {
-      trial.status = fmt::format("workspace of {} MiB is more than 1/{} of the free memory",
-                                 candidate.workspace_bytes >> 20, kMemoryShare);
-      return;
-    }
-    const DeviceBuffer workspace = workspace_of(candidate);
-    DeviceBuffer output = output_of(candidate);
-    const auto launch = [&](Stream stream) { start(candidate, output, workspace, stream); };
-    output.poison();
-    double checked_us = 0;
-    try {
-      checked_us = run_and_wait(launch);
-    } catch (const DeviceError& error) {
-      trial.status = error.what();
-      run_and_wait([](Stream) {});  // throws if the GPU context is lost with it
-      return;
-    }
-    if (!output.guards_intact() || !workspace.guards_intact()) {
-      trial.status = "wrote outside its buffers";
-      return;
-    }
-    trial.rel_l2_err = error_of(output, candidate.output);
-    if (!(*trial.rel_l2_err <= error_limit(precision_, trial.family()))) {
-      trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
-      return;
-    }
-    trial.status = "ok";
-    if (checked_us > kOnceUs) {
-      trial.time_us = checked_us;
-    } else {
-      time_hot(launch, trial.family() == kWinogradFamily ? kNothingYet : best_us, trial);
-    }
-  }
-
- private:
-  void upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const {
-    const std::vector<std::byte> bytes = encoded(values, precision_, step);
-    buffer = DeviceBuffer(bytes.size(), name);
-    buffer.upload(bytes.data());
-  }
-
-  /// @param stored what the output's elements are
-  double error_of(const DeviceBuffer& output, Precision stored) {
-    bytes_.resize(output.bytes());
-    output.download(bytes_.data());
-    const double factor = stored == Precision::int8       ? steps_.output
-                          : precision_ == Precision::int8 ? steps_.input * steps_.filter
-                                                          : 1;
-    return with_elements(bytes_, stored, [&](const auto& element) {
-      return relative_l2_error(
-          problem_, [&](std::size_t i) { return factor * element(i); }, nhwc_, reference_);
-    });
-  }
-
-  const ConvProblem& problem_;
-  const Reference& reference_;
-  Precision precision_;
-  Steps steps_;
-  bool nhwc_;
-  DeviceBuffer input_, filter_;
-  std::vector<std::byte> bytes_;  // of the last output
-};
 
 /// A signal along h in place of w.
 ConvProblem turned(ConvProblem problem) {
@@ -300,58 +62,136 @@ struct Attempt {
   std::string_view note = "";  ///< follows each algorithm's name
   Precision precision = Precision::fp32;
   bool winograd_only = false;
+  bool proposed_only = false;                 ///< no winners, and nothing from a search
+  std::optional<double> search_seconds = {};  ///< of a search beforehand
 };
 
-/// Adds a trial for every candidate in the layouts that it has. @param fastest of all trials so far
-void try_all(const ConvProblem& problem, const Attempt& attempt, const HostTensors& tensors, const Reference& reference,
-             Fastest& fastest, CudnnBaseline& baseline) {
-  Steps steps;
-  if (attempt.precision == Precision::int8)
-    steps = {int8_step(tensors.input), int8_step(tensors.filter), int8_step(reference.output)};
-  const CudnnTypes types{attempt.precision, static_cast<float>(steps.input * steps.filter / steps.output)};
-  CudnnCandidates found;
-  find_candidates(problem, types, found);
-  baseline.version = found.version;
-  if (!found.error.empty()) {
-    baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found.version, found.error);
-    return;
+/// Tries everything on one problem, in both layouts.
+class Trials {
+ public:
+  /// @param fastest of all trials so far
+  Trials(const ConvProblem& problem, const Attempt& attempt, const HostTensors& tensors, const Reference& reference,
+         Fastest& fastest, CudnnBaseline& baseline)
+      : problem_(problem),
+        attempt_(attempt),
+        tensors_(tensors),
+        reference_(reference),
+        fastest_(fastest),
+        baseline_(baseline) {
+    if (attempt.precision == Precision::int8)
+      steps_ = {int8_step(tensors.input), int8_step(tensors.filter), int8_step(reference.output)};
+    find_candidates(problem, {attempt.precision, static_cast<float>(steps_.input * steps_.filter / steps_.output)},
+                    found_);
+    baseline.version = found_.version;
+    if (!found_.error.empty())
+      baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found_.version, found_.error);
   }
-  for (const bool nhwc : {false, true}) {
-    std::optional<Bench> bench;
-    for (const CudnnCandidate& candidate : found.candidates) {
-      if (candidate.nhwc != nhwc) continue;
-      CudnnTrial trial = trial_of(candidate, fmt::format("{}{}", candidate.algorithm, attempt.note),
-                                  layout_name(candidate), attempt.precision);
-      if (attempt.winograd_only && trial.family() != kWinogradFamily) continue;
-      try {
-        if (candidate.run && !bench) bench.emplace(problem, tensors, reference, attempt.precision, steps, nhwc);
-        if (candidate.run) bench->measure(candidate, fastest.time_us, trial);
-      } catch (const DeviceError& error) {
-        throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
+
+  /// Adds a trial for every candidate.
+  void run() {
+    for (const bool nhwc : {false, true}) {
+      for (const CudnnCandidate& candidate : found_.candidates)
+        if (candidate.nhwc == nhwc) add(candidate, CudnnOrigin::heuristics);
+      if (!attempt_.proposed_only) add_winners(nhwc);
+      benches_[!nhwc].reset();
+    }
+    if (attempt_.proposed_only || !found_.error.empty()) return;
+    CudnnJournal journal(cudnn_journal_path(found_.version, problem_, attempt_.precision));
+    if (attempt_.search_seconds) search(journal);
+    for (const CudnnCandidate& candidate : best_in(journal, tried_, found_.graphs)) add(candidate, CudnnOrigin::search);
+  }
+
+ private:
+  CudnnBench& bench(bool nhwc) {
+    std::optional<CudnnBench>& made = benches_[nhwc];
+    if (!made) made.emplace(problem_, tensors_, reference_, attempt_.precision, steps_, nhwc);
+    return *made;
+  }
+
+  void add(const CudnnCandidate& candidate, CudnnOrigin origin) {
+    CudnnTrial trial = trial_of(candidate, fmt::format("{}{}", candidate.algorithm, attempt_.note),
+                                layout_name(candidate), attempt_.precision);
+    trial.configuration = candidate.configuration;
+    trial.output = candidate.output;
+    if (candidate.configuration) {
+      trial.origin = origin;
+      tried_.insert(key_of(candidate));
+    }
+    if (attempt_.winograd_only && trial.family() != kWinogradFamily) return;
+    try {
+      if (candidate.run) bench(candidate.nhwc).measure(candidate, fastest_.time_us, trial);
+    } catch (const DeviceError& error) {
+      throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
+    }
+    if (trial.ok() && *trial.time_us < fastest_.time_us) fastest_ = {*trial.time_us, candidate};
+    if (candidate.configuration) hints_.push_back({key_of(candidate), trial.ok() ? trial.time_us : std::nullopt});
+    baseline_.trials.push_back(std::move(trial));
+  }
+
+  /// The plans that won on this problem, on whatever GPU and by whatever version.
+  void add_winners(bool nhwc) {
+    for (const CudnnGraph& graph : found_.graphs) {
+      CudnnPlanner planner;
+      for (const CudnnWinner& winner : cudnn_winners()) {
+        if (graph.nhwc != nhwc || !winner.fits(attempt_.precision, graph)) continue;
+        const CudnnPlanKey key{graph.nhwc, graph.output, winner.configuration};
+        if (winner.problem != to_string(problem_) || tried_.contains(key)) continue;
+        if (!planner) planner = graph.planner();
+        add(planner(winner.configuration), CudnnOrigin::winners);
       }
-      if (trial.ok() && *trial.time_us < fastest.time_us) fastest = {*trial.time_us, candidate};
-      baseline.trials.push_back(std::move(trial));
     }
   }
-}
+
+  void search(CudnnJournal& journal) {
+    for (const CudnnGraph& graph : found_.graphs) {
+      for (const CudnnWinner& winner : cudnn_winners()) {  // of other problems, too
+        if (winner.fits(attempt_.precision, graph))
+          hints_.push_back({{graph.nhwc, graph.output, winner.configuration}});
+      }
+    }
+    const auto glance = [this](const CudnnCandidate& candidate, double best_us) {
+      return bench(candidate.nhwc).glance(candidate, best_us);
+    };
+    const CudnnSearchSummary summary =
+        search_cudnn(found_.graphs, hints_, glance, fastest_.time_us, *attempt_.search_seconds, journal);
+    if (!baseline_.search) baseline_.search.emplace();
+    baseline_.search->add(summary);
+  }
+
+  static CudnnPlanKey key_of(const CudnnCandidate& candidate) {
+    return {candidate.nhwc, candidate.output, *candidate.configuration};
+  }
+
+  const ConvProblem& problem_;
+  const Attempt& attempt_;
+  const HostTensors& tensors_;
+  const Reference& reference_;
+  Fastest& fastest_;
+  CudnnBaseline& baseline_;
+  CudnnSteps steps_;
+  CudnnCandidates found_;
+  std::array<std::optional<CudnnBench>, 2> benches_;  // NCHW and NHWC
+  std::set<CudnnPlanKey> tried_;
+  std::vector<CudnnHint> hints_;
+};
 
 // ---- Once more ------------------------------------------------------------------------------------------------------
 
 /// Microseconds per launch with buffers that L2 does not hold; nothing where 64 copies of them would be too few.
-std::optional<double> time_cold(const std::function<Bench()>& make_bench, const CudnnCandidate& candidate) {
+std::optional<double> time_cold(const std::function<CudnnBench()>& make_bench, const CudnnCandidate& candidate) {
   struct Copy {
-    Bench bench;
+    CudnnBench bench;
     DeviceBuffer output, workspace;
   };
   std::vector<Copy> copies;
   std::vector<std::function<void(Stream)>> launches;
   std::int64_t count = 1;
   for (std::int64_t i = 0; i < count; ++i) {
-    Bench bench = make_bench();
+    CudnnBench bench = make_bench();
     if (i == 0) count = cold_copies(bench.tensor_bytes(candidate), device_info().l2_bytes);
     if (count > kMaxColdCopies) return std::nullopt;
     copies.reserve(static_cast<std::size_t>(count));  // the launches below point into it
-    DeviceBuffer output = bench.output_of(candidate), workspace = Bench::workspace_of(candidate);
+    DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);
     const Copy& copy = copies.emplace_back(Copy{std::move(bench), std::move(output), std::move(workspace)});
     launches.push_back([&](Stream stream) { copy.bench.start(candidate, copy.output, copy.workspace, stream); });
   }
@@ -413,7 +253,7 @@ struct Pass {
 Pass best_pass(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
   Pass pass;
   CudnnBaseline trials;
-  try_all(problem, {}, tensors, reference, pass.fastest, trials);
+  Trials(problem, {.proposed_only = true}, tensors, reference, pass.fastest, trials).run();
   pass.filter = DeviceBuffer(tensors.filter.size() * sizeof(float), "cuDNN's filter of one pass");
   pass.filter.upload(tensors.filter.data());
   return pass;
@@ -455,13 +295,25 @@ void try_two_passes(const ConvProblem& problem, const Factors& factors, const Ho
       both, fmt::format("{}: {} + {}", kTwoPasses, a.algorithm, b.algorithm),
       a.nhwc == b.nhwc ? layout_name(a) : fmt::format("{} + {}", layout_name(a), layout_name(b)), Precision::fp32));
   trial.workspace_bytes += static_cast<std::int64_t>(between.bytes());
-  Bench(problem, tensors, reference, Precision::fp32, {}, false).measure(both, kNothingYet, trial);
+  CudnnBench(problem, tensors, reference, Precision::fp32, {}, false).measure(both, kNothingYet, trial);
 }
 
 }  // namespace
 
+const char* to_string(CudnnOrigin origin) {
+  switch (origin) {
+    case CudnnOrigin::heuristics:
+      return "heuristics";
+    case CudnnOrigin::winners:
+      return "winners";
+    case CudnnOrigin::search:
+      return "search";
+  }
+  throw std::logic_error("not an origin");
+}
+
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision) {
+                            Precision precision, std::optional<double> search_seconds) {
   CudnnBaseline baseline;
   baseline.precision = precision;
   if (problem.padding != Padding::zero && (problem.pad_h > 0 || problem.pad_w > 0)) {
@@ -474,15 +326,22 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
 
   try {
     Fastest fastest;
-    try_all(problem, {.precision = precision}, tensors, reference, fastest, baseline);
+    // The same tensors in memory, but other engines may take them.
+    const bool signal = problem.h == 1 && problem.r == 1 && problem.w > 1;
+    if (signal && search_seconds) *search_seconds /= 2;
+    Trials(problem, {.precision = precision, .search_seconds = search_seconds}, tensors, reference, fastest, baseline)
+        .run();
     if (precision == Precision::int8) {
       Fastest of_winograd;
-      try_all(problem, {.precision = Precision::fp16, .winograd_only = true}, tensors, reference, of_winograd,
-              baseline);
+      Trials(problem, {.precision = Precision::fp16, .winograd_only = true, .proposed_only = true}, tensors, reference,
+             of_winograd, baseline)
+          .run();
     }
-    // The same tensors in memory, but other engines may take them.
-    if (problem.h == 1 && problem.r == 1 && problem.w > 1)
-      try_all(turned(problem), {" as h x 1", precision}, tensors, reference, fastest, baseline);
+    if (signal) {
+      Trials(turned(problem), {.note = " as h x 1", .precision = precision, .search_seconds = search_seconds}, tensors,
+             reference, fastest, baseline)
+          .run();
+    }
     if (fastest.candidate.run) baseline.best_candidate = std::make_shared<CudnnCandidate>(std::move(fastest.candidate));
   } catch (const MachineError& error) {
     baseline.trials.clear();
@@ -506,13 +365,13 @@ void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors,
   if (!best || !candidate_of_best || *best->time_us > kOnceUs) return;
   const CudnnCandidate& candidate = *candidate_of_best;
   CudnnTrial& trial = baseline.trials[static_cast<std::size_t>(best - baseline.trials.data())];
-  Steps steps;  // the candidate holds the output's
+  CudnnSteps steps;  // the candidate holds the output's
   if (baseline.precision == Precision::int8) steps = {int8_step(tensors.input), int8_step(tensors.filter), 1};
   const Reference none;
-  const auto make_bench = [&] { return Bench(problem, tensors, none, baseline.precision, steps, candidate.nhwc); };
+  const auto make_bench = [&] { return CudnnBench(problem, tensors, none, baseline.precision, steps, candidate.nhwc); };
   try {
-    const Bench bench = make_bench();
-    const DeviceBuffer output = bench.output_of(candidate), workspace = Bench::workspace_of(candidate);
+    const CudnnBench bench = make_bench();
+    const DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);
     CudnnTrial again = trial;
     time_hot([&](Stream stream) { bench.start(candidate, output, workspace, stream); }, kNothingYet, again);
     trial.time_again_us = again.time_us;

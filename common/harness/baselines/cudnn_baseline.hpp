@@ -2,20 +2,20 @@
 /// cuDNN on the same problem, data and device: its Winograd algorithms, and the best of everything it offers.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/harness/baselines/cudnn_module.hpp"
 #include "common/harness/check/inputs.hpp"
 #include "common/harness/check/reference.hpp"
 #include "common/stage/problem.hpp"
 #include "common/stage/stage.hpp"
 
 namespace convladder {
-
-struct CudnnCandidate;
 
 /// How the name of a trial of two passes begins.
 inline constexpr const char* kTwoPasses = "two passes";
@@ -25,6 +25,15 @@ inline constexpr const char* kTwoPasses = "two passes";
 inline constexpr std::string_view kGemmFamily = "GEMM";
 inline constexpr std::string_view kFftFamily = "FFT";            ///< the family of FFT and FFT_TILING
 inline constexpr std::string_view kWinogradFamily = "WINOGRAD";  ///< that of WINOGRAD and WINOGRAD_NONFUSED
+
+/// What proposed a plan of the graph API.
+enum class CudnnOrigin {
+  heuristics,  ///< cuDNN's own
+  winners,     ///< the committed file of winners (cudnn_winners.hpp)
+  search,      ///< a search of this machine, now or earlier (cudnn_search.hpp)
+};
+/// Its name in JSON.
+const char* to_string(CudnnOrigin origin);
 
 /// One algorithm or plan that was tried.
 struct CudnnTrial {
@@ -40,6 +49,10 @@ struct CudnnTrial {
   std::optional<double> rel_l2_err = {};  ///< of its result, where it gave one
   /// What measure_cudnn_again() finds: hot once more, and with buffers that L2 does not hold.
   std::optional<double> time_again_us = {}, time_cold_us = {};
+  /// Of a plan: its engine and knobs, and what proposed it.
+  std::optional<CudnnConfiguration> configuration = {};
+  std::optional<CudnnOrigin> origin = {};
+  Precision output = Precision::fp32;  ///< of the output's elements; fp32 of int8: the sums as they are
 
   /// Whether it may count: its result was right, and it was timed.
   bool ok() const { return time_us && status.starts_with("ok"); }
@@ -54,6 +67,42 @@ struct CudnnTrial {
   }
 };
 
+/// What became of a plan in a search.
+enum class CudnnOutcome {
+  right,    ///< its result was right, and it was among the fastest so far
+  slower,   ///< it ran, and was clearly slower than the best so far; such results are not checked
+  refused,  ///< cuDNN made no plan of it
+  memory,   ///< its workspace is beyond a quarter of the free memory
+  failed,   ///< its launch failed
+  wrong,    ///< its result was wrong, or it wrote outside its buffers
+  lost,     ///< an earlier run ended while it ran: it is not tried again
+};
+/// In the order of the summary.
+inline constexpr CudnnOutcome kCudnnOutcomes[] = {CudnnOutcome::right,  CudnnOutcome::slower, CudnnOutcome::refused,
+                                                  CudnnOutcome::memory, CudnnOutcome::failed, CudnnOutcome::wrong,
+                                                  CudnnOutcome::lost};
+/// Its name in JSON and in the journal.
+const char* to_string(CudnnOutcome outcome);
+
+/// What a search did. The figures are sums where it searched more than one problem: a signal is searched along w and h.
+struct CudnnSearchSummary {
+  int engines = 0;                                     ///< that take the problem and count for its type
+  int not_strict = 0;                                  ///< that take it and do not count: strict fp32 leaves them out
+  double combinations = 0;                             ///< of those engines' knobs
+  bool complete = true;                                ///< whether all of them were tried
+  std::map<CudnnOutcome, std::int64_t> outcomes = {};  ///< of every plan that was tried, now and in earlier runs
+  std::int64_t from_journal = 0;                       ///< how many of them in earlier runs
+  double searched_s = 0;                               ///< now and in earlier runs
+  double compile_s = 0, run_s = 0;                     ///< of this run: making plans, running them
+
+  /// The plans that were tried.
+  std::int64_t tried() const;
+  /// Adds the figures of another.
+  void add(const CudnnSearchSummary& other);
+};
+/// A line, without its end.
+std::string to_string(const CudnnSearchSummary& summary);
+
 /// Everything that cuDNN was tried with on one problem and element type.
 struct CudnnBaseline {
   std::string version;      ///< "9.19.0"; empty if cuDNN is not there
@@ -64,6 +113,7 @@ struct CudnnBaseline {
   Precision precision = Precision::fp32;
   /// What best() ran, where there is one; until measure_cudnn_again(), since it holds memory of cuDNN's.
   std::shared_ptr<const CudnnCandidate> best_candidate = {};
+  std::optional<CudnnSearchSummary> search = {};  ///< where one was asked for
 
   /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
   /// them.
@@ -102,8 +152,9 @@ inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
 /// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
 inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
 
-/// Tries every forward algorithm of cudnnConvolutionForward and every plan that the graph API proposes, and checks each
-/// result against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
+/// Tries every forward algorithm of cudnnConvolutionForward, every plan that the graph API proposes, the plans that won
+/// on this problem before (cudnn_winners.hpp), and the best that a search on this machine found. Checks each result
+/// against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
 /// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
 /// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm.
 /// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
@@ -112,9 +163,10 @@ inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
 /// - fp16: both layouts, with sums in fp32, and where cudnnConvolutionForward offers it in fp16.
 /// - int8: NHWC, with outputs of int8 and of float. The input, the filter and the reference's output are quantised by
 ///   their largest magnitude over the whole tensor. After them the Winograd trials of fp16.
+/// @param search_seconds search the engines and their knobs so long first, if earlier searches were not as long
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision);
+                            Precision precision, std::optional<double> search_seconds = {});
 
 /// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
 /// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch

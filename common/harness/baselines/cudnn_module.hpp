@@ -2,8 +2,11 @@
 /// What passes between a program and the module that holds the cuDNN calls. The two are built by one compiler, and the
 /// module is never unloaded, so C++ types may pass.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +21,14 @@ struct CudnnTypes {
   float output_scale = 1;                 ///< of int8: a sum of products times this, rounded, is an output of int8
 };
 
+/// An engine of the graph API and values of its knobs, all by cuDNN's own numbers.
+struct CudnnConfiguration {
+  std::int64_t engine = 0;
+  std::map<std::int64_t, std::int64_t> knobs = {};  ///< by their types; those that are not named are left to cuDNN
+  /// An order, for maps.
+  auto operator<=>(const CudnnConfiguration&) const = default;
+};
+
 /// One of cuDNN's ways to compute a problem.
 struct CudnnCandidate {
   std::string algorithm;
@@ -26,15 +37,41 @@ struct CudnnCandidate {
                                        ///< are the sums of products as they are
   std::string status;                  ///< "ok", or cuDNN's word for why it cannot
   std::int64_t workspace_bytes = 0;
+  std::optional<CudnnConfiguration> configuration = {};  ///< of a plan of the graph API
   /// Starts it on the stream; returns "" or cuDNN's word. Set where the status is "ok".
   std::function<std::string(const void* input, const void* filter, void* output, void* workspace, Stream stream)> run;
 };
 
+/// A knob of an engine: its values are least, least + stride, ..., up to most.
+struct CudnnKnob {
+  std::int64_t type = 0, least = 0, most = 0, stride = 1;
+};
+
+/// An engine that takes a graph.
+struct CudnnEngine {
+  std::int64_t index = 0;
+  std::vector<CudnnKnob> knobs;
+};
+
+/// Makes the candidate of a configuration, which compiles some plans. Each planner has a handle of cuDNN's own: several
+/// may work at the same time, one thread each, and a candidate may run when its planner does not work.
+using CudnnPlanner = std::function<CudnnCandidate(const CudnnConfiguration&)>;
+
+/// A problem as a graph of operations, in one layout and with one type of the outputs.
+struct CudnnGraph {
+  bool nhwc = false;
+  Precision output = Precision::fp32;  ///< as of a candidate
+  /// The engines that take it and count for the types asked for. @param left_out how many take it and do not count
+  std::function<std::vector<CudnnEngine>(int& left_out)> engines;
+  std::function<CudnnPlanner()> planner;
+};
+
 /// What the module finds for a problem.
 struct CudnnCandidates {
-  std::string version;  ///< "9.19.0"
-  std::string error;    ///< why cuDNN does not start; else empty
-  std::vector<CudnnCandidate> candidates;
+  std::string version;                     ///< "9.19.0"
+  std::string error;                       ///< why cuDNN does not start; else empty
+  std::vector<CudnnCandidate> candidates;  ///< the algorithms, and the plans that the heuristics propose
+  std::vector<CudnnGraph> graphs;          ///< for all other plans
 };
 
 /// The module's file, beside the programs.

@@ -13,4 +13,8 @@ namespace convladder {
 /// are. Their number is 0, their element type the stage's.
 const std::vector<StageInfo>& settings_rows();
 
+/// The stage of this number, and after it the settings_rows() of it: what is measured for a ratio over its fastest
+/// configuration. Nothing where the stage is not in the program, as for the number 0.
+std::vector<const StageInfo*> configurations_of(int number);
+
 }  // namespace convladder

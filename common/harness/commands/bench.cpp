@@ -40,6 +40,7 @@ struct Entry {
   const PlannedWorkload* planned;
   const StageInfo* stage;
   std::string name;
+  bool followed = false;             ///< measured for a ratio alone
   std::vector<RunResult> runs = {};  ///< of each time that Google Benchmark ran it, in order
   bool announced = false;            ///< whether its line of the progress has begun
 };
@@ -53,11 +54,13 @@ void announce(Entry& entry) {
 std::vector<Entry> entries_of(const std::vector<PlannedWorkload>& planned) {
   std::vector<Entry> entries;
   for (const PlannedWorkload& workload : planned) {
-    for (const StageInfo* const stage : workload.stages) {
+    const auto add = [&](const StageInfo* stage, bool followed) {
       std::string name = fmt::format("{}/{}", workload.named.name, stage->folder);
       std::erase(name, ' ');
-      entries.push_back({&workload, stage, std::move(name)});
-    }
+      entries.push_back({&workload, stage, std::move(name), followed});
+    };
+    for (const StageInfo* const stage : workload.followed) add(stage, true);
+    for (const StageInfo* const stage : workload.stages) add(stage, false);
   }
   return entries;
 }
@@ -138,8 +141,10 @@ class LadderReporter final : public benchmark::BenchmarkReporter {
 
 class Bench {
  public:
-  Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags)
-      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags) {}
+  /// @param search_seconds of cuDNN's plans
+  Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags,
+        std::optional<double> search_seconds)
+      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags), search_seconds_(search_seconds) {}
 
   /// Without rows where Google Benchmark was only asked for the benchmarks' names.
   /// @throws UsageError if no benchmark's name matches Google Benchmark's filter
@@ -165,6 +170,8 @@ class Bench {
     }
     if (limits_) report.ceilings = limits_->ceilings;
     report.rows = rows(reporter.rows());
+    if (report.rows.empty() && !reporter.rows().empty())
+      throw UsageError("--benchmark_filter leaves only what is measured for a ratio, and has no row of its own");
     return report;
   }
 
@@ -182,7 +189,7 @@ class Bench {
     auto* const added = benchmark::RegisterBenchmark(
         entry.name.c_str(), [this, &entry](benchmark::State& state) { measure(state, entry); });
     added->UseManualTime()->Unit(benchmark::kMicrosecond);
-    if (backend() == Backend::sim || is_on_host(*entry.planned)) {
+    if (backend() == Backend::sim || runs_on_host(*entry.stage)) {
       added->Iterations(1);
     } else if (!flag_value(flags_, "benchmark_min_time")) {
       added->Iterations(kSamples);
@@ -214,7 +221,7 @@ class Bench {
         limits_ = measure_limits();
       }
       load(*entry.planned);
-      if (on_gpu) measure_baseline(precision_of(*entry.stage));
+      if (on_gpu && !entry.followed) measure_baseline(precision_of(*entry.stage));
       announce(entry);
       return on_gpu ? time_on_gpu(state, *entry.stage) : run_once(state, *entry.stage);
     } catch (const MachineError& error) {
@@ -251,16 +258,11 @@ class Bench {
   void measure_baseline(Precision precision) {
     if (baselines_.contains({loaded_, precision})) return;
     fmt::print(stderr, "{}  cuDNN in {} ... ", workload_->name, to_string(precision));
-    CudnnBaseline& baseline = baselines_[{loaded_, precision}];
-    try {
-      baseline = measure_cudnn(workload_->problem, workload_->tensors, workload_->reference, precision);
-    } catch (const DeviceError& error) {  // the rows that follow say so themselves
-      baseline.unavailable = error.what();
-    } catch (const MachineError& error) {  // of cuDNN's own buffers
-      baseline.unavailable = error.what();
-    }
+    const CudnnBaseline& baseline = baselines_[{loaded_, precision}] =
+        cudnn_beside(*workload_, precision, search_seconds_);
     const CudnnTrial* const best = baseline.best();
     fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
+    if (baseline.search) fmt::print(stderr, "  {}\n", to_string(*baseline.search));
   }
 
   /// cuDNN's best of each type once more, after the stages of the workload that is loaded, if one is.
@@ -306,20 +308,25 @@ class Bench {
     return result;
   }
 
-  /// In the order of the plan, with the trials of cuDNN and the speedups.
+  /// In the order of the plan, with the trials of cuDNN and the speedups. What ran for a ratio alone has no row unless
+  /// it failed.
   std::vector<RunResult> rows(std::map<const Entry*, RunResult>& reported) const {
     std::vector<RunResult> all;
     for (const PlannedWorkload& workload : planned_) {
       std::vector<RunResult> of_workload;
+      std::vector<bool> shown;
       for (const Entry& entry : entries_) {
         const auto row = reported.find(&entry);
         if (entry.planned != &workload || row == reported.end()) continue;
         const auto baseline = baselines_.find({&workload, precision_of(*entry.stage)});
         if (baseline != baselines_.end() && !runs_on_host(*entry.stage)) row->second.cudnn = baseline->second;
+        const Status status = row->second.status;
+        shown.push_back(!entry.followed || (status != Status::ok && status != Status::refused));
         of_workload.push_back(std::move(row->second));
       }
       add_speedups(of_workload);
-      std::move(of_workload.begin(), of_workload.end(), std::back_inserter(all));
+      for (std::size_t i = 0; i < of_workload.size(); ++i)
+        if (shown[i]) all.push_back(std::move(of_workload[i]));
     }
     return all;
   }
@@ -327,6 +334,7 @@ class Bench {
   std::vector<PlannedWorkload> planned_;
   std::vector<Entry> entries_;
   const std::vector<std::string>& flags_;
+  std::optional<double> search_seconds_;
   std::optional<Limits> limits_;
   std::optional<Workload> workload_;
   const PlannedWorkload* loaded_ = nullptr;                                          ///< whose tensors those are
@@ -349,13 +357,14 @@ int bench_command(const BenchCommand& command) {
     print_benchmark_help();
     return 0;
   }
-  std::vector<PlannedWorkload> planned = planned_workloads(command);
+  const std::optional<double> search_seconds = cudnn_search_seconds(command);
+  std::vector<PlannedWorkload> planned = planned_workloads(command, backend());
   if (command.json) require_writable(*command.json);
   if (command.csv) require_writable(*command.csv);
   if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
   initialize_benchmark(command.benchmark_flags);
 
-  Bench bench(std::move(planned), command.benchmark_flags);
+  Bench bench(std::move(planned), command.benchmark_flags, search_seconds);
   const BenchReport report = bench.run();
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;

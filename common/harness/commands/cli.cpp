@@ -16,8 +16,10 @@
 #include "common/harness/commands/bench.hpp"
 #include "common/harness/commands/commands.hpp"
 #include "common/harness/commands/explore_command.hpp"
+#include "common/harness/commands/fusion_measure.hpp"
 #include "common/harness/commands/image_command.hpp"
 #include "common/harness/commands/prune_command.hpp"
+#include "common/harness/commands/sound_command.hpp"
 #include "common/harness/commands/trace_command.hpp"
 #include "common/harness/commands/tune_command.hpp"
 #include "common/harness/device/programs.hpp"
@@ -29,8 +31,8 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list", "run",     "bench", "compare", "image",
-                                          "tune", "explore", "prune", "trace"};
+constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "compare", "image",
+                                          "sound", "tune", "explore", "prune",   "trace"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -43,14 +45,17 @@ int complain(std::string message, int status) {
 struct CommandLine {
   std::string backend = "auto";
   bool json = false, sass = false;
+  bool measures = false;            ///< of explore
   std::string stage;                ///< of run
   std::vector<std::string> stages;  ///< of compare
   RunCommand run;
   CompareCommand compare;
   BenchCommand bench;
   ImageCommand image;
+  SoundCommand sound;
   TuneCommand tune;
   ExploreCommand explore;
+  MeasureCommand measure;
   PruneCommand prune;
   TraceCommand trace;
 };
@@ -143,8 +148,11 @@ void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, boo
   add_backend(*run, line);
   run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
   CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
+  CLI::Option* const beside = run->add_flag(
+      "--beside", line.run.beside, "also run the previous stage and cuDNN on the problem, and print the ratios");
   run->add_flag("--sass", line.sass, "print the machine code of the stage's kernels instead of running them")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(beside);
   CLI::Option* const input =
       add_optional(*run, "--input", line.run.problem.input, "float32 .npy: (n, c, h, w), or 1-D, or 2-D")
           ->type_name("FILE");
@@ -166,13 +174,31 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
   add_list_option("--track", line.bench.tracks, "only these tracks");
   // Not separated by commas: names have some.
-  bench
-      ->add_option("--workload", line.bench.workloads,
-                   "this workload by name (repeat), or all; default: the first three")
-      ->allow_extra_args(false);
+  CLI::Option* const workload = bench
+                                    ->add_option("--workload", line.bench.workloads,
+                                                 "this workload by name (repeat), or all; default: the first three")
+                                    ->allow_extra_args(false);
+  CLI::Option* const shape =
+      bench
+          ->add_option("--shape", line.bench.shapes,
+                       "a layer of your own (repeat), as of run, for every stage that takes it; in place of workloads")
+          ->type_name("KEY=N,...")
+          ->allow_extra_args(false)
+          ->excludes(workload);
+  add_optional(*bench, "--padding", line.bench.padding,
+               "what lies outside the layer's input: zero (default), replicate or reflect")
+      ->type_name("MODE")
+      ->needs(shape);
   add_backend(*bench, line);
   add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
   add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
+  bench
+      ->add_option(
+          "--cudnn", line.bench.cudnn,
+          "heuristics (default): cuDNN's proposals and known winners; exhaustive: search its engines and knobs")
+      ->check(CLI::IsMember({"heuristics", "exhaustive"}));
+  add_number(*bench, "--cudnn-seconds", line.bench.cudnn_seconds,
+             "of an exhaustive search, for each problem and element type; default 60");
   bench->footer(
       "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
       "--benchmark_filter=tiled");
@@ -229,6 +255,29 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_sound(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  SoundCommand& sound = line.sound;
+  CLI::App* const command = app.add_subcommand("sound", "a filter on a WAV file, by a stage of the track signals");
+  command->add_option("FILTER", sound.filter.name, std::string(kSoundFilterNames))->required();
+  command->add_option("IN", sound.input, "a WAV of integers or floats; each channel is filtered by itself")->required();
+  command->add_option("OUT", sound.output, "the WAV to write, of the same format")->required();
+  add_number(*command, "--cutoff", sound.filter.cutoff, "of lowpass, in Hz; default 1000");
+  add_number(*command, "--delay", sound.filter.delay, "of echo, in milliseconds; default 150");
+  add_number(*command, "--bass", sound.filter.bass, "of equalise: gain below 250 Hz in dB, -60 to 20; default 0");
+  add_number(*command, "--mid", sound.filter.mid, "of equalise: gain from 250 to 4000 Hz; default 0");
+  add_number(*command, "--treble", sound.filter.treble, "of equalise: gain above 4000 Hz; default 0");
+  add_optional(*command, "--stage", sound.stage,
+               "a number, name or folder; default: the last of the track signals that takes the filter");
+  add_backend(*command, line);
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.sound);
+      continue_on(parse_backend(line.backend), arguments);
+      return sound_command(line.sound);
+    };
+  });
+}
+
 void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   TuneCommand& tune = line.tune;
   CLI::App* const command =
@@ -254,23 +303,56 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
-void add_explore(CLI::App& app, CommandLine& line, Body& body) {
+void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   ExploreCommand& explore = line.explore;
+  MeasureCommand& measure = line.measure;
   CLI::App* const command =
       app.add_subcommand("explore", "the tiles of partial fusion that a GPU has room for, and why not the others");
-  add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
-      ->type_name("NAME");
-  add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
-      ->type_name("BYTES");
-  add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES");
-  add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N");
-  command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")->type_name("TYPE");
-  command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
-      ->type_name("KEY=N,...");
-  command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N");
-  command->add_flag("--all", explore.all, "list every tile with its figures");
+  std::vector<CLI::Option*> of_rules;
+  of_rules.push_back(
+      add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
+          ->type_name("NAME"));
+  of_rules.push_back(
+      add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
+          ->type_name("BYTES"));
+  of_rules.push_back(
+      add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES"));
+  of_rules.push_back(
+      add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N"));
+  of_rules.push_back(command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")
+                         ->type_name("TYPE"));
+  CLI::Option* const shape =
+      command->add_option("--shape", explore.shape, "the layer; default: " + explore.shape + ", 3x3")
+          ->type_name("KEY=N,...");
+  of_rules.push_back(
+      command->add_option("--m", explore.m, "outputs along a tile's side: 2, 4 (default) or 6")->type_name("N"));
+  of_rules.push_back(command->add_flag("--all", explore.all, "list every tile with its figures"));
+  CLI::Option* const measures =
+      command->add_flag("--measure", line.measures,
+                        "run what stages 26 to 30 can here, and hold the times against the rules and a model");
+  for (CLI::Option* const option : of_rules) measures->excludes(option);
+  command->add_option("--stage", measure.stages, "with --measure: only these stages (repeat, or separate by commas)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(measures);
+  command->add_option("--budget", measure.budget, "with --measure: begin no further point after so many seconds")
+      ->type_name("SECONDS")
+      ->needs(measures);
+  command->add_option("--backend", line.backend, "with --measure: auto, gpu or sim, which counts in place of timing")
+      ->check(CLI::IsMember({"auto", "gpu", "sim"}))
+      ->needs(measures);
   command->add_flag("--json", explore.json, "print one JSON object");
-  command->callback([&] { body = [&line] { return explore_command(line.explore); }; });
+  command->callback([&, arguments, shape] {
+    const bool has_shape = shape->count() > 0;
+    body = [&line, arguments, has_shape] {
+      if (!line.measures) return explore_command(line.explore);
+      if (has_shape) line.measure.shape = line.explore.shape;
+      line.measure.json = line.explore.json;
+      require_usable(line.measure);
+      continue_on(parse_backend(line.backend), arguments);
+      return measure_command(line.measure);
+    };
+  });
 }
 
 void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
@@ -278,6 +360,7 @@ void add_prune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       "prune", "which block barriers of a stage's kernels are needed, by the simulator's race check");
   command->add_option("STAGE", line.prune.stage, "a number, name or folder")->required();
   add_configuration(*command, line.prune.configuration);
+  command->add_flag("--greedy", line.prune.greedy, "a barrier that is not needed stays away while the next is tried");
   command->add_flag("--json", line.prune.json, "print one JSON object");
   command->callback([&, arguments] {
     body = [&line, arguments] {
@@ -334,8 +417,9 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   add_bench(app, line, body, arguments);
   if (!one_stage) add_compare(app, line, body, arguments);
   if (!one_stage) add_image(app, line, body, arguments);
+  if (!one_stage) add_sound(app, line, body, arguments);
   if (!one_stage) add_tune(app, line, body, arguments);
-  if (!one_stage) add_explore(app, line, body);
+  if (!one_stage) add_explore(app, line, body, arguments);
   if (!one_stage) add_prune(app, line, body, arguments);
   if (!one_stage) add_trace(app, line, body, arguments);
 

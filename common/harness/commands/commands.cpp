@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "common/harness/baselines/settings_rows.hpp"
 #include "common/harness/commands/disassembly.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/npy.hpp"
@@ -32,9 +35,23 @@ void require_device(const StageInfo& stage) {
   if (const std::string rule = device_refusal(stage); !rule.empty()) throw MachineError(rule);
 }
 
+/// What one stage is compared with.
+struct Beside {
+  std::vector<const StageInfo*> followed;  ///< the previous stage in its configurations
+  bool cudnn = false;
+};
+
+/// In the simulator, which has no times to tell the fastest configuration by, the previous stage as it comes.
+Beside beside(const StageInfo& stage) {
+  std::vector<const StageInfo*> followed = configurations_of(stage.previous);
+  if (backend() != Backend::gpu && followed.size() > 1) followed.resize(1);
+  return {std::move(followed), backend() == Backend::gpu && !runs_on_host(stage)};
+}
+
 /// Runs the stages on one problem. Where a rule refuses the problem itself, every result is that refusal.
+/// @param beside measured too unless all stages refuse; the results of `followed` come last
 std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, const ProblemOptions& problem,
-                               const RunOptions& options) {
+                               const RunOptions& options, const Beside& beside = {}) {
   for (const StageInfo* stage : stages) require_device(*stage);
   UserProblem user = read_problem(problem, stages.front()->track);
   std::vector<RunResult> results;
@@ -59,10 +76,25 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
   results.clear();
   const Workload workload = make_workload(std::move(user), problem.seed);
   const std::optional<Limits> limits = limits_here(stages);
-  for (const StageInfo* stage : stages) {
-    results.push_back(run_stage(*stage, workload, options));
-    add_roofline(results.back(), limits && !runs_on_host(*stage) ? &*limits : nullptr);
+  const auto run = [&](const StageInfo& stage, const RunOptions& its_options) {
+    RunResult result = run_stage(stage, workload, its_options);
+    add_roofline(result, limits && !runs_on_host(stage) ? &*limits : nullptr);
+    return result;
+  };
+  std::optional<CudnnBaseline> cudnn;
+  if (beside.cudnn) cudnn = cudnn_beside(workload, precision_of(*stages.front()));
+  std::vector<RunResult> followed;
+  for (const StageInfo* stage : beside.followed) followed.push_back(run(*stage, {}));
+  for (const StageInfo* stage : stages) results.push_back(run(*stage, options));
+  if (cudnn) {
+    try {
+      measure_cudnn_again(workload.problem, workload.tensors, *cudnn);
+    } catch (const std::exception& error) {  // the result stays, without these times
+      fmt::print(stderr, "cuDNN again: {}\n", error.what());
+    }
+    results.front().cudnn = std::move(cudnn);
   }
+  std::move(followed.begin(), followed.end(), std::back_inserter(results));
   add_speedups(results);
   return results;
 }
@@ -126,18 +158,31 @@ int run_command(const StageInfo& stage, const RunCommand& command) {
   options.settings = command.configuration;
   options.lines = command.lines;
   options.keep_output = command.output.has_value();
-  const RunResult result = run_all({&stage}, command.problem, options).front();
+  std::vector<RunResult> results =
+      run_all({&stage}, command.problem, options, command.beside ? beside(stage) : Beside{});
+  const RunResult result = std::move(results.front());
+  results.erase(results.begin());
 
   const bool write = command.output && result.status == Status::ok;
   if (write) write_npy(*command.output, {output_shape(result.problem), result.output});
   if (command.json) {
-    fmt::print("{}", text_of(to_json(result)));
+    nlohmann::ordered_json json = to_json(result);
+    if (command.beside) {
+      auto list = nlohmann::ordered_json::array();
+      for (const RunResult& other : results) list.push_back(to_json(other));
+      json["beside"] = std::move(list);
+    }
+    fmt::print("{}", text_of(json));
   } else if (result.status != Status::refused) {
     fmt::print("{}{}", device_lines({&stage}), run_text(result, terminal_of(stdout)));
+    if (command.beside && result.status == Status::ok)
+      fmt::print("{}", beside_text(result, results, terminal_of(stdout)));
     if (write) fmt::print("wrote {}\n", command.output->string());
   }
   if (result.status == Status::refused) fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
-  return exit_status({result});
+  std::erase_if(results, [](const RunResult& other) { return other.status == Status::refused; });  // its own affair
+  results.push_back(result);
+  return exit_status(results);
 }
 
 int compare_command(const std::vector<const StageInfo*>& stages, const CompareCommand& command) {

@@ -20,8 +20,10 @@ struct RunCommand {
   std::optional<std::filesystem::path> output;  ///< .npy, written on success only
   std::string configuration;                    ///< settings of its knobs ("m=4"); "" for none
   bool lines = false, json = false;
+  bool beside = false;  ///< also the previous stage and cuDNN
 };
-/// Runs one stage on one problem, and prints the result.
+/// Runs one stage on one problem, and prints the result; with `beside` also its ratios over the previous stage and over
+/// cuDNN, on the same problem.
 int run_command(const StageInfo& stage, const RunCommand& command);
 
 /// Prints the SASS of the stage's kernels.

@@ -67,29 +67,12 @@ int parse_element_bytes(const std::string& type) {
   throw UsageError(fmt::format("--type must be fp16 or int8; got {}", in_quotes(type)));
 }
 
-bool has_key(const std::string& shape, const std::string& key) {
-  return ("," + shape).find("," + key + "=") != std::string::npos;
-}
-
-ConvProblem parse_layer(std::string shape) {
-  for (const char* key : {"r", "s"}) {
-    if (!has_key(shape, key)) shape += fmt::format(",{}=3", key);
-  }
-  const ConvProblem problem = parse_shape(shape);
-  validate(problem, std::int64_t{1} << 40, "the largest machine");
-  if (problem.r == 3 && problem.s == 3 && problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation_h == 1 &&
-      problem.dilation_w == 1 && problem.groups == 1)
-    return problem;
-  throw UsageError("--shape: partial fusion is for 3x3 filters with strides, dilations and groups of 1; got " +
-                   in_quotes(to_string(problem)));
-}
-
 FusionGpu chosen_gpu(const ExploreCommand& command) {
   FusionGpu gpu = known_gpu("RTX 2080 Ti");
   if (command.gpu) {
     gpu = known_gpu(*command.gpu);
   } else if (const std::optional<GpuFacts> here = first_gpu()) {
-    gpu = {here->name, here->shared_bytes_per_block, here->l2_bytes, here->multiprocessors};
+    gpu = {here->name, here->shared_bytes_per_block, here->l2_bytes, here->multiprocessors, 0};
   }
   if (command.smem) gpu.shared_bytes = parse_bytes("--smem", *command.smem);
   if (command.l2) gpu.l2_bytes = parse_bytes("--l2", *command.l2);
@@ -299,7 +282,7 @@ Json point_json(const FusionPoint& point) {
 
 int explore_command(const ExploreCommand& command) {
   const int m = parse_m(command.m), element_bytes = parse_element_bytes(command.type);
-  const ConvProblem problem = parse_layer(command.shape);
+  const ConvProblem problem = parse_fusion_layer(command.shape);
   const FusionGpu gpu = chosen_gpu(command);
   const FusionLayer layer(problem, m, element_bytes);
   const std::vector<FusionPoint> space = fusion_space(layer, gpu);

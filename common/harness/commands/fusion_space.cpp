@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 
 namespace convladder {
@@ -28,43 +29,41 @@ std::string plain(std::string_view name) {
   return result;
 }
 
+bool has_key(const std::string& shape, const std::string& key) {
+  return ("," + shape).find("," + key + "=") != std::string::npos;
+}
+
 /// The three shapes of WMMA: 16x16, 32x8 and 8x32.
 bool has_fragment(std::int64_t tbm, std::int64_t tbn) {
   return (tbm % 16 == 0 && tbn % 16 == 0) || (tbm % 32 == 0 && tbn % 8 == 0) || (tbm % 8 == 0 && tbn % 32 == 0);
 }
 
-FusionPoint point_of(const FusionLayer& layer, const FusionGpu& gpu, std::int64_t tbm, std::int64_t tbn,
-                     std::int64_t tbk) {
-  const std::int64_t pair = layer.pair_bytes();
-  FusionPoint point{tbm, tbn, tbk, 0, 0, 0, 0, 0, 0, {}};
-  point.blocks = divide_up(layer.tiles, tbm) * divide_up(layer.k, tbn);
-  const std::int64_t running = std::min(point.blocks, gpu.multiprocessors);
-  point.shared_input_bytes = pair * tbm * tbk;
-  point.shared_both_bytes = point.shared_input_bytes + pair * tbn * layer.c;
-  point.l2_slice_bytes = pair * tbm * tbk * running;
-  point.l2_channel_bytes = pair * tbm * layer.c * running + pair * layer.c * layer.k;
-  point.accumulators = layer.side * tbm * tbn / kWarp;  // a warp has one column: `side` products
-  const auto rule_out = [&](FusionRule rule, bool broken) {
-    if (broken) point.broken.push_back(rule);
-  };
-  rule_out(FusionRule::shared_input, point.shared_input_bytes > gpu.shared_bytes);
-  rule_out(FusionRule::few_blocks, point.blocks < gpu.multiprocessors);
-  rule_out(FusionRule::l2_slices, point.l2_slice_bytes > gpu.l2_bytes);
-  rule_out(FusionRule::shared_both, point.shared_both_bytes > gpu.shared_bytes);
-  rule_out(FusionRule::accumulators, point.accumulators > kMostRegisters);
-  rule_out(FusionRule::l2_channels, point.l2_channel_bytes > gpu.l2_bytes);
-  return point;
+}  // namespace
+
+DeviceLimits FusionGpu::limits() const {
+  return {compute_capability, shared_bytes, static_cast<int>(multiprocessors), l2_bytes};
 }
 
-}  // namespace
+ConvProblem parse_fusion_layer(std::string shape) {
+  for (const char* key : {"r", "s"}) {
+    if (!has_key(shape, key)) shape += fmt::format(",{}=3", key);
+  }
+  const ConvProblem problem = parse_shape(shape);
+  validate(problem, std::int64_t{1} << 40, "the largest machine");
+  if (problem.r == 3 && problem.s == 3 && problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation_h == 1 &&
+      problem.dilation_w == 1 && problem.groups == 1)
+    return problem;
+  throw UsageError("--shape: partial fusion is for 3x3 filters with strides, dilations and groups of 1; got " +
+                   in_quotes(to_string(problem)));
+}
 
 std::span<const FusionGpu> known_gpus() {
   static const FusionGpu gpus[] = {
-      {"V100", 96 * kKiB, 6 * kMiB, 80},     {"RTX 2080 Ti", 64 * kKiB, 11 * kMiB / 2, 68},
-      {"T4", 64 * kKiB, 4 * kMiB, 40},       {"A100", 163 * kKiB, 40 * kMiB, 108},
-      {"RTX 3090", 99 * kKiB, 6 * kMiB, 82}, {"RTX 4090", 99 * kKiB, 72 * kMiB, 128},
-      {"L4", 99 * kKiB, 48 * kMiB, 58},      {"H100", 227 * kKiB, 50 * kMiB, 132},
-      {"H200", 227 * kKiB, 60 * kMiB, 132},
+      {"V100", 96 * kKiB, 6 * kMiB, 80, 70},     {"RTX 2080 Ti", 64 * kKiB, 11 * kMiB / 2, 68, 75},
+      {"T4", 64 * kKiB, 4 * kMiB, 40, 75},       {"A100", 163 * kKiB, 40 * kMiB, 108, 80},
+      {"RTX 3090", 99 * kKiB, 6 * kMiB, 82, 86}, {"RTX 4090", 99 * kKiB, 72 * kMiB, 128, 89},
+      {"L4", 99 * kKiB, 48 * kMiB, 58, 89},      {"H100", 227 * kKiB, 50 * kMiB, 132, 90},
+      {"H200", 227 * kKiB, 60 * kMiB, 132, 90},
   };
   return gpus;
 }
@@ -140,6 +139,29 @@ bool FusionPoint::remains(Fusion fusion, bool source_only) const {
                       [&](FusionRule rule) { return concerns(rule, fusion) && (is_of_source(rule) || !source_only); });
 }
 
+FusionPoint fusion_point(const FusionLayer& layer, const FusionGpu& gpu, std::int64_t tbm, std::int64_t tbn,
+                         std::int64_t tbk) {
+  const std::int64_t pair = layer.pair_bytes();
+  FusionPoint point{tbm, tbn, tbk, 0, 0, 0, 0, 0, 0, {}};
+  point.blocks = divide_up(layer.tiles, tbm) * divide_up(layer.k, tbn);
+  const std::int64_t running = std::min(point.blocks, gpu.multiprocessors);
+  point.shared_input_bytes = pair * tbm * tbk;
+  point.shared_both_bytes = point.shared_input_bytes + pair * tbn * layer.c;
+  point.l2_slice_bytes = pair * tbm * tbk * running;
+  point.l2_channel_bytes = pair * tbm * layer.c * running + pair * layer.c * layer.k;
+  point.accumulators = layer.side * tbm * tbn / kWarp;  // a warp has one column: `side` products
+  const auto rule_out = [&](FusionRule rule, bool broken) {
+    if (broken) point.broken.push_back(rule);
+  };
+  rule_out(FusionRule::shared_input, point.shared_input_bytes > gpu.shared_bytes);
+  rule_out(FusionRule::few_blocks, point.blocks < gpu.multiprocessors);
+  rule_out(FusionRule::l2_slices, point.l2_slice_bytes > gpu.l2_bytes);
+  rule_out(FusionRule::shared_both, point.shared_both_bytes > gpu.shared_bytes);
+  rule_out(FusionRule::accumulators, point.accumulators > kMostRegisters);
+  rule_out(FusionRule::l2_channels, point.l2_channel_bytes > gpu.l2_bytes);
+  return point;
+}
+
 std::vector<FusionPoint> fusion_space(const FusionLayer& layer, const FusionGpu& gpu) {
   const std::int64_t most_tbm = std::min(kMostTbm, round_up(layer.tiles, 32));
   const std::int64_t most_tbn = std::min(kMostTbnAndTbk, round_up(layer.k, 32));
@@ -148,7 +170,7 @@ std::vector<FusionPoint> fusion_space(const FusionLayer& layer, const FusionGpu&
   for (std::int64_t tbm = 8; tbm <= most_tbm; tbm += 8) {
     for (std::int64_t tbn = 8; tbn <= most_tbn; tbn += 8) {
       if (!has_fragment(tbm, tbn)) continue;
-      for (std::int64_t tbk = 16; tbk <= most_tbk; tbk += 16) space.push_back(point_of(layer, gpu, tbm, tbn, tbk));
+      for (std::int64_t tbk = 16; tbk <= most_tbk; tbk += 16) space.push_back(fusion_point(layer, gpu, tbm, tbn, tbk));
     }
   }
   return space;

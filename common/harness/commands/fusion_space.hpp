@@ -9,16 +9,20 @@
 #include <string_view>
 #include <vector>
 
-#include "common/stage/problem.hpp"
+#include "common/stage/stage.hpp"
 
 namespace convladder {
 
-/// What a GPU offers to partial fusion.
+/// What a GPU offers to partial fusion, and to a stage that is asked about it.
 struct FusionGpu {
   std::string name;
   std::int64_t shared_bytes = 0;  ///< the most shared memory that one block may have
   std::int64_t l2_bytes = 0;
   std::int64_t multiprocessors = 0;
+  int compute_capability = 0;  ///< 10 * major + minor; of those that are known by name alone
+
+  /// As stages ask for them.
+  DeviceLimits limits() const;
 };
 
 /// GPUs by public specifications.
@@ -95,6 +99,13 @@ inline constexpr std::int64_t kMostTbnAndTbk = 128;
 /// Every tile with a WMMA fragment: tbm a multiple of 8 up to kMostTbm, tbn of 8 and tbk of 16 up to kMostTbnAndTbk,
 /// none longer than the layer, padded, is. By tbm, then tbn, then tbk.
 std::vector<FusionPoint> fusion_space(const FusionLayer& layer, const FusionGpu& gpu);
+
+/// One of them, whether or not WMMA has a fragment for it.
+FusionPoint fusion_point(const FusionLayer& layer, const FusionGpu& gpu, std::int64_t tbm, std::int64_t tbn,
+                         std::int64_t tbk);
+
+/// The layer of a --shape: 3x3 unless it says otherwise, at stride 1. @throws UsageError
+ConvProblem parse_fusion_layer(std::string shape);
 
 /// The tbm of the tiles that remain, ascending.
 std::vector<std::int64_t> remaining_tbm(const std::vector<FusionPoint>& space, Fusion fusion, bool source_only);

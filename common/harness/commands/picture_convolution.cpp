@@ -16,7 +16,6 @@
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/host.hpp"
 #include "common/harness/device/timing.hpp"
-#include "common/harness/run/refusal.hpp"
 #include "common/harness/run/runner.hpp"
 #include "common/kernel/tracks/byte_images.hpp"
 
@@ -302,14 +301,6 @@ ConvProblem picture_problem(const Picture& picture, const PictureFilter& filter,
           .pad_h = filter.rows / 2,
           .pad_w = filter.columns / 2,
           .padding = padding};
-}
-
-std::string picture_refusal(const StageInfo& stage, const ConvProblem& problem, const PictureFilter& filter) {
-  for (const std::vector<float>& taps : filter.taps) {
-    std::string rule = refusal(stage, problem, taps.data());
-    if (!rule.empty()) return rule;
-  }
-  return "";
 }
 
 bool filters_bytes(const StageInfo& stage, const Picture& picture, const PictureFilter& filter) {

@@ -19,9 +19,6 @@ namespace convladder {
 /// column more than the picture, which is cut off: its windows reach one further up or left than down or right.
 ConvProblem picture_problem(const Picture& picture, const PictureFilter& filter, Padding padding);
 
-/// The rule by which the stage refuses the filter or the problem, or "".
-std::string picture_refusal(const StageInfo& stage, const ConvProblem& problem, const PictureFilter& filter);
-
 /// Whether the stage reads and writes this picture as bytes. @param picture only its depth is looked at
 bool filters_bytes(const StageInfo& stage, const Picture& picture, const PictureFilter& filter);
 
@@ -39,7 +36,7 @@ struct FilteredPicture {
 
 /// Filters the colour channels. Outputs are poisoned before; every sample must have been written, and a few thousand
 /// are compared with the host's.
-/// @param problem of picture_problem(), accepted by picture_refusal()
+/// @param problem of picture_problem(), accepted by filters_refusal()
 /// @throws DeviceError for a fault, a failed launch, or a wrong or missing result
 FilteredPicture filter_picture(const StageInfo& stage, const ConvProblem& problem, const Picture& picture,
                                const PictureFilter& filter);

@@ -11,7 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "common/harness/commands/filter_command.hpp"
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/input_file.hpp"
 #include "common/harness/files/npy.hpp"
 #include "common/harness/files/spelling.hpp"
 
@@ -27,10 +29,6 @@ constexpr double kLargestSum = 1e30;
 constexpr std::uintmax_t kLongestText = 1 << 20;
 /// Of a word, in a message.
 constexpr std::size_t kQuoted = 30;
-
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw UsageError(in_quotes(path.string()) + ": " + what);
-}
 
 PictureFilter gaussian(const PictureFilterOptions& options) {
   const double sigma = options.sigma.value_or(kDefaultSigma);
@@ -76,7 +74,7 @@ std::vector<float> parse_row(const fs::path& path, std::int64_t number, std::str
   for (auto at = line.begin(); at != line.end();) {
     if (separates(*at)) {
       if (*at == ',' && before == ',')
-        fail(path, fmt::format("line {}: there is no number between two commas; give one", number));
+        refuse_file(path, fmt::format("line {}: there is no number between two commas; give one", number));
       if (*at == ',') before = ',';
       ++at;
       continue;
@@ -88,8 +86,8 @@ std::vector<float> parse_row(const fs::path& path, std::int64_t number, std::str
     double tap = 0;  // what is too small for fp32 becomes 0
     const auto [rest, error] = std::from_chars(first, word.data() + word.size(), tap);
     if (error != std::errc() || rest != word.data() + word.size() || std::abs(tap) > std::numeric_limits<float>::max())
-      fail(path, fmt::format("line {}: {} is no number of fp32; give numbers, separated by spaces or commas", number,
-                             in_quotes(word.substr(0, kQuoted))));
+      refuse_file(path, fmt::format("line {}: {} is no number of fp32; give numbers, separated by spaces or commas",
+                                    number, in_quotes(word.substr(0, kQuoted))));
     row.push_back(static_cast<float>(tap));
     at = end;
   }
@@ -97,15 +95,12 @@ std::vector<float> parse_row(const fs::path& path, std::int64_t number, std::str
 }
 
 PictureFilter read_text(const fs::path& path) {
+  require_input_file(path, "a .npy or text file");
   std::error_code error;
-  if (path.empty()) fail(path, "the path is empty; give the path of a .npy or text file");
-  const auto status = fs::status(path, error);
-  if (!fs::exists(status)) fail(path, "there is no such file; give the path of a .npy or text file");
-  if (!fs::is_regular_file(status)) fail(path, "this is not a regular file; give the path of a .npy or text file");
   if (fs::file_size(path, error) > kLongestText)
-    fail(path, "this is too long for a filter; give at most 65x65 numbers");
+    refuse_file(path, "this is too long for a filter; give at most 65x65 numbers");
   std::ifstream file(path);
-  if (!file) fail(path, "cannot be opened; make it readable");
+  if (!file) refuse_file(path, "cannot be opened; make it readable");
 
   PictureFilter filter{"", 0, 0, {{}}};
   std::string line;
@@ -114,27 +109,22 @@ PictureFilter read_text(const fs::path& path) {
     if (row.empty()) continue;
     const auto columns = static_cast<std::int64_t>(row.size());
     if (filter.rows > 0 && columns != filter.columns)
-      fail(path, fmt::format("line {} has {} numbers where the rows above have {}; make all rows as long", number,
-                             columns, filter.columns));
+      refuse_file(path, fmt::format("line {} has {} numbers where the rows above have {}; make all rows as long",
+                                    number, columns, filter.columns));
     filter.columns = columns;
     filter.rows += 1;
     filter.taps[0].insert(filter.taps[0].end(), row.begin(), row.end());
   }
-  if (filter.rows == 0) fail(path, "there are no numbers; give a row of them on each line");
+  if (filter.rows == 0) refuse_file(path, "there are no numbers; give a row of them on each line");
   return filter;
 }
 
 PictureFilter read_array(const fs::path& path) {
   NpyArray array = read_npy(path);
   if (array.shape.size() > 2)
-    fail(path, fmt::format("the array has {} dimensions; save one of 2, (rows, columns)", array.shape.size()));
+    refuse_file(path, fmt::format("the array has {} dimensions; save one of 2, (rows, columns)", array.shape.size()));
   if (array.shape.size() == 1) array.shape.insert(array.shape.begin(), 1);
   return {"", array.shape[0], array.shape[1], {std::move(array.values)}};
-}
-
-void refuse_option(bool given, std::string_view option, std::string_view name, std::string_view whose) {
-  if (!given) return;
-  throw UsageError(fmt::format("{} does not belong to {}; leave it out (it is for {})", option, name, whose));
 }
 
 }  // namespace
@@ -143,23 +133,18 @@ PictureFilter read_filter(const fs::path& path) {
   PictureFilter filter = path.extension() == ".npy" ? read_array(path) : read_text(path);
   filter.name = "custom, " + path.filename().string();
   if (filter.rows > kLargestPictureFilter || filter.columns > kLargestPictureFilter)
-    fail(path, fmt::format("the filter has {} rows and {} columns; at most {} of each", filter.rows, filter.columns,
-                           kLargestPictureFilter));
+    refuse_file(path, fmt::format("the filter has {} rows and {} columns; at most {} of each", filter.rows,
+                                  filter.columns, kLargestPictureFilter));
   double sum = 0;
   for (const float tap : filter.taps[0]) sum += std::abs(static_cast<double>(tap));
-  if (!(sum <= kLargestSum)) fail(path, "a number is infinite, NaN or too large for fp32 sums; give smaller numbers");
+  if (!(sum <= kLargestSum))
+    refuse_file(path, "a number is infinite, NaN or too large for fp32 sums; give smaller numbers");
   return filter;
 }
 
 PictureFilter picture_filter(const PictureFilterOptions& options) {
   const std::string& name = options.name;
-  if (const std::vector<std::string_view> names{"sharpen", "gaussian", "box", "sobel", "emboss", "custom"};
-      std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string_view nearest = nearest_name(name, names);
-    throw UsageError(fmt::format("unknown filter {}{}; the filters are {}", in_quotes(name),
-                                 nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
-                                 kPictureFilterNames));
-  }
+  require_filter_name(name, {"sharpen", "gaussian", "box", "sobel", "emboss", "custom"});
   refuse_option(options.sigma && name != "gaussian", "--sigma", name, "gaussian");
   refuse_option(options.size && name != "gaussian" && name != "box", "--size", name, "box and gaussian");
   refuse_option(options.file && name != "custom", "--filter", name, "custom");

@@ -64,7 +64,8 @@ std::vector<ConvProblem> prune_shapes(std::string_view track) {
   return shapes;
 }
 
-PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes, const RunOptions& options) {
+PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes, const RunOptions& options,
+                  Removal removal) {
   PruneReport report;
   std::vector<Workload> workloads;
   std::vector<std::vector<Barrier>> passed;  // of each workload
@@ -86,16 +87,20 @@ PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes
   std::sort(report.findings.begin(), report.findings.end(), [](const BarrierFinding& a, const BarrierFinding& b) {
     return std::pair(a.barrier.file, a.barrier.line) < std::pair(b.barrier.file, b.barrier.line);
   });
+  Barrier away;  // what stays away, with the one that is tried
   for (BarrierFinding& finding : report.findings) {
+    const std::size_t before = away.calls.size();
+    away.calls.insert(away.calls.end(), finding.barrier.calls.begin(), finding.barrier.calls.end());
     for (std::size_t i = 0; i < workloads.size(); ++i) {
       const bool met = std::any_of(passed[i].begin(), passed[i].end(), [&](const Barrier& barrier) {
         return barrier.file == finding.barrier.file && barrier.line == finding.barrier.line;
       });
       if (!met) continue;
       RunResult result;
-      without_barrier(finding.barrier, [&] { result = run_stage(stage, workloads[i], options); });
+      without_barrier(away, [&] { result = run_stage(stage, workloads[i], options); });
       finding.trials.push_back({workloads[i].problem, result.check && result.check->ok, std::move(result.faults)});
     }
+    if (removal == Removal::each_alone || finding.needed()) away.calls.resize(before);
   }
   return report;
 }

@@ -39,9 +39,17 @@ struct PruneReport {
   std::vector<BarrierFinding> findings;
 };
 
-/// Takes each barrier of the stage's kernels, those of prepare() too, away on every shape on which blocks pass it.
+/// What becomes of a barrier after its trial.
+enum class Removal {
+  each_alone,  ///< it is put back
+  greedy,      ///< where it was not needed it stays away during the trials that follow
+};
+
+/// Takes each barrier of the stage's kernels, those of prepare() too, away on every shape on which blocks pass it; in
+/// the order of files and lines. Those that Removal::greedy finds not needed are not needed together either.
 /// Simulator only.
 /// @throws UsageError if the stage is not right on one of the shapes as it stands, or accepts none
-PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes, const RunOptions& options);
+PruneReport prune(const StageInfo& stage, const std::vector<ConvProblem>& shapes, const RunOptions& options,
+                  Removal removal = Removal::each_alone);
 
 }  // namespace convladder

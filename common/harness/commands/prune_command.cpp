@@ -30,10 +30,12 @@ std::string kernels_text(const Barrier& barrier) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string text_of_finding(const BarrierFinding& finding) {
+std::string text_of_finding(const BarrierFinding& finding, bool greedy) {
   const Barrier& barrier = finding.barrier;
-  std::string text = fmt::format("{}:{} in {}: {}\n", barrier.file, barrier.line, kernels_text(barrier),
+  std::string text = fmt::format("{}:{} in {}: {}", barrier.file, barrier.line, kernels_text(barrier),
                                  finding.needed() ? "needed" : "not needed on these shapes");
+  if (greedy) text += finding.needed() ? ", put back" : ", stays away";
+  text += '\n';
   const BarrierTrial* trial = nullptr;
   if (const Fault* fault = finding.first_fault(&trial)) {
     text += fmt::format("  {} at {}:{}", fault->kind, fault->file, fault->line);
@@ -77,7 +79,8 @@ int prune_command(const PruneCommand& command) {
   RunOptions options;
   options.time = false;
   options.settings = command.configuration;
-  const PruneReport report = prune(stage, prune_shapes(stage.track), options);
+  const PruneReport report =
+      prune(stage, prune_shapes(stage.track), options, command.greedy ? Removal::greedy : Removal::each_alone);
   const auto& findings = report.findings;
   const auto needed = std::count_if(findings.begin(), findings.end(), [](const auto& each) { return each.needed(); });
   const auto unseen = std::count_if(findings.begin(), findings.end(), [](const BarrierFinding& finding) {
@@ -91,6 +94,7 @@ int prune_command(const PruneCommand& command) {
     for (const BarrierFinding& finding : findings) list.push_back(json_of(finding));
     fmt::print("{}", text_of(Json{{"stage", stage.name},
                                   {"number", stage.number},
+                                  {"greedy", command.greedy},
                                   {"shapes", std::move(shapes)},
                                   {"barriers", std::move(list)},
                                   {"needed", needed},
@@ -98,9 +102,9 @@ int prune_command(const PruneCommand& command) {
                                   {"needed_but_output_right", unseen}}));
     return 0;
   }
-  fmt::print("{:02} {}: each block barrier taken away, on {} shapes in the simulator\n\n", stage.number, stage.name,
-             report.shapes.size());
-  for (const BarrierFinding& finding : findings) fmt::print("{}\n", text_of_finding(finding));
+  fmt::print("{:02} {}: {} taken away, on {} shapes in the simulator\n\n", stage.number, stage.name,
+             command.greedy ? "one block barrier after another" : "each block barrier", report.shapes.size());
+  for (const BarrierFinding& finding : findings) fmt::print("{}\n", text_of_finding(finding, command.greedy));
   fmt::print("{} barrier{}: {} needed, {} not needed on these shapes", findings.size(), findings.size() == 1 ? "" : "s",
              needed, unneeded);
   if (unseen > 0) fmt::print("; {} of the needed would not be missed by a look at the outputs", unseen);

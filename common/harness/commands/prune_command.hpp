@@ -9,6 +9,7 @@ namespace convladder {
 struct PruneCommand {
   std::string stage;
   std::string configuration;  ///< settings of its knobs ("tbm=32"); "" for none
+  bool greedy = false;        ///< what is not needed stays away while the next is tried
   bool json = false;
 };
 

@@ -270,14 +270,8 @@ class Tuning {
  private:
   /// Checks a configuration, and if it is right, measures it.
   TuningTrial try_point(const Configuration& point, int samples) const {
-    RunOptions options;
-    options.cold = false;
+    RunOptions options = trial_options(samples);
     options.configuration = point;
-    options.sampling = [samples](const std::function<double()>& sample) {
-      std::vector<double> times;
-      for (int i = 0; i < samples; ++i) times.push_back(sample());
-      return times;
-    };
     const RunResult result = run_stage(stage_, workload_, options);
     TuningTrial trial{point, to_string(result.status), result.reason, std::nullopt};
     if (result.status != Status::ok) return trial;
@@ -461,6 +455,17 @@ int tune_command(const TuneCommand& command) {
     throw RefusedError(fmt::format("{} refuses: {}", stage.name, rule));
   const std::unique_ptr<TunableStage> tunable = make_tunable(stage);
   return Tuning(command, stage, *tunable, std::move(user)).run();
+}
+
+RunOptions trial_options(int samples) {
+  RunOptions options;
+  options.cold = false;
+  options.sampling = [samples](const std::function<double()>& sample) {
+    std::vector<double> times;
+    for (int i = 0; i < samples; ++i) times.push_back(sample());
+    return times;
+  };
+  return options;
 }
 
 double estimated_cycles(const Counters& counters) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/harness/run/run_result.hpp"
 #include "common/harness/run/user_problem.hpp"
 #include "common/stage/counters.hpp"
 
@@ -28,6 +29,9 @@ void require_usable(const TuneCommand& command);
 /// @return exit status: 130 if it was interrupted, 1 if no trial was right
 /// @throws UsageError, RefusedError, MachineError
 int tune_command(const TuneCommand& command);
+
+/// How a trial is run: so many samples of its hot time, and no cold one.
+RunOptions trial_options(int samples);
 
 /// The simulator has no time. A configuration's cost there: the cycles that the load and store path of one
 /// multiprocessor would be busy with these requests, if it did them all. A request takes a cycle; two sectors of global

@@ -16,9 +16,8 @@
 #include <utility>
 
 #include "common/harness/device/host.hpp"
-#include "common/harness/files/errors.hpp"
+#include "common/harness/files/input_file.hpp"
 #include "common/harness/files/output_file.hpp"
-#include "common/harness/files/spelling.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied to and from '<f4' as they are");
 
@@ -32,10 +31,6 @@ constexpr std::uint64_t kLongestHeader = 1 << 16;
 constexpr std::size_t kMostDimensions = 64;
 /// Bytes of the largest element type that has a name here.
 constexpr int kWidestElement = 16;
-
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw UsageError(in_quotes(path.string()) + ": " + what);
-}
 
 /// What NumPy calls an element type: "float64" for "<f8", "big-endian float32" for ">f4".
 std::string type_name(std::string_view descr) {
@@ -104,7 +99,9 @@ class HeaderParser {
   }
 
  private:
-  [[noreturn]] void malformed() const { fail(path_, "the .npy header is malformed; write the file with numpy.save"); }
+  [[noreturn]] void malformed() const {
+    refuse_file(path_, "the .npy header is malformed; write the file with numpy.save");
+  }
 
   void skip_space() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
@@ -139,7 +136,7 @@ class HeaderParser {
 
   std::string element_type() {
     if (accept('['))
-      fail(path_, "structured elements are not supported; save one field with x['name'].astype(numpy.float32)");
+      refuse_file(path_, "structured elements are not supported; save one field with x['name'].astype(numpy.float32)");
     return string();
   }
 
@@ -158,7 +155,7 @@ class HeaderParser {
       std::int64_t value = 0;
       const auto [rest, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
       if (error == std::errc::result_out_of_range)
-        fail(path_, "the shape does not fit in 64 bits; this is no usable array");
+        refuse_file(path_, "the shape does not fit in 64 bits; this is no usable array");
       if (error != std::errc()) malformed();
       at_ = static_cast<std::size_t>(rest - text_.data());
       accept_word("L");  // Python 2 wrote its long integers so
@@ -184,17 +181,19 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 /// Bytes of the data of a usable shape.
 std::uint64_t data_bytes(const std::filesystem::path& path, const std::vector<std::int64_t>& shape) {
-  if (shape.empty()) fail(path, "a 0-d array is no tensor; save x.reshape(1)");
+  if (shape.empty()) refuse_file(path, "a 0-d array is no tensor; save x.reshape(1)");
   std::int64_t bytes = sizeof(float);
   for (const std::int64_t size : shape) {
     if (size < 0)
-      fail(path, fmt::format("the shape {} has a negative size; this is no usable array", shape_text(shape)));
-    if (size == 0) fail(path, fmt::format("the shape {} has no elements; give a tensor with some", shape_text(shape)));
+      refuse_file(path, fmt::format("the shape {} has a negative size; this is no usable array", shape_text(shape)));
+    if (size == 0)
+      refuse_file(path, fmt::format("the shape {} has no elements; give a tensor with some", shape_text(shape)));
   }
   for (const std::int64_t size : shape) {
     if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > host_memory_bytes()) {
-      fail(path, fmt::format("the shape {} has more elements than this machine's memory holds; use a smaller tensor",
-                             shape_text(shape)));
+      refuse_file(path,
+                  fmt::format("the shape {} has more elements than this machine's memory holds; use a smaller tensor",
+                              shape_text(shape)));
     }
   }
   return static_cast<std::uint64_t>(bytes);
@@ -230,47 +229,45 @@ std::vector<float> from_fortran_order(const std::vector<float>& values, const st
 }  // namespace
 
 NpyArray read_npy(const std::filesystem::path& path) {
-  if (path.empty()) fail(path, "the path is empty; give the path of a .npy file");
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail(path, "there is no such file; give the path of a .npy file");
-  if (!std::filesystem::is_regular_file(status)) fail(path, "this is not a regular file; give the path of a .npy file");
+  require_input_file(path, "a .npy file");
   std::ifstream file(path, std::ios::binary);
-  if (!file) fail(path, fmt::format("cannot be opened ({}); make it readable", std::strerror(errno)));
+  if (!file) refuse_file(path, fmt::format("cannot be opened ({}); make it readable", std::strerror(errno)));
+  std::error_code error;
   const std::uint64_t file_bytes = std::filesystem::file_size(path, error);
 
   const auto read = [&](std::uint64_t bytes) {
     std::string text(bytes, '\0');
     file.read(text.data(), static_cast<std::streamsize>(bytes));
-    if (!file) fail(path, "the .npy header is truncated; write the file again");
+    if (!file) refuse_file(path, "the .npy header is truncated; write the file again");
     return text;
   };
   if (file_bytes < kMagic.size() || read(kMagic.size()) != kMagic) {
-    fail(path, "this is not a .npy file; write it with numpy.save");
+    refuse_file(path, "this is not a .npy file; write it with numpy.save");
   }
   const std::string version = read(2);
   if (version[0] < 1 || version[0] > 3 || version[1] != 0) {
-    fail(path, fmt::format("the .npy format {}.{} is not known; write 1.0, 2.0 or 3.0",
-                           static_cast<unsigned char>(version[0]), static_cast<unsigned char>(version[1])));
+    refuse_file(path, fmt::format("the .npy format {}.{} is not known; write 1.0, 2.0 or 3.0",
+                                  static_cast<unsigned char>(version[0]), static_cast<unsigned char>(version[1])));
   }
   const std::size_t length_bytes = version[0] == 1 ? 2 : 4;
   const std::uint64_t header_bytes = little_endian(read(length_bytes));
-  if (header_bytes > kLongestHeader) fail(path, "the .npy header is malformed; write the file with numpy.save");
+  if (header_bytes > kLongestHeader) refuse_file(path, "the .npy header is malformed; write the file with numpy.save");
   const Header header = HeaderParser(path, read(header_bytes)).parse();
   if (header.descr != "<f4" && header.descr != "=f4") {
-    fail(path, fmt::format("the element type is {}, not float32; convert with x.astype(numpy.float32)",
-                           type_name(header.descr)));
+    refuse_file(path, fmt::format("the element type is {}, not float32; convert with x.astype(numpy.float32)",
+                                  type_name(header.descr)));
   }
 
   const std::uint64_t bytes = data_bytes(path, header.shape);
   const std::uint64_t present = file_bytes - (kMagic.size() + 2 + length_bytes + header_bytes);
   if (present != bytes) {
-    fail(path, fmt::format("the file is {}: shape {} takes {} bytes of data and there are {}; write it again",
-                           present < bytes ? "truncated" : "too long", shape_text(header.shape), bytes, present));
+    refuse_file(path,
+                fmt::format("the file is {}: shape {} takes {} bytes of data and there are {}; write it again",
+                            present < bytes ? "truncated" : "too long", shape_text(header.shape), bytes, present));
   }
   std::vector<float> values(bytes / sizeof(float));
   file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(bytes));
-  if (!file) fail(path, "reading failed; write the file again");
+  if (!file) refuse_file(path, "reading failed; write the file again");
   if (header.fortran_order) values = from_fortran_order(values, header.shape);
   return {header.shape, std::move(values)};
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/input_file.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/spelling.hpp"
 
@@ -29,10 +30,6 @@ constexpr char kKeptChunks[] = "gAMA\0cHRM\0sRGB\0iCCP\0cICP\0mDCV\0cLLI\0pHYs\0
 constexpr png_alloc_size_t kLargestChunk = 8'000'000;
 constexpr png_uint_32 kMostChunks = 32;
 constexpr std::size_t kSignatureBytes = 16;
-
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw UsageError(in_quotes(path.string()) + ": " + what);
-}
 
 // ---- libpng ---------------------------------------------------------------------------------------------------------
 
@@ -120,9 +117,9 @@ void read_rows(Reader& reader) {
 /// Runs a part of the reading, or says what is wrong with the file.
 void run(void (*part)(Reader&), Reader& reader, const fs::path& path) {
   if (completes(part, reader)) return;
-  if (std::feof(reader.file) != 0) fail(path, "the PNG is cut off; copy or export it again");
+  if (std::feof(reader.file) != 0) refuse_file(path, "the PNG is cut off; copy or export it again");
   if (std::string_view(reader.message) == "Out of memory") throw std::bad_alloc();
-  fail(path, fmt::format("the PNG is damaged (libpng says: {}); export it again", reader.message));
+  refuse_file(path, fmt::format("the PNG is damaged (libpng says: {}); export it again", reader.message));
 }
 
 std::vector<PictureChunk> chunks_of(const Reader& reader) {
@@ -205,23 +202,19 @@ std::string_view format_of(std::string_view head) {
 }
 
 File open_png(const fs::path& path) {
-  if (path.empty()) fail(path, "the path is empty; give the path of a PNG file");
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  if (!fs::exists(status)) fail(path, "there is no such file; give the path of a PNG file");
-  if (!fs::is_regular_file(status)) fail(path, "this is not a regular file; give the path of a PNG file");
+  require_input_file(path, "a PNG file");
   File file(std::fopen(path.c_str(), "rb"));
-  if (!file) fail(path, fmt::format("cannot be opened ({}); make it readable", std::strerror(errno)));
+  if (!file) refuse_file(path, fmt::format("cannot be opened ({}); make it readable", std::strerror(errno)));
 
   char head[kSignatureBytes];
   const std::string_view start(head, std::fread(head, 1, sizeof head, file.get()));
-  if (start.empty()) fail(path, "the file is empty; give the path of a PNG file");
+  if (start.empty()) refuse_file(path, "the file is empty; give the path of a PNG file");
   if (!start.starts_with("\x89PNG")) {
     const std::string_view format = format_of(start);
-    if (format.empty()) fail(path, "this is not a PNG file; export the picture as PNG");
-    fail(path, fmt::format("this is a {} file, not a PNG; convert it, for example with ImageMagick: convert {} "
-                           "picture.png",
-                           format, in_quotes(path.string())));
+    if (format.empty()) refuse_file(path, "this is not a PNG file; export the picture as PNG");
+    refuse_file(path, fmt::format("this is a {} file, not a PNG; convert it, for example with ImageMagick: convert {} "
+                                  "picture.png",
+                                  format, in_quotes(path.string())));
   }
   std::rewind(file.get());
   return file;
@@ -242,9 +235,10 @@ Picture read_png(const fs::path& path, const std::function<std::int64_t(const Pi
   Picture picture{reader.width(), reader.height(), reader.channels(), reader.depth(), {}, {}};
   const std::int64_t most = most_samples(picture);
   if (picture.width > most / picture.channels / picture.height) {
-    fail(path, fmt::format("{}: this machine's memory allows {} samples (pixels times channels); make the picture "
-                           "smaller",
-                           to_string(picture), most));
+    refuse_file(path,
+                fmt::format("{}: this machine's memory allows {} samples (pixels times channels); make the picture "
+                            "smaller",
+                            to_string(picture), most));
   }
   run(expand, reader, path);
   picture.bytes.resize(static_cast<std::size_t>(picture.height * picture.width * picture.channels * picture.depth / 8));

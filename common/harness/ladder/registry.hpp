@@ -25,6 +25,7 @@ struct StageInfo {
   Stage* (*make)();
   std::string_view settings = {};       ///< of a row that is a stage with some knobs set ("m=4"): which
   Elements tensors = Elements::floats;  ///< its input and output; the filter is fp32 in KCRS for every stage
+  int settings_of = 0;                  ///< of a row with settings: the number of the stage whose knobs they set
 };
 
 /// Whether it is a stage: bench has rows that are none, and their number is 0.

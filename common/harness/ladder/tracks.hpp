@@ -37,6 +37,7 @@ struct Track {
   bool lowers = false;         ///< to a matrix product: `bench` tells of memory
   bool uses_winograd = false;  ///< some stage needs fewer operations than the direct form, and errors differ
   bool pictures = false;       ///< `image` runs its stages on pictures
+  bool sounds = false;         ///< `sound` runs its stages on sounds
   std::vector<std::string_view> prune_shapes = {};  ///< several blocks, several steps of every loop, parts of tiles
 };
 

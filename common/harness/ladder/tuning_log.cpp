@@ -24,27 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Letters and digits, the rest as single dashes: "NVIDIA H200" as "nvidia-h200".
-std::string slug(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const bool upper = c >= 'A' && c <= 'Z', plain = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (plain) {
-      result += upper ? static_cast<char>(c - 'A' + 'a') : c;
-    } else if (!result.empty() && result.back() != '-') {
-      result += '-';
-    }
-  }
-  return result;
-}
-
-std::string problem_slug(const ConvProblem& problem) {
-  std::string text = to_string(problem);
-  std::erase(text, '=');
-  if (problem.padding != Padding::zero) text += fmt::format(",{}", to_string(problem.padding));
-  return slug(text);
-}
-
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
@@ -219,6 +198,26 @@ TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs) {
   } catch (const Json::exception&) {
     throw UsageError("it is no log of ./lab tune");
   }
+}
+
+std::string slug(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const bool upper = c >= 'A' && c <= 'Z', plain = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain) {
+      result += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  return result;
+}
+
+std::string problem_slug(const ConvProblem& problem) {
+  std::string text = to_string(problem);
+  std::erase(text, '=');
+  if (problem.padding != Padding::zero) text += fmt::format(",{}", to_string(problem.padding));
+  return slug(text);
 }
 
 fs::path tuning_folder() {

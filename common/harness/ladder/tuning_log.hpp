@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/harness/device/device.hpp"
@@ -66,6 +67,11 @@ std::string value_text(const Knob& knob, int value);
 nlohmann::ordered_json to_json(const TuningLog& log);
 /// Reads to_json()'s text, of a space with these knobs. @throws UsageError, with what does not fit
 TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs);
+
+/// Letters and digits, the rest as single dashes: "NVIDIA H200" as "nvidia-h200".
+std::string slug(std::string_view text);
+/// A problem in the name of a file.
+std::string problem_slug(const ConvProblem& problem);
 
 /// Where logs lie: the environment variable CONVLADDER_TUNED, else "tuned" beside the folder of the program.
 std::filesystem::path tuning_folder();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,27 +29,12 @@ std::string ratio_or(const std::optional<double>& ratio, const std::string& reas
   return ratio ? ratio_text(*ratio) : notes.mark("n/a", reason);
 }
 
-/// Why no algorithm of this name (or no algorithm at all, where it is empty) worked.
-std::string cudnn_reason(const std::optional<CudnnBaseline>& cudnn, std::string_view prefix) {
-  if (!cudnn) return "cuDNN was not measured";
-  if (!cudnn->unavailable.empty()) return cudnn->unavailable;
-  std::map<std::string, std::vector<std::string>> who_said;
-  for (const CudnnTrial& trial : cudnn->trials) {
-    if (trial.algorithm.starts_with(prefix))
-      who_said[trial.status].push_back(fmt::format("{} {}", trial.algorithm, trial.layout));
-  }
-  std::vector<std::string> answers;
-  for (const auto& [status, names] : who_said)
-    answers.push_back(fmt::format("{} ({})", status, fmt::join(names, ", ")));
-  return fmt::format("no {}algorithm of cuDNN {} computes this{}{}", prefix.empty() ? "" : "Winograd ", cudnn->version,
-                     prefix.empty() || answers.empty() ? "" : ": ",
-                     prefix.empty() ? "" : fmt::to_string(fmt::join(answers, ", ")));
-}
-
 std::string previous_cell(const RunResult& row, Footnotes& notes) {
   if (row.stage->previous == 0) return "-";
-  return ratio_or(row.speedup.previous, fmt::format("no time of stage {:02} to compare with", row.stage->previous),
-                  notes);
+  const std::string cell =
+      ratio_or(row.speedup.previous, fmt::format("no time of stage {:02} to compare with", row.stage->previous), notes);
+  const std::string over = other_configuration(row);
+  return over.empty() ? cell : notes.mark(cell, "over " + over);
 }
 
 std::string first_cell(const RunResult& row, Footnotes& notes) {
@@ -122,6 +106,10 @@ bool all_same(Rows rows, const Of& of) {
   return std::all_of(rows.begin(), rows.end(), [&](const RunResult& row) { return of(row) == of(rows.front()); });
 }
 
+bool any_lowers(Rows rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const RunResult& row) { return lowers(*row.stage); });
+}
+
 std::string_view type_of(const RunResult& row) { return row.stage->dtype; }
 
 /// The element type, where the rows have several.
@@ -132,7 +120,8 @@ void add_type_column(Rows rows, std::vector<Column>& columns) {
 
 /// The error of each result, where the algorithm makes them differ.
 void add_error_column(Rows rows, std::vector<Column>& columns) {
-  if (!track_of(*rows.front().stage).uses_winograd) return;
+  const auto transforms = [](const RunResult& row) { return track_of(*row.stage).uses_winograd; };
+  if (std::none_of(rows.begin(), rows.end(), transforms)) return;
   columns.push_back({"rel. L2 error", [](const RunResult& row, Footnotes&) {
                        return row.check ? fmt::format("{:.1e}", row.check->rel_l2_err) : "-";
                      }});
@@ -145,7 +134,7 @@ std::string floor_text(const RunResult& row) {
 }
 
 std::string gpu_table(Rows rows, const Terminal& terminal) {
-  const bool lowering = lowers(*rows.front().stage);
+  const bool lowering = any_lowers(rows);
   std::vector<Column> columns;
   add_type_column(rows, columns);
   columns.insert(columns.end(),
@@ -159,7 +148,7 @@ std::string gpu_table(Rows rows, const Terminal& terminal) {
   columns.push_back({"vs previous", previous_cell});
   columns.push_back({"vs first", first_cell});
   const RunResult* const beside =
-      lowering ? timed_row(rows, [](const StageInfo& stage) { return !on_ladder(stage); }) : nullptr;
+      timed_row(rows, [](const StageInfo& stage) { return !on_ladder(stage) && lowers(stage); });
   if (beside) {
     columns.push_back({fmt::format("vs {}", beside->stage->name), [beside](const RunResult& row, Footnotes&) {
                          return ratio_text(beside->time_us->median / row.time_us->median);
@@ -229,7 +218,7 @@ std::string sim_table(Rows rows, const Terminal& terminal) {
        counted("constant requests", [](auto& c, auto&) { return grouped(c.constant_load_requests); }),
        counted("barriers", [](auto& c, auto&) { return grouped(c.barriers); }),
        {"as predicted", prediction_cell}});
-  if (lowers(*rows.front().stage)) columns.push_back({"workspace", workspace_cell});
+  if (any_lowers(rows)) columns.push_back({"workspace", workspace_cell});
   return table_of(
       rows, columns, [](const RunResult& row) { return row.counters && row.status != Status::fault; }, terminal);
 }
@@ -254,6 +243,11 @@ std::string cudnn_text(const RunResult& row, bool several) {
   line(" GEMM family: ", row.cudnn->best_of(kGemmFamily));
   line(" best: ", row.cudnn->best());
   line(", ", row.cudnn->best_two_pass());
+  if (row.cudnn->search) {
+    text +=
+        fmt::format("  cuDNN {}{} search: {}\n", row.cudnn->version,
+                    several ? fmt::format(" {}", to_string(row.cudnn->precision)) : "", to_string(*row.cudnn->search));
+  }
   return text;
 }
 
@@ -261,7 +255,7 @@ std::string cudnn_text(const RunResult& row, bool several) {
 std::string references_text(Rows rows) {
   std::string text;
   const RunResult& first = rows.front();
-  if (lowers(*first.stage)) text += fmt::format("  memory: {}\n", memory_text(first.problem));
+  if (any_lowers(rows)) text += fmt::format("  memory: {}\n", memory_text(first.problem));
   if (const std::string floor = floor_text(first); !floor.empty() && all_same(rows, floor_text))
     text += fmt::format("  floor: {}\n", floor);
   std::vector<std::string_view> types;
@@ -273,10 +267,23 @@ std::string references_text(Rows rows) {
   return text;
 }
 
+/// Whether the row is of a user's layer, whose name is its shape, and not of a track's workload.
+bool of_users_layer(const RunResult& row) { return row.workload_name == to_string(row.problem); }
+
+/// Whether two rows stand in one table: those of a workload of a track, or of a user's layer all that are measured
+/// alike.
+bool in_one_table(const RunResult& a, const RunResult& b) {
+  if (a.workload_name != b.workload_name) return false;
+  return of_users_layer(a) ? a.backend == b.backend : a.stage->track == b.stage->track;
+}
+
 /// @param device that the report's first line names
 std::string workload_text(Rows rows, std::string_view device, const Terminal& terminal) {
   const RunResult& first = rows.front();
-  std::string text = fmt::format("{}: {} ({})\n", first.stage->track, first.workload_name, to_string(first.problem));
+  std::string text =
+      of_users_layer(first)
+          ? fmt::format("{}, padding {}\n", first.workload_name, to_string(first.problem.padding))
+          : fmt::format("{}: {} ({})\n", first.stage->track, first.workload_name, to_string(first.problem));
   if (first.backend == "cpu" && first.device != device) text += fmt::format("on {}\n", first.device);
   text += first.backend == "gpu"   ? gpu_table(rows, terminal)
           : first.backend == "cpu" ? cpu_table(rows, terminal)
@@ -310,10 +317,7 @@ std::string bench_text(const BenchReport& report, const Terminal& terminal) {
   const Rows rows = report.rows;
   for (std::size_t begin = 0, end; begin < rows.size(); begin = end) {
     end = begin;
-    while (end < rows.size() && rows[end].workload_name == rows[begin].workload_name &&
-           rows[end].stage->track == rows[begin].stage->track) {
-      ++end;
-    }
+    while (end < rows.size() && in_one_table(rows[begin], rows[end])) ++end;
     text += "\n" + workload_text(rows.subspan(begin, end - begin), report.device.name, terminal);
   }
   return text;

@@ -149,17 +149,76 @@ std::string summary_of(const std::vector<RunResult>& results, const std::vector<
   return fmt::format("{} against {}: {}\n", results[i].stage->folder, results[0].stage->folder, fmt::join(parts, "; "));
 }
 
+/// The table, and below it what changed most; "" where there is no figure.
+std::string figures_text(const std::vector<RunResult>& results) {
+  const std::vector<Measure> measures = measures_of(results);
+  if (measures.empty()) return "";
+  std::string text = "\n" + table_of(results, measures) + "\n";
+  for (std::size_t i = 1; i < results.size(); ++i) text += summary_of(results, measures, i);
+  return text;
+}
+
+std::string ratio_or_none(const std::optional<double>& ratio) { return ratio ? ratio_text(*ratio) : "n/a"; }
+
+/// A line for each that the result is compared with: its time, and how many times as long that is.
+std::string times_beside(const RunResult& result, const std::vector<RunResult>& followed, const Terminal& terminal) {
+  TextTable table({"beside it", "time", "spread", fmt::format("{} vs this", result.stage->folder), "status"});
+  Footnotes notes;
+  for (const RunResult& other : followed) {
+    const std::string status = other.status == Status::ok ? "ok" : notes.mark(to_string(other.status), other.reason);
+    const bool timed = other.status == Status::ok && other.time_us;
+    table.add({std::string(other.stage->folder), timed ? time_text(other.time_us->median) : "-",
+               timed ? "±" + percent_text(other.time_us->spread) : "-",
+               timed ? ratio_text(other.time_us->median / result.time_us->median) : "-", status});
+  }
+  const auto add_cudnn = [&](const char* label, const CudnnTrial* trial, std::string_view family) {
+    if (trial) {
+      table.add({fmt::format("cuDNN {} {}: {} ({})", result.cudnn->version, label, trial->algorithm, trial->layout),
+                 time_text(*trial->time_us), "-", ratio_text(*trial->time_us / result.time_us->median), "ok"});
+    } else {
+      table.add(
+          {fmt::format("cuDNN's {}", label), "-", "-", "-", notes.mark("n/a", cudnn_reason(result.cudnn, family))});
+    }
+  };
+  if (result.cudnn) {
+    add_cudnn("Winograd", result.cudnn->best_of(kWinogradFamily), kWinogradFamily);
+    add_cudnn("best", result.cudnn->best(), "");
+  }
+  return table.text(terminal) + notes.text();
+}
+
 }  // namespace
+
+std::string beside_text(const RunResult& result, const std::vector<RunResult>& followed, const Terminal& terminal) {
+  std::string text = "\n";
+  if (result.time_us && (result.cudnn || !followed.empty())) {
+    const Speedups& speedup = result.speedup;
+    const std::string other = other_configuration(result);
+    text += times_beside(result, followed, terminal) +
+            fmt::format("{}: {} over the previous stage{}, {} over cuDNN's Winograd, {} over cuDNN's best\n",
+                        result.stage->folder, ratio_or_none(speedup.previous),
+                        other.empty() ? "" : fmt::format(" ({})", other), ratio_or_none(speedup.cudnn_winograd),
+                        ratio_or_none(speedup.cudnn_best));
+  } else if (!followed.empty()) {
+    const RunResult& previous = followed.front();
+    text += fmt::format("beside {}: {}\n", previous.stage->folder, verdict_line(previous));
+    if (previous.status == Status::ok) text += figures_text({previous, result});
+  }
+  if (result.stage->previous == 0) {
+    text += fmt::format("{} follows no stage\n", result.stage->folder);
+  } else if (followed.empty()) {
+    text += fmt::format("stage {:02}, which it follows, is not in this program\n", result.stage->previous);
+  }
+  if (!result.cudnn)
+    text += fmt::format("{}cuDNN runs on GPUs alone\n", result.time_us ? "" : "the simulator takes no times; ");
+  return text;
+}
 
 std::string comparison_text(const std::vector<RunResult>& results) {
   const ConvProblem& problem = results.front().problem;
   std::string text = fmt::format("problem: {}, padding {}\n", to_string(problem), to_string(problem.padding));
   for (const RunResult& result : results) text += fmt::format("{}: {}\n", result.stage->folder, verdict_line(result));
-  const std::vector<Measure> measures = measures_of(results);
-  if (measures.empty()) return text;
-  text += "\n" + table_of(results, measures) + "\n";
-  for (std::size_t i = 1; i < results.size(); ++i) text += summary_of(results, measures, i);
-  return text;
+  return text + figures_text(results);
 }
 
 }  // namespace convladder

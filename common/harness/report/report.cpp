@@ -62,6 +62,24 @@ Json kernels_json(const RunResult& result) {
   return list;
 }
 
+Json configuration_json(const std::optional<UsedConfiguration>& used) {
+  return used ? to_json(used->configuration) : Json();
+}
+
+Json compared_json(const std::optional<ComparedWith>& other) {
+  if (!other) return {};
+  return {{"stage", other->stage->name},
+          {"configuration", configuration_json(other->configuration)},
+          {"tile", text(other->tile)}};
+}
+
+Json knobs_json(const std::optional<CudnnConfiguration>& configuration) {
+  if (!configuration) return {};
+  Json knobs = Json::object();
+  for (const auto& [type, value] : configuration->knobs) knobs[fmt::to_string(type)] = value;
+  return knobs;
+}
+
 Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
   if (!cudnn || !cudnn->unavailable.empty()) return {};
   Json list = array();
@@ -75,9 +93,27 @@ Json cudnn_json(const std::optional<CudnnBaseline>& cudnn) {
                     {"dtype", to_string(trial.precision)},
                     {"rel_l2_err", number(trial.rel_l2_err)},
                     {"time_again_us", number(trial.time_again_us)},
-                    {"time_cold_us", number(trial.time_cold_us)}});
+                    {"time_cold_us", number(trial.time_cold_us)},
+                    {"version", text(cudnn->version)},
+                    {"engine", trial.configuration ? Json(trial.configuration->engine) : Json()},
+                    {"knobs", knobs_json(trial.configuration)},
+                    {"found_by", trial.origin ? Json(to_string(*trial.origin)) : Json()},
+                    {"output", to_string(trial.output)}});
   }
   return list;
+}
+
+Json search_json(const std::optional<CudnnSearchSummary>& search) {
+  if (!search) return {};
+  Json outcomes = Json::object();
+  for (const CudnnOutcome outcome : kCudnnOutcomes) {
+    const auto found = search->outcomes.find(outcome);
+    outcomes[to_string(outcome)] = found == search->outcomes.end() ? 0 : found->second;
+  }
+  return {{"engines", search->engines},      {"not_strict", search->not_strict}, {"combinations", search->combinations},
+          {"complete", search->complete},    {"tried", search->tried()},         {"tried_before", search->from_journal},
+          {"outcomes", std::move(outcomes)}, {"searched_s", search->searched_s}, {"compile_s", search->compile_s},
+          {"run_s", search->run_s}};
 }
 
 Json roofline_json(const std::optional<Roofline>& roofline) {
@@ -173,14 +209,26 @@ std::vector<Column> csv_columns() {
   for (const char* key : {"bytes", "flops", "floor_us", "share", "bound"})
     add(std::string("roofline_") + key, std::string("/roofline/") + key);
   for (const CounterField& field : kCounterFields) add(field.name, std::string("/counters/") + field.name);
+  for (const char* key : {"stage", "configuration", "tile"})
+    add(std::string("speedup_over_") + key, std::string("/speedup/over/") + key);
+  add("tile", "/tile");
   return columns;
+}
+
+/// A string as it is; an object, which is a configuration, as `--configuration` takes it: "m=4,tbm=32".
+std::string csv_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return value.dump();
+  std::string list;
+  for (const auto& item : value.items()) list += (list.empty() ? "" : ",") + item.key() + "=" + csv_text(item.value());
+  return list;
 }
 
 std::string csv_cell(const Json& row, const Json::json_pointer& place) {
   if (!row.contains(place)) return "";  // beneath a null
   const Json& value = row.at(place);
   if (value.is_null()) return "";
-  std::string cell = value.is_string() ? value.get<std::string>() : value.dump();
+  std::string cell = csv_text(value);
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
   for (std::size_t at = 0; (at = cell.find('"', at)) != std::string::npos; at += 2) cell.insert(at, 1, '"');
   return '"' + cell + '"';
@@ -250,7 +298,8 @@ Json to_json(const RunResult& result) {
             {"cudnn_winograd", number(result.speedup.cudnn_winograd)},
             {"cudnn_best", number(result.speedup.cudnn_best)},
             {"cudnn_gemm", number(result.speedup.cudnn_gemm)},
-            {"cudnn_fft", number(result.speedup.cudnn_fft)}}},
+            {"cudnn_fft", number(result.speedup.cudnn_fft)},
+            {"over", compared_json(result.speedup.over)}}},
           {"cudnn", cudnn_json(result.cudnn)},
           {"roofline", roofline_json(result.roofline)},
           {"counters", result.counters ? counters_json(*result.counters) : Json()},
@@ -261,10 +310,12 @@ Json to_json(const RunResult& result) {
           {"prediction", result.prediction ? counters_json(*result.prediction) : Json()},
           {"lines", lines_json(result.lines)},
           {"cudnn_unavailable", result.cudnn ? text(result.cudnn->unavailable) : Json()},
-          {"configuration", result.configuration ? to_json(result.configuration->configuration) : Json()},
+          {"configuration", configuration_json(result.configuration)},
           {"configuration_origin", result.configuration ? Json(result.configuration->origin) : Json()},
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
-          {"dtype", result.stage->dtype}};
+          {"dtype", result.stage->dtype},
+          {"tile", text(result.tile)},
+          {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()}};
 }
 
 /// The results; cuDNN's trials where they are not those of a row above, on the same workload in the same type.
@@ -275,7 +326,7 @@ static Json rows_json(const std::vector<RunResult>& results) {
     Json& row = rows.emplace_back(to_json(result));
     Json& above = trials[fmt::format("{}, {}, {}", result.workload_name, row["workload"].dump(), result.stage->dtype)];
     if (row["cudnn"] == above) {
-      row["cudnn"] = nullptr;
+      row["cudnn"] = row["cudnn_search"] = nullptr;
     } else if (!row["cudnn"].is_null()) {
       above = row["cudnn"];
     }

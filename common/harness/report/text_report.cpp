@@ -1,8 +1,10 @@
 #include "common/harness/report/text_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "common/harness/files/problem_io.hpp"
@@ -159,6 +161,31 @@ std::string configuration_line(const UsedConfiguration& used) {
     line += fmt::format("{} {} {}", i == 0 ? "" : ",", knob.name, value_text(knob, used.configuration.values[i]));
   }
   return line + "\n";
+}
+
+std::string cudnn_reason(const std::optional<CudnnBaseline>& cudnn, std::string_view prefix) {
+  if (!cudnn) return "cuDNN was not measured";
+  if (!cudnn->unavailable.empty()) return cudnn->unavailable;
+  std::map<std::string, std::vector<std::string>> who_said;
+  for (const CudnnTrial& trial : cudnn->trials) {
+    if (trial.algorithm.starts_with(prefix))
+      who_said[trial.status].push_back(fmt::format("{} {}", trial.algorithm, trial.layout));
+  }
+  std::vector<std::string> answers;
+  for (const auto& [status, names] : who_said)
+    answers.push_back(fmt::format("{} ({})", status, fmt::join(names, ", ")));
+  return fmt::format("no {}algorithm of cuDNN {} computes this{}{}", prefix.empty() ? "" : "Winograd ", cudnn->version,
+                     prefix.empty() || answers.empty() ? "" : ": ",
+                     prefix.empty() ? "" : fmt::to_string(fmt::join(answers, ", ")));
+}
+
+std::string other_configuration(const RunResult& result) {
+  const std::optional<ComparedWith>& over = result.speedup.over;
+  if (!over) return "";
+  const bool other_tile = over->tile != result.tile && !over->tile.empty() && !result.tile.empty();
+  if (on_ladder(*over->stage) && !other_tile) return "";
+  return fmt::format("{}{}", over->stage->name,
+                     other_tile ? fmt::format("; tiles of {} against {}", result.tile, over->tile) : "");
 }
 
 std::string run_text(const RunResult& result, const Terminal& terminal) {

@@ -1,7 +1,9 @@
 /// @file
 /// One stage's result as text for the terminal.
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/harness/device/device.hpp"
 #include "common/harness/files/terminal.hpp"
@@ -26,6 +28,13 @@ std::string verdict_line(const RunResult& result);
 
 /// "configuration (tuned): block_planes 1, ..."
 std::string configuration_line(const UsedConfiguration& used);
+
+/// What the ratio over the previous stage is over, where that is not the stage as it comes: "winograd-bgemm m=4; tiles
+/// of 2x2 against 4x4". Else "".
+std::string other_configuration(const RunResult& result);
+
+/// Why there is no ratio over cuDNN: why none of its algorithms of this family worked, or none at all where it is "".
+std::string cudnn_reason(const std::optional<CudnnBaseline>& cudnn, std::string_view prefix);
 
 /// Everything about one result but its device: the stage, the problem, the verdict, times or counters, faults.
 /// @param terminal that the text goes to, whose width the tables fit

@@ -54,15 +54,23 @@ struct Roofline {
   std::string bound;  ///< "DRAM", "L2", or "fp32", "fp16" or "int8": what the floor comes from; empty without one
 };
 
-/// Absent where the comparison is not possible.
-struct Speedups {
-  std::optional<double> previous, first, cudnn_winograd, cudnn_best, cudnn_gemm, cudnn_fft;
-};
-
 /// What a tunable stage ran with.
 struct UsedConfiguration {
   Configuration configuration;
   std::string origin;  ///< "tuned", "default", or "given" by RunOptions or the row
+};
+
+/// The result that another is compared with.
+struct ComparedWith {
+  const StageInfo* stage = nullptr;  ///< a stage, or a row of one with other settings
+  std::optional<UsedConfiguration> configuration;
+  std::string tile;  ///< as in its RunResult
+};
+
+/// Absent where the comparison is not possible.
+struct Speedups {
+  std::optional<double> previous, first, cudnn_winograd, cudnn_best, cudnn_gemm, cudnn_fft;
+  std::optional<ComparedWith> over = {};  ///< where there is `previous`: the fastest configuration of that stage
 };
 
 /// Everything one run found out; report.hpp writes it. Absent values are null in JSON.
@@ -89,6 +97,7 @@ struct RunResult {
   std::vector<Fault> faults;
   std::vector<KernelInfo> kernels;
   std::optional<UsedConfiguration> configuration;  ///< of a tunable stage
+  std::string tile;  ///< of Winograd's algorithm, the outputs down and across: "4x4"; else ""
   std::optional<CudnnBaseline> cudnn;
   Speedups speedup;
   std::optional<Roofline> roofline;

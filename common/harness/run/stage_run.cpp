@@ -24,6 +24,12 @@ std::string describe(const Fault& fault) {
   return text;
 }
 
+/// "4x4"; "2x1" of F(2, 3) down the columns alone; "" where no tiles are transformed.
+std::string tile_text(const WinogradForm& form) {
+  if (form.m == 0) return "";
+  return fmt::format("{}x{}", form.m, form.along_height ? 1 : form.m_across > 0 ? form.m_across : form.m);
+}
+
 }  // namespace
 
 void StageRun::execute() {
@@ -31,6 +37,7 @@ void StageRun::execute() {
   place_tensors();
   if (!prepare()) return;
   errors_ = stage_->error_model(workload_.problem, workload_.tensors.filter.data());
+  result_.tile = tile_text(errors_->winograd);
   if (!launch_and_check()) return;
   if (options_.time && has_time()) {
     time_launch();

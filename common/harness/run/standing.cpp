@@ -2,15 +2,20 @@
 
 #include <algorithm>
 
+#include "common/harness/files/errors.hpp"
+
 namespace convladder {
 namespace {
 
-/// The stage's result, if it ran and was timed. @param number 0: there is none
-const RunResult* timed_result(const std::vector<RunResult>& results, int number) {
-  const auto found = std::find_if(results.begin(), results.end(), [&](const RunResult& result) {
-    return on_ladder(*result.stage) && result.stage->number == number;
-  });
-  return found != results.end() && found->status == Status::ok && found->time_us ? &*found : nullptr;
+/// The fastest right result of those that are `chosen`, or null.
+template <class Chosen>
+const RunResult* fastest(const std::vector<RunResult>& results, const Chosen& chosen) {
+  const RunResult* best = nullptr;
+  for (const RunResult& result : results) {
+    if (result.status != Status::ok || !result.time_us || !chosen(*result.stage)) continue;
+    if (!best || result.time_us->median < best->time_us->median) best = &result;
+  }
+  return best;
 }
 
 void add_speedup(std::optional<double>& speedup, const RunResult& result, const RunResult* base) {
@@ -63,12 +68,30 @@ void add_roofline(RunResult& result, const Limits* limits) {
   result.roofline = roofline;
 }
 
+CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds) {
+  CudnnBaseline failed;
+  try {
+    return measure_cudnn(workload.problem, workload.tensors, workload.reference, precision, search_seconds);
+  } catch (const DeviceError& error) {  // the stages that follow say so themselves
+    failed.unavailable = error.what();
+  } catch (const MachineError& error) {  // of cuDNN's own buffers
+    failed.unavailable = error.what();
+  }
+  return failed;
+}
+
 void add_speedups(std::vector<RunResult>& results) {
   for (RunResult& result : results) {
     if (result.status != Status::ok || !result.time_us) continue;
     if (on_ladder(*result.stage)) {
-      add_speedup(result.speedup.previous, result, timed_result(results, result.stage->previous));
-      add_speedup(result.speedup.first, result, timed_result(results, first_of_track(*result.stage)));
+      const int previous = result.stage->previous, first = first_of_track(*result.stage);
+      const RunResult* const over = fastest(results, [&](const StageInfo& stage) {
+        return previous > 0 && (stage.number == previous || stage.settings_of == previous);
+      });
+      add_speedup(result.speedup.previous, result, over);
+      if (over) result.speedup.over = ComparedWith{over->stage, over->configuration, over->tile};
+      add_speedup(result.speedup.first, result,
+                  fastest(results, [&](const StageInfo& stage) { return stage.number == first; }));
     }
     if (!result.cudnn) continue;
     add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_of(kWinogradFamily));

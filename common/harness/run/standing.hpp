@@ -21,8 +21,13 @@ Limits measure_limits();
 /// Operations are those of the direct form; of a stage of the winograd track those that it states, if they are fewer.
 void add_roofline(RunResult& result, const Limits* limits);
 
+/// cuDNN on the workload; where the device or its memory fails, that is why it is unavailable.
+/// @param search_seconds as measure_cudnn() takes them
+CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds = {});
+
 /// Fills in the speedups of stages that ran the same workload, over each other (the first of a track: 1 over itself)
-/// and over result.cudnn. Rows that are no stages get the latter only.
+/// and over result.cudnn. Over the previous stage: over the fastest of its results, those of its other settings among
+/// them. Rows that are no stages get the speedups over cuDNN only.
 void add_speedups(std::vector<RunResult>& results);
 
 /// The number of the first stage of the stage's track.

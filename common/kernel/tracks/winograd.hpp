@@ -401,6 +401,7 @@ struct TilePlace {
   int image, row, column;  ///< row and column of its first output
 };
 
+#if !defined(__CUDACC_RTC__)
 /// Accepts 3 x 3 filters at stride 1 and dilation 1 with groups = 1 and any padding, with sides that 32 bits index.
 Verdict check_winograd_form(const ConvProblem& problem);
 /// What check_winograd_form() accepts, as long as the tensors and their transforms, whose elements the kernels index
@@ -424,6 +425,7 @@ std::int64_t tile_reads(const Winograd& w);
 Winograd winograd_of(const ConvProblem& problem, int m);
 /// The same for tiles of m x m_across outputs.
 Winograd winograd_of(const ConvProblem& problem, int m, int m_across);
+#endif
 
 /// The place of tile `tile`, from 0 to w.tiles - 1.
 __device__ __forceinline__ TilePlace place_of(const Winograd& w, int tile) {

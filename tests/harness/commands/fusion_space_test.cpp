@@ -64,7 +64,7 @@ TEST_CASE("fusion space: each limit holds to the last unit") {
     std::int64_t FusionGpu::*resource;
     std::int64_t enough;
   };
-  FusionGpu roomy{"", 1 << 30, std::int64_t{1} << 40, 1};
+  FusionGpu roomy{"", 1 << 30, std::int64_t{1} << 40, 1, 0};
   for (const Limit& limit : {Limit{FusionRule::shared_input, &FusionGpu::shared_bytes, p.shared_input_bytes},
                              {FusionRule::shared_both, &FusionGpu::shared_bytes, p.shared_both_bytes},
                              {FusionRule::l2_slices, &FusionGpu::l2_bytes, 72 * 32 * 16},

@@ -134,9 +134,23 @@ std::vector<std::string_view> names_of_settings_rows(std::string_view track) {
     names.push_back(row.name);
     const StageInfo& stage = find_stage(row.name.substr(0, row.name.find(' ')));
     CHECK(stage.dtype == row.dtype);
+    CHECK(stage.number == row.settings_of);
     CHECK_NOTHROW(require_settings(row.settings, {&stage}));
   }
   return names;
+}
+
+TEST_CASE("the configurations of a stage: as it comes, then its rows") {
+  const auto names = [](int number) {
+    std::vector<std::string_view> result;
+    for (const StageInfo* each : configurations_of(number)) result.push_back(each->name);
+    return result;
+  };
+  using Names = std::vector<std::string_view>;
+  CHECK(names(23) == Names{"winograd", "winograd m=4", "winograd m=6"});
+  CHECK(names(2) == Names{"constant-1d"});
+  CHECK(names(0).empty());
+  CHECK(names(99).empty());
 }
 
 TEST_CASE("beside the winograd track's stages stand the other values of their knobs") {

@@ -29,6 +29,8 @@ TEST_CASE("the table is as tracks.json says") {
   CHECK(images.filter == FilterForm::rank_one);
   CHECK(images.rows_beside == RowsBeside::libraries);
   CHECK(images.pictures);
+  CHECK_FALSE(images.sounds);
+  CHECK(track_named("signals").sounds);
   CHECK_FALSE(images.lowers);
   CHECK(images.prune_shapes.size() == 4);
   CHECK(images.prune_shapes.front() == "h=5,w=7,r=3,s=3");

@@ -59,7 +59,9 @@ const Names kResultKeys{"stage",
                         "configuration",
                         "configuration_origin",
                         "time_without_transform_us",
-                        "dtype"};
+                        "dtype",
+                        "tile",
+                        "cudnn_search"};
 
 constexpr StageInfo kLoweringStage{21,
                                    "im2win-pipelined",
@@ -121,8 +123,10 @@ TEST_CASE("a result's JSON has every key, in order, null where it does not apply
     CAPTURE(key);
     CHECK(json[key].is_null());
   }
-  CHECK(keys(json["speedup"]) == Names{"previous", "first", "cudnn_winograd", "cudnn_best", "cudnn_gemm", "cudnn_fft"});
-  CHECK(json["speedup"]["previous"].is_null());
+  CHECK(keys(json["speedup"]) ==
+        Names{"previous", "first", "cudnn_winograd", "cudnn_best", "cudnn_gemm", "cudnn_fft", "over"});
+  for (const char* key : {"previous", "over"}) CHECK(json["speedup"][key].is_null());
+  CHECK(json["tile"].is_null());
   CHECK(json["faults"] == Json::array());
   CHECK(keys(json["workload"]) == Names{"n", "c", "h", "w", "k", "r", "s", "pad_h", "pad_w", "stride_h", "stride_w",
                                         "dilation_h", "dilation_w", "groups", "padding"});
@@ -147,7 +151,8 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
   CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
   CHECK(keys(json["cudnn"][0]) == Names{"algorithm", "layout", "status", "time_us", "workspace_bytes", "family",
-                                        "dtype", "rel_l2_err", "time_again_us", "time_cold_us"});
+                                        "dtype", "rel_l2_err", "time_again_us", "time_cold_us", "version",
+                                        "engine", "knobs", "found_by", "output"});
   CHECK(json["cudnn"][0]["time_again_us"].is_null());
   CHECK(json["cudnn"][1]["time_again_us"] == 1.5);
   CHECK(json["cudnn"][1]["time_cold_us"] == 2.5);
@@ -332,6 +337,7 @@ TEST_CASE("CSV quotes what needs it, and absent values are empty") {
   CHECK(cell(1, "time_without_transform_us_median") == "");
   CHECK(cell(1, "speedup_cudnn_gemm") == "0.5");
   CHECK(cell(1, "w") == "1000");
+  CHECK(cell(1, "speedup_over_stage") == "");
   CHECK(cell(2, "time_us_median") == "");
   CHECK(cell(2, "roofline_share") == "");
 }
@@ -519,6 +525,64 @@ TEST_CASE("the winograd track's table: types, errors, and cuDNN in each type") {
   CHECK_FALSE(has_heading(one, "type"));
   CHECK(one.find("floor  of floor") == std::string::npos);
   CHECK(one.find("  floor: 1.00 us (L2)\n") != std::string::npos);
+}
+
+/// 25 over 24 with a tile of its own.
+RunResult over_other_tile() {
+  static constexpr int kM[] = {2, 4}, kTbm[] = {16, 32};
+  static constexpr Knob kKnobs[] = {{"m", kM, 2}, {"tbm", kTbm, 16}};
+  static constexpr StageInfo kFused = winograd_stage(25, "25-winograd-fused", 24, "fp32");
+  static constexpr StageInfo kRow = winograd_stage(0, "winograd-bgemm m=4", 0, "fp32");
+  RunResult result = winograd_result(kFused, 2, 1);
+  result.tile = "2x2";
+  result.speedup.previous = 1.5;
+  Configuration configuration{Knobs(kKnobs)};
+  configuration["m"] = 4;
+  result.speedup.over = ComparedWith{&kRow, UsedConfiguration{configuration, "given"}, "4x4"};
+  return result;
+}
+
+TEST_CASE("a result names the configuration of the previous stage that it is compared with, and both tiles") {
+  const RunResult result = over_other_tile();
+  const Json json = to_json(result);
+  CHECK(json["tile"] == "2x2");
+  CHECK(json["speedup"]["over"].dump() ==
+        R"({"stage":"winograd-bgemm m=4","configuration":{"m":4,"tbm":16},"tile":"4x4"})");
+  const auto records = parse_csv(to_csv({result}));
+  REQUIRE(records[0].size() > 4);
+  const auto last = [&](std::size_t row) { return Names(records[row].end() - 4, records[row].end()); };
+  CHECK(last(0) == Names{"speedup_over_stage", "speedup_over_configuration", "speedup_over_tile", "tile"});
+  CHECK(last(1) == Names{"winograd-bgemm m=4", "m=4,tbm=16", "4x4", "2x2"});
+  BenchReport report;
+  report.rows = {result};
+  const std::string text = bench_text(report);
+  CHECK(text.find("1.50x [1]") != std::string::npos);
+  CHECK(text.find("[1] over winograd-bgemm m=4; tiles of 2x2 against 4x4\n") != std::string::npos);
+  report.rows[0].speedup.over->stage = &kBgemm;  // as it comes, with the same tile
+  report.rows[0].speedup.over->tile = "2x2";
+  CHECK(bench_text(report).find("] over ") == std::string::npos);
+}
+
+TEST_CASE("a user's layer is one table, with the stages of every track; what runs on the host has its own") {
+  BenchReport report;
+  report.rows = {gpu_result(), winograd_result(kBgemm, 16, 1), lowering_result(kLoweringStage, "gpu"),
+                 lowering_result(kCpuStage, "cpu")};
+  for (RunResult& row : report.rows) {
+    row.problem = parse_shape("c=4,h=9,w=9,k=4,r=3,s=3");
+    row.problem.padding = Padding::reflect;
+    row.workload_name = to_string(row.problem);
+  }
+  const std::string text = bench_text(report), title = "\nn=1,c=4,h=9,w=9,k=4,r=3,s=3, padding reflect\n";
+  const std::size_t first = text.find(title), second = text.find(title, first + 1);
+  REQUIRE(second != std::string::npos);
+  CHECK(text.find(title, second + 1) == std::string::npos);
+  const std::string of_gpu = text.substr(first, second - first);
+  for (const char* name : {"07-tiled-2d", "24-winograd-bgemm", "21-im2win-pipelined", "memory: "}) {
+    CAPTURE(name);
+    CHECK(of_gpu.find(name) != std::string::npos);
+  }
+  CHECK(has_heading(of_gpu, "rel. L2 error"));
+  CHECK(text.find("22-im2win-cpu", second) != std::string::npos);
 }
 
 TEST_CASE("the simulator's table of the winograd track tells errors and types") {

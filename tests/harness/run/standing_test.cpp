@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "common/harness/baselines/settings_rows.hpp"
 #include "common/harness/files/problem_io.hpp"
 
 namespace convladder {
@@ -36,6 +37,34 @@ TEST_CASE("no speedup over a stage that was not right") {
   results[0].status = Status::wrong;
   add_speedups(results);
   CHECK_FALSE(results[1].speedup.previous);
+}
+
+TEST_CASE("the speedup over the previous stage is over its fastest configuration, which it names") {
+  const std::vector<const StageInfo*> bgemm = configurations_of(24);
+  REQUIRE(bgemm.size() == 3);  // by default, m=4, m=6
+  std::vector<RunResult> results{timed(*bgemm[0], 8), timed(find_stage("25"), 2), timed(*bgemm[1], 4),
+                                 timed(*bgemm[2], 1)};
+  results[2].tile = "4x4";
+  results[3].status = Status::wrong;
+  add_speedups(results);
+  CHECK(results[1].speedup.previous == 2.0);
+  REQUIRE(results[1].speedup.over);
+  CHECK(results[1].speedup.over->stage->name == "winograd-bgemm m=4");
+  CHECK(results[1].speedup.over->tile == "4x4");
+  CHECK_FALSE(results[0].speedup.over);
+  CHECK_FALSE(results[2].speedup.previous);  // a row that is no stage
+  results[0].time_us->median = 3;
+  add_speedups(results);
+  CHECK(results[1].speedup.previous == 1.5);
+  CHECK(results[1].speedup.over->stage->name == "winograd-bgemm");
+}
+
+TEST_CASE("the first stage is compared as it comes") {
+  const std::vector<const StageInfo*> winograd = configurations_of(23);
+  std::vector<RunResult> results{timed(*winograd[0], 8), timed(*winograd[1], 4), timed(find_stage("24"), 2)};
+  add_speedups(results);
+  CHECK(results[2].speedup.first == 4.0);
+  CHECK(results[2].speedup.previous == 2.0);
 }
 
 TEST_CASE("the roofline: L2 for small tensors, DRAM for large ones, fp32 for long filters") {

@@ -9,6 +9,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <type_traits>
@@ -350,48 +351,63 @@ std::vector<Descriptor> propose(const Descriptor& graph, cudnnBackendHeurMode_t 
   return configurations;
 }
 
-/// What a configuration is, by cuDNN's own numbers, and how exact its arithmetic is.
-struct PlanFacts {
-  std::string name;  ///< "eng12{k2=1,k5=0}"
+/// What cuDNN notes on an engine.
+struct EngineNotes {
   bool strict_fp32 = true;
-  bool winograd = false;
-  bool fft = false;
+  const char* family = "";  ///< begins the names of its plans
 };
 
-PlanFacts facts_of(const Descriptor& configuration) {
-  const Descriptor engine =
-      configuration.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
-  PlanFacts facts;
-  std::string knobs;
-  for (const Descriptor& knob : configuration.descriptors(
-           CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
-    const auto type = knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
-    const auto choice = knob.value<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
-    knobs += (knobs.empty() ? "k" : ",k") + std::to_string(type) + "=" + std::to_string(choice);
-  }
-  facts.name = "eng" + std::to_string(engine.value<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)) + "{" + knobs + "}";
+EngineNotes notes_on(const Descriptor& engine) {
+  EngineNotes notes;
   for (const auto note :
        engine.values<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
-        facts.strict_fp32 = false;
+        notes.strict_fp32 = false;
         break;
       case CUDNN_NUMERICAL_NOTE_WINOGRAD:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
-        facts.winograd = true;
+        notes.family = "WINOGRAD ";
         break;
       case CUDNN_NUMERICAL_NOTE_FFT:
-        facts.fft = true;
+        notes.family = "FFT ";
         break;
       default:
         break;
     }
   }
-  return facts;
+  return notes;
+}
+
+constexpr std::size_t kMostKnobs = 64;  // of an engine
+
+CudnnConfiguration configuration_of(const Descriptor& engine, const Descriptor& chosen) {
+  CudnnConfiguration result;
+  result.engine = engine.value<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  for (const Descriptor& knob :
+       chosen.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kMostKnobs)) {
+    result.knobs[knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE)] =
+        knob.value<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
+  }
+  return result;
+}
+
+/// "eng12{k2=1,k5=0}"
+std::string name_of(const CudnnConfiguration& configuration) {
+  std::string knobs;
+  for (const auto& [type, value] : configuration.knobs)
+    knobs += (knobs.empty() ? "k" : ",k") + std::to_string(type) + "=" + std::to_string(value);
+  return "eng" + std::to_string(configuration.engine) + "{" + knobs + "}";
+}
+
+Descriptor engine_of(const Descriptor& graph, std::int64_t index) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index).finalize();
+  return engine;
 }
 
 /// Makes `candidate` run the configuration. @throws CudnnError if cuDNN cannot
@@ -421,38 +437,128 @@ void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, c
   };
 }
 
+constexpr const char* kNotStrict = "not strict fp32 (Tensor Cores or reduced precision)";
+
+/// A candidate without a way to run.
+CudnnCandidate named(std::string algorithm, const GraphTypes& types, bool nhwc) {
+  CudnnCandidate candidate;
+  candidate.algorithm = std::move(algorithm) + types.note;
+  candidate.nhwc = nhwc;
+  candidate.output = types.stored;
+  return candidate;
+}
+
 /// @param strict_fp32 leave out Tensor Cores and reduced precision
 void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
                bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
-  const auto add = [&](std::string name) -> CudnnCandidate& {
-    CudnnCandidate& candidate = candidates.emplace_back();
-    candidate.algorithm = std::move(name) + types.note;
-    candidate.nhwc = nhwc;
-    candidate.output = types.stored;
-    return candidate;
-  };
   const std::string status = status_of([&] {
     const Descriptor graph = operation_graph(handle, problem, types, nhwc);
-    std::set<std::string> seen;
+    std::set<CudnnConfiguration> seen;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-      for (const Descriptor& configuration : propose(graph, mode)) {
-        const PlanFacts facts = facts_of(configuration);
-        if (!seen.insert(facts.name).second) continue;
-        CudnnCandidate& candidate = add((facts.winograd ? "WINOGRAD plan "
-                                         : facts.fft    ? "FFT plan "
-                                                        : "plan ") +
-                                        std::to_string(seen.size()) + " (" + facts.name + ")");
-        if (strict_fp32 && !facts.strict_fp32) {
-          candidate.status = "not strict fp32 (Tensor Cores or reduced precision)";
+      for (const Descriptor& proposed : propose(graph, mode)) {
+        const Descriptor engine =
+            proposed.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+        const CudnnConfiguration configuration = configuration_of(engine, proposed);
+        if (!seen.insert(configuration).second) continue;
+        const EngineNotes notes = notes_on(engine);
+        CudnnCandidate& candidate = candidates.emplace_back(named(
+            notes.family + ("plan " + std::to_string(seen.size())) + " (" + name_of(configuration) + ")", types, nhwc));
+        candidate.configuration = configuration;
+        if (strict_fp32 && !notes.strict_fp32) {
+          candidate.status = kNotStrict;
           continue;
         }
-        candidate.status = status_of([&] { plan(handle, configuration, types, candidate); });
+        candidate.status = status_of([&] { plan(handle, proposed, types, candidate); });
         if (candidate.status.empty()) candidate.status = "ok";
       }
     }
     if (seen.empty()) throw CudnnError("no plan proposed");
   });
-  if (!status.empty()) add("plans").status = status;
+  if (!status.empty()) candidates.emplace_back(named("plans", types, nhwc)).status = status;
+}
+
+// --- (c) the graph API: any plan, by its engine and knobs ---
+
+/// The engines of a graph that finalize. @param left_out how many of them are not strict, where that is asked for
+std::vector<CudnnEngine> engines_of(const Descriptor& graph, bool strict_fp32, int& left_out) {
+  std::vector<CudnnEngine> engines;
+  const auto count = graph.value<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
+  for (std::int64_t index = 0; index < count; ++index) {
+    status_of([&] {  // most engines refuse most graphs
+      const Descriptor engine = engine_of(graph, index);
+      if (strict_fp32 && !notes_on(engine).strict_fp32) {
+        ++left_out;
+        return;
+      }
+      CudnnEngine found{index, {}};
+      for (const Descriptor& knob :
+           engine.descriptors(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR, kMostKnobs)) {
+        found.knobs.push_back({knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_INFO_TYPE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE)});
+      }
+      engines.push_back(std::move(found));
+    });
+  }
+  return engines;
+}
+
+/// The configuration as cuDNN's descriptor. @throws CudnnError if there is no such engine, or no such value of a knob
+Descriptor described(const Descriptor& engine, const CudnnConfiguration& configuration) {
+  std::vector<Descriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> pointers;
+  for (const auto& [type, value] : configuration.knobs) {
+    Descriptor& choice = choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, static_cast<cudnnBackendKnobType_t>(type))
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value)
+        .finalize();
+    pointers.push_back(choice.get());
+  }
+  Descriptor result(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  result.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!pointers.empty()) {
+    result.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+               static_cast<std::int64_t>(pointers.size()), pointers.data());
+  }
+  result.finalize();
+  return result;
+}
+
+CudnnPlanner planner(const ConvProblem& problem, const GraphTypes& types, bool nhwc, bool strict_fp32) {
+  Owned<cudnnHandle_t> handle;
+  std::optional<Descriptor> graph;
+  const std::string status = status_of([&] {
+    handle = create(cudnnCreate, cudnnDestroy);
+    graph = operation_graph(handle, problem, types, nhwc);
+  });
+  return [=](const CudnnConfiguration& configuration) {
+    CudnnCandidate candidate = named("plan (" + name_of(configuration) + ")", types, nhwc);
+    candidate.configuration = configuration;
+    candidate.status = !status.empty() ? status : status_of([&] {
+      const Descriptor engine = engine_of(*graph, configuration.engine);
+      const EngineNotes notes = notes_on(engine);
+      if (strict_fp32 && !notes.strict_fp32) throw CudnnError(kNotStrict);
+      candidate.algorithm = notes.family + candidate.algorithm;
+      plan(handle, described(engine, configuration), types, candidate);
+    });
+    if (candidate.status.empty()) candidate.status = "ok";
+    return candidate;
+  };
+}
+
+CudnnGraph graph_of(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
+                    bool strict_fp32) {
+  CudnnGraph graph;
+  graph.nhwc = nhwc;
+  graph.output = types.stored;
+  graph.engines = [=](int& left_out) {
+    std::vector<CudnnEngine> engines;
+    status_of([&] { engines = engines_of(operation_graph(handle, problem, types, nhwc), strict_fp32, left_out); });
+    return engines;
+  };
+  graph.planner = [=] { return planner(problem, types, nhwc, strict_fp32); };
+  return graph;
 }
 
 }  // namespace
@@ -473,7 +579,10 @@ extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& probl
     if (types.precision == Precision::int8 && !nhwc) continue;
     for (const ForwardTypes& each : forward_types(types))
       add_forward_algorithms(handle, problem, each, nhwc, result.candidates);
-    for (const GraphTypes& each : graph_types(types))
-      add_plans(handle, problem, each, nhwc, types.precision == Precision::fp32, result.candidates);
+    const bool strict_fp32 = types.precision == Precision::fp32;
+    for (const GraphTypes& each : graph_types(types)) {
+      add_plans(handle, problem, each, nhwc, strict_fp32, result.candidates);
+      result.graphs.push_back(graph_of(handle, problem, each, nhwc, strict_fp32));
+    }
   }
 }

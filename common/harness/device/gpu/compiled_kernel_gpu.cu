@@ -22,9 +22,9 @@ const Module& module() {
   return loaded;
 }
 
-NvrtcResult compile_source(const char* source) {
+NvrtcResult compile_source(const char* source, const char* kernel) {
   NvrtcResult result;
-  reinterpret_cast<NvrtcModuleFunction*>(module().function)(source, device_limits().compute_capability, result);
+  reinterpret_cast<NvrtcModuleFunction*>(module().function)(source, kernel, device_limits().compute_capability, result);
   return result;
 }
 
@@ -58,13 +58,14 @@ struct CompiledKernel::Loaded {
   Loaded(const char* text, const char* its_name) : Loaded() {  // so that a failure below runs the destructor
     source = text;
     name = its_name;
-    const NvrtcResult result = compile_source(text);
+    const NvrtcResult result = compile_source(text, its_name);
     if (!result.log.empty()) throw DeviceError("NVRTC cannot compile " + name + ": " + result.log);
     check_driver(driver_function<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(
                      &library, result.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
                  "loading a compiled kernel");
-    check_driver(driver_function<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, its_name),
-                 "finding a compiled kernel");
+    check_driver(
+        driver_function<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, result.symbol.c_str()),
+        "finding a compiled kernel");
   }
   ~Loaded() {
     if (library) driver_function<decltype(cuLibraryUnload)>("cuLibraryUnload")(library);
@@ -104,7 +105,7 @@ const char* compiling_unavailable() {
   static const std::string reason = [] {
     if (!module().unavailable.empty()) return module().unavailable;
     const DeviceInfo device = device_info();
-    if (!compile_source("").unsupported) return std::string();
+    if (!compile_source("", nullptr).unsupported) return std::string();
     return "NVRTC does not know " + device.name + " (sm_" + std::to_string(device.compute_capability) +
            "); install a CUDA Toolkit that does, and build again";
   }();

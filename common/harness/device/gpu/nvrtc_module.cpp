@@ -53,7 +53,7 @@ bool knows(int capability) {
 }
 
 /// @return "" or what failed
-std::string compile(const char* source, int capability, NvrtcResult& result) {
+std::string compile(const char* source, const char* kernel, int capability, NvrtcResult& result) {
   std::vector<const char*> texts{kCstdint}, names{"cstdint"};
   for (const EmbeddedFile& file : embedded_files()) {
     texts.push_back(file.text);
@@ -64,11 +64,22 @@ std::string compile(const char* source, int capability, NvrtcResult& result) {
                                                     static_cast<int>(texts.size()), texts.data(), names.data());
       status != NVRTC_SUCCESS)
     return nvrtcGetErrorString(status);
+  if (const nvrtcResult status = nvrtcAddNameExpression(program.handle, kernel); status != NVRTC_SUCCESS)
+    return nvrtcGetErrorString(status);
   const std::string architecture = "--gpu-architecture=sm_" + std::to_string(capability);
   // Unmarked functions in the headers are the host's; nothing calls them.
-  const char* const options[] = {architecture.c_str(), "-std=c++17", "-default-device", "-lineinfo"};
+  const char* const options[] = {architecture.c_str(),
+                                 "-std=c++17",
+                                 "-default-device",
+                                 "-lineinfo",
+                                 "-I" CONVLADDER_CUDA_INCLUDE,
+                                 "-I" CONVLADDER_CUDA_INCLUDE "/cccl"};
   if (nvrtcCompileProgram(program.handle, static_cast<int>(std::size(options)), options) != NVRTC_SUCCESS)
     return log_of(program.handle);
+  const char* symbol = nullptr;
+  if (const nvrtcResult status = nvrtcGetLoweredName(program.handle, kernel, &symbol); status != NVRTC_SUCCESS)
+    return nvrtcGetErrorString(status);
+  result.symbol = symbol;
   std::size_t size = 0;
   if (nvrtcGetCUBINSize(program.handle, &size) != NVRTC_SUCCESS || size == 0) return "NVRTC made no machine code";
   result.cubin.resize(size);
@@ -79,7 +90,11 @@ std::string compile(const char* source, int capability, NvrtcResult& result) {
 }  // namespace
 }  // namespace convladder
 
-extern "C" void convladder_nvrtc_compile(const char* source, int capability, convladder::NvrtcResult& result) {
+extern "C" void convladder_nvrtc_compile(const char* source, const char* kernel, int capability,
+                                         convladder::NvrtcResult& result) {
   result.unsupported = !convladder::knows(capability);
-  result.log = result.unsupported ? "NVRTC does not know this GPU" : convladder::compile(source, capability, result);
+  if (result.unsupported)
+    result.log = "NVRTC does not know this GPU";
+  else if (kernel)
+    result.log = convladder::compile(source, kernel, capability, result);
 }

@@ -180,7 +180,7 @@ std::vector<BlockTrace> traces_of(std::array<unsigned, 3> index, std::size_t lim
     work();
   }
   constexpr const char* kNames[] = {"load",  "store",  "atomic", "bulk_load", "bulk_store",
-                                    "wgmma", "arrive", "wait",   "complete",  "barrier"};  // by BlockEvent::Kind
+                                    "wgmma", "arrive", "wait",   "complete",  "barrier"};  // by Deed
   std::vector<simt::Pc> pcs;
   for (const auto& launch : recording.launches)
     for (const simt::BlockEvent& event : launch.events) pcs.push_back(event.pc);

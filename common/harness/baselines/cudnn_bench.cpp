@@ -1,0 +1,271 @@
+#include "common/harness/baselines/cudnn_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "common/harness/check/half_bits.hpp"
+#include "common/harness/check/quantise.hpp"
+#include "common/harness/device/timing.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
+constexpr int kSlowGroups = 3;
+constexpr double kHopelessRatio = 20;     // times the best so far: timed once
+constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
+
+constexpr double kGlanceUs = 300;    // what a group of launches lasts at a glance
+constexpr int kGlanceGroups = 3;     // of which the fastest counts
+constexpr double kGlanceRatio = 5;   // times the best so far, by events around one launch: no more is looked at
+constexpr double kNearRatio = 1.15;  // times the best so far: checked
+
+// ---- Element types --------------------------------------------------------------------------------------------------
+
+std::size_t size_of(Precision precision) {
+  return precision == Precision::fp32 ? sizeof(float) : precision == Precision::fp16 ? sizeof(std::uint16_t) : 1;
+}
+
+/// The bytes of the values in a precision. @param step of int8
+std::vector<std::byte> encoded(const std::vector<float>& values, Precision precision, double step) {
+  std::vector<std::byte> bytes(values.size() * size_of(precision));
+  const auto fill = [&]<class Element>(Element, const auto& encode) {
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const Element element = encode(values[i]);
+      std::memcpy(bytes.data() + i * sizeof element, &element, sizeof element);
+    }
+  };
+  switch (precision) {
+    case Precision::fp32:
+      fill(float{}, [](float value) { return value; });
+      break;
+    case Precision::fp16:
+      fill(std::uint16_t{}, [](float value) { return half_bits(value); });
+      break;
+    case Precision::int8:
+      fill(std::int8_t{}, [step](float value) { return int8_of(value, step); });
+      break;
+  }
+  return bytes;
+}
+
+/// Calls `work` with a function that gives the value of element i of such bytes.
+template <class Work>
+auto with_elements(const std::vector<std::byte>& bytes, Precision precision, const Work& work) {
+  const auto element = [&bytes]<class Element>(Element, std::size_t i) {
+    Element value;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    return value;
+  };
+  switch (precision) {
+    case Precision::fp32:
+      return work([&](std::size_t i) { return static_cast<double>(element(float{}, i)); });
+    case Precision::fp16:
+      return work([&](std::size_t i) { return static_cast<double>(half_value(element(std::uint16_t{}, i))); });
+    case Precision::int8:
+      return work([&](std::size_t i) { return static_cast<double>(element(std::int8_t{}, i)); });
+  }
+  throw std::logic_error("not a precision");
+}
+
+double error_limit(Precision precision, std::string_view family) {
+  switch (precision) {
+    case Precision::fp32:
+      return kCudnnErrorLimit;
+    case Precision::fp16:
+      return family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit;
+    case Precision::int8:
+      return kCudnnInt8ErrorLimit;
+  }
+  throw std::logic_error("not a precision");
+}
+
+// ---- Checking and timing --------------------------------------------------------------------------------------------
+
+/// Transposes each of `count` matrices of `rows` x `columns`: (c, h*w) to (h*w, c), say.
+std::vector<float> transposed(const std::vector<float>& source, std::int64_t count, std::int64_t rows,
+                              std::int64_t columns) {
+  std::vector<float> result(source.size());
+#ifdef _OPENMP
+#pragma omp parallel for collapse(2)
+#endif
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* from = source.data() + (i * rows + row) * columns;
+      float* to = result.data() + i * rows * columns + row;
+      for (std::int64_t column = 0; column < columns; ++column) to[column * rows] = from[column];
+    }
+  }
+  return result;
+}
+
+/// ||output - reference|| / ||reference|| over the outputs whose reference is finite; NaN if one of them is NaN.
+/// @param output gives the element at an index  @param nhwc its order; the reference's is NCHW
+template <class Output>
+double relative_l2_error(const ConvProblem& problem, const Output& output, bool nhwc, const Reference& reference) {
+  const std::int64_t filters = problem.k, pixels = problem.p() * problem.q();
+  double error = 0, norm = 0;
+#ifdef _OPENMP
+#pragma omp parallel for reduction(+ : error, norm)
+#endif
+  for (std::int64_t pixel = 0; pixel < problem.n * pixels; ++pixel) {
+    for (std::int64_t filter = 0; filter < filters; ++filter) {
+      const auto nchw = static_cast<std::size_t>((pixel / pixels * filters + filter) * pixels + pixel % pixels);
+      const double exact = reference.output[nchw];
+      if (!std::isfinite(exact)) continue;
+      const double difference = output(nhwc ? static_cast<std::size_t>(pixel * filters + filter) : nchw) - exact;
+      error += difference * difference;
+      norm += exact * exact;
+    }
+  }
+  return error == 0 ? 0 : std::sqrt(error / norm);
+}
+
+}  // namespace
+
+void time_hot(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial) {
+  const double once_us = time_by_events(launch, 1);
+  if (once_us > kHopelessRatio * best_us) {
+    trial.time_us = once_us;
+    return;
+  }
+  const bool slow = once_us > kSlowUs;
+  const int repetitions = slow ? 1 : repetitions_for(launch, kGroupUs);
+  TimeSeries series;
+  try {
+    GraphTimer timer({launch}, repetitions);
+    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) series.groups.push_back(timer.sample());
+  } catch (const DeviceError&) {  // not every algorithm can be captured
+    trial.status = "ok, timed without a CUDA graph";
+    series.groups.clear();
+    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) {
+      series.groups.push_back(time_by_events(launch, repetitions));
+    }
+  }
+  trial.time_us = series.median();
+}
+
+CudnnBench::CudnnBench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
+                       Precision precision, const CudnnSteps& steps, bool nhwc)
+    : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {
+  const auto& [input, filter] = tensors;
+  upload(nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input, steps.input, "cuDNN's input",
+         input_);
+  upload(nhwc ? transposed(filter, problem.k, problem.c / problem.groups, problem.r * problem.s) : filter, steps.filter,
+         "cuDNN's filter", filter_);
+  workspace_limit_ = device_info().free_memory_bytes / kMemoryShare;
+}
+
+DeviceBuffer CudnnBench::output_of(const CudnnCandidate& candidate) const {
+  return {static_cast<std::size_t>(problem_.output_size()) * size_of(candidate.output), "cuDNN's output"};
+}
+
+DeviceBuffer CudnnBench::workspace_of(const CudnnCandidate& candidate) {
+  return {static_cast<std::size_t>(candidate.workspace_bytes), "cuDNN's workspace"};
+}
+
+void CudnnBench::start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
+                       Stream stream) const {
+  const std::string refusal = candidate.run(input_.data(), filter_.data(), output.data(), workspace.data(), stream);
+  if (!refusal.empty()) throw DeviceError(refusal);
+}
+
+std::int64_t CudnnBench::tensor_bytes(const CudnnCandidate& candidate) const {
+  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes()) +
+         problem_.output_size() * static_cast<std::int64_t>(size_of(candidate.output));
+}
+
+void CudnnBench::measure(const CudnnCandidate& candidate, double best_us, CudnnTrial& trial) {
+  if (candidate.workspace_bytes > workspace_limit_) {
+    trial.status = fmt::format("workspace of {} MiB is more than 1/{} of the free memory",
+                               candidate.workspace_bytes >> 20, kMemoryShare);
+    return;
+  }
+  const DeviceBuffer workspace = workspace_of(candidate);
+  DeviceBuffer output = output_of(candidate);
+  const auto launch = [&](Stream stream) { start(candidate, output, workspace, stream); };
+  output.poison();
+  double checked_us = 0;
+  try {
+    checked_us = run_and_wait(launch);
+  } catch (const DeviceError& error) {
+    trial.status = error.what();
+    run_and_wait([](Stream) {});  // throws if the GPU context is lost with it
+    return;
+  }
+  if (!output.guards_intact() || !workspace.guards_intact()) {
+    trial.status = "wrote outside its buffers";
+    return;
+  }
+  trial.rel_l2_err = error_of(output, candidate.output);
+  if (!(*trial.rel_l2_err <= error_limit(precision_, trial.family()))) {
+    trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
+    return;
+  }
+  trial.status = "ok";
+  if (checked_us > kOnceUs) {
+    trial.time_us = checked_us;
+  } else {
+    time_hot(launch, trial.family() == kWinogradFamily ? kNothingYet : best_us, trial);
+  }
+}
+
+CudnnGlance CudnnBench::glance(const CudnnCandidate& candidate, double best_us) {
+  if (candidate.workspace_bytes > workspace_limit_) return {CudnnOutcome::memory, 0};
+  DeviceBuffer workspace, output;
+  try {
+    workspace = workspace_of(candidate);
+    output = output_of(candidate);
+  } catch (const MachineError&) {
+    return {CudnnOutcome::memory, 0};
+  }
+  const auto launch = [&](Stream stream) { start(candidate, output, workspace, stream); };
+  output.poison();
+  double time_us = 0;
+  try {
+    if (const double first_us = run_and_wait(launch); first_us > kOnceUs) return {CudnnOutcome::slower, first_us};
+    time_us = time_by_events(launch, 1);
+    if (time_us > kGlanceRatio * best_us) return {CudnnOutcome::slower, time_us};
+    GraphTimer timer({launch}, std::clamp(static_cast<int>(kGlanceUs / time_us), 1, 50));
+    time_us = timer.sample();
+    for (int i = 1; i < kGlanceGroups; ++i) time_us = std::min(time_us, timer.sample());
+  } catch (const DeviceError&) {
+    run_and_wait([](Stream) {});  // throws if the GPU context is lost with it
+    if (time_us == 0) return {CudnnOutcome::failed, 0};
+    // Not every plan can be captured: the time by events stands.
+  }
+  if (time_us > kNearRatio * best_us) return {CudnnOutcome::slower, time_us};
+  if (!output.guards_intact() || !workspace.guards_intact()) return {CudnnOutcome::wrong, 0};
+  CudnnTrial trial;
+  trial.algorithm = candidate.algorithm;
+  if (!(error_of(output, candidate.output) <= error_limit(precision_, trial.family()))) return {CudnnOutcome::wrong, 0};
+  return {CudnnOutcome::right, time_us};
+}
+
+void CudnnBench::upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const {
+  const std::vector<std::byte> bytes = encoded(values, precision_, step);
+  buffer = DeviceBuffer(bytes.size(), name);
+  buffer.upload(bytes.data());
+}
+
+/// @param stored what the output's elements are
+double CudnnBench::error_of(const DeviceBuffer& output, Precision stored) {
+  bytes_.resize(output.bytes());
+  output.download(bytes_.data());
+  const double factor = stored == Precision::int8       ? steps_.output
+                        : precision_ == Precision::int8 ? steps_.input * steps_.filter
+                                                        : 1;
+  return with_elements(bytes_, stored, [&](const auto& element) {
+    return relative_l2_error(
+        problem_, [&](std::size_t i) { return factor * element(i); }, nhwc_, reference_);
+  });
+}
+
+}  // namespace convladder

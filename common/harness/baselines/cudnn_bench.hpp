@@ -1,0 +1,78 @@
+/// @file
+/// A problem's tensors on the device, on which cuDNN's candidates are checked and timed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "common/harness/baselines/cudnn_baseline.hpp"
+#include "common/harness/baselines/cudnn_module.hpp"
+#include "common/harness/device/device.hpp"
+
+namespace convladder {
+
+/// The time of the best so far where there is none.
+inline constexpr double kNothingYet = std::numeric_limits<double>::infinity();
+
+/// What an int8 of each tensor stands for one step of.
+struct CudnnSteps {
+  double input = 1, filter = 1, output = 1;
+};
+
+/// A launch that takes longer, in microseconds, is not run again after its check.
+inline constexpr double kOnceUs = 1e6;
+/// The groups of launches that a time is the median of.
+inline constexpr int kGroups = 7;
+/// What each of them should last, in microseconds.
+inline constexpr double kGroupUs = 2000;
+
+/// Times a launch hot, into `trial`; once, where it is far slower than `best_us`, the fastest so far.
+void time_hot(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial);
+
+/// What a short look at a candidate found.
+struct CudnnGlance {
+  CudnnOutcome outcome = CudnnOutcome::right;
+  double time_us = 0;  ///< where it is right or slower
+};
+
+/// The problem's tensors on the device in one of the layouts and precisions.
+class CudnnBench {
+ public:
+  /// @param reference may be empty where nothing is checked; it and the problem must outlive this
+  /// @throws MachineError if the memory is not there
+  CudnnBench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference, Precision precision,
+             const CudnnSteps& steps, bool nhwc);
+
+  DeviceBuffer output_of(const CudnnCandidate& candidate) const;      ///< a new one
+  static DeviceBuffer workspace_of(const CudnnCandidate& candidate);  ///< likewise
+  std::int64_t tensor_bytes(const CudnnCandidate& candidate) const;   ///< of input, filter and output
+
+  /// @throws DeviceError with cuDNN's word
+  void start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
+             Stream stream) const;
+
+  /// Checks and times a candidate, into `trial`. @param best_us the fastest so far
+  /// @throws DeviceError if the GPU context is lost
+  void measure(const CudnnCandidate& candidate, double best_us, CudnnTrial& trial);
+
+  /// Times a candidate shortly, and checks it where it is not clearly slower than `best_us`.
+  /// @throws DeviceError if the GPU context is lost
+  CudnnGlance glance(const CudnnCandidate& candidate, double best_us);
+
+ private:
+  void upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const;
+  double error_of(const DeviceBuffer& output, Precision stored);
+
+  const ConvProblem& problem_;
+  const Reference& reference_;
+  Precision precision_;
+  CudnnSteps steps_;
+  bool nhwc_;
+  DeviceBuffer input_, filter_;
+  std::int64_t workspace_limit_ = 0;
+  std::vector<std::byte> bytes_;  // of the last output
+};
+
+}  // namespace convladder
