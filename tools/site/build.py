@@ -45,7 +45,8 @@ RESULTS = pathlib.Path("docs/results/README.md")
 # Who should begin where; a page that is not in this copy is not offered.
 AUDIENCES = [
     ("Students", "Read a lesson, then do its lab. No GPU is needed.",
-     ["docs/students.md", "chapters/01-naive-1d/README.md", "docs/simulator.md"]),
+     ["docs/students.md", "chapters/00-the-machine/README.md", "chapters/01-naive-1d/README.md",
+      "docs/glossary.md", "docs/simulator.md"]),
     ("Instructors", "Hand out labs, grade them, write your own.", ["docs/instructors.md", "docs/instructors-labs.md"]),
     ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
      ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/hopper.md",
@@ -131,7 +132,8 @@ class Site:
                                key=lambda chapter: chapter.number)
         self.headers = {path.relative_to(ROOT) for path in ROOT.glob("common/**/*.hpp")} - set(INTERNAL)
         of_chapters = [page for chapter in self.chapters for page in chapter.pages()]
-        guides = [path.relative_to(ROOT) for path in [*sorted(ROOT.glob("docs/**/*.md")), ROOT / "CONTRIBUTING.md"]]
+        guides = [path.relative_to(ROOT) for path in [ROOT / "chapters/00-the-machine/README.md",
+                                                      *sorted(ROOT.glob("docs/**/*.md")), ROOT / "CONTRIBUTING.md"]]
         self.guides = [path for path in guides if path != RESULTS and (ROOT / path).is_file()]
         self.markdown = [pathlib.Path("README.md"), RESULTS, *self.guides, *of_chapters]
         self.files = []  # files and folders that get a page because one links to them
