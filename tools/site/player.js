@@ -133,7 +133,8 @@
   }
 
   function start(figure) {
-    const data = JSON.parse(figure.querySelector("script").textContent), events = data.events;
+    const data = JSON.parse(figure.querySelector("script").textContent);
+    const events = data.events.map((event) => ({lanes: 0, origin: 0, cost: 0, bytes: 0, object: "", ...event}));
     const stage = document.createElement("div");
     stage.className = "player";
     stage.tabIndex = 0;
@@ -183,8 +184,8 @@
     });
     const controls = document.createElement("div");
     controls.className = "controls";
-    controls.append(button("⏮", "first event", () => step(-events.length)), button("◀", "one event back", () => step(-1)),
-      play, button("▷", "one event on", () => step(1)), button("⏭", "last event", () => step(events.length)), slider);
+    controls.append(button("|◀", "first event", () => step(-events.length)), button("−1", "one event back", () => step(-1)),
+      play, button("+1", "one event on", () => step(1)), button("▶|", "last event", () => step(events.length)), slider);
     slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
     stage.addEventListener("keydown", (event) => {
       const by = {ArrowRight: 1, ArrowLeft: -1, PageDown: 10, PageUp: -10, Home: -events.length, End: events.length}[event.key];
