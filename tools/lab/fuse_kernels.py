@@ -5,7 +5,7 @@ import textwrap
 
 from clang.cindex import CursorKind as Kind, TypeKind
 
-from fuse_source import (BUILT_IN, Edits, WRAPPERS, bare, begin, binary, built_in, children, end, evaluate, file_of,
+from fuse_source import (BUILT_IN, Edits, WRAPPERS, bare, begin, binary, built_in, children, end, file_of, function_of,
                          initial, is_constant, key, only_sizes, place_of, plus, polynomial, refuse, source, squeezed,
                          targets, text_of, times, walk, written)
 
@@ -240,9 +240,10 @@ class Producer:
         others = {atom[1] for atoms in self.per_tile for atom in atoms}
         for count in CHANNEL_BLOCKS:
             sizes = {self.tiles[1]: 4 * tbm, **{other: count for other in others}}
-            threads = evaluate(self.total, {}, sizes)
+            threads = function_of(self.total, None, sizes)(0)
+            tile_of = function_of(tile, key(self.index), sizes)
             for i in range(threads):
-                got = evaluate(tile, {key(self.index): i}, sizes)
+                got = tile_of(i)
                 if got // tbm != i // (threads // 4):
                     refuse(tile, f"thread {i} of {threads} takes tile {got}: the threads of {tbm} tiles must be "
                                  "neighbours")
