@@ -63,6 +63,14 @@ def walk(cursor):
         yield from walk(child)
 
 
+def outside_lambdas(cursor):
+    """As walk(), without the lambdas, whose statements are their own."""
+    for child in cursor.get_children():
+        if child.kind != Kind.LAMBDA_EXPR:
+            yield child
+            yield from outside_lambdas(child)
+
+
 def children(cursor):
     """Those that stand in the source: no default arguments."""
     return [child for child in cursor.get_children() if file_of(child)]
