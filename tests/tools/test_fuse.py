@@ -65,18 +65,39 @@ class Two final : public Stage {
 CONVLADDER_STAGE(convladder::Two)
 """
 
+# The same with a template's parameters for the tiles of a block and a barrier, as 27 has them.
+TYPES = """
+template <int Tbm>
+struct Tile {
+  static constexpr int tbm = Tbm;
+};
+template <class T, int Tbm>
+struct Fixed {
+  using Block = Tile<Tbm>;
+};
+using Usual = Fixed<float, 32>;
+"""
+TEMPLATE = TYPES + CONSUMER.replace("constexpr int kTiles = 32;", "template <class Block, bool Wait>") \
+    .replace("Winograd w)", "Winograd w, Block b)").replace("kTiles;", "b.tbm;") \
+    .replace("    rows +=", "    if (Wait) __syncthreads();\n    const auto past = [&](int t) { return t >= tiles; };\n"
+                            "    if (past(first_t)) continue;\n    rows +=")
+HELD = FILE.replace("    convladder::launch(consume,", "    auto kernel = consume<decltype(Usual::Block{}), false>;\n"
+                                                         "    convladder::launch(kernel,") \
+    .replace("half_output, w);\n  }", "half_output, w, Usual::Block{});\n  }")
+
+
 
 class Refusals(unittest.TestCase):
-    def made(self, producer=PRODUCER, consumer=CONSUMER, through="shmem"):
+    def made(self, producer=PRODUCER, consumer=CONSUMER, through="shmem", file=FILE):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "two").mkdir()
-            (pathlib.Path(folder) / "two/two.cu").write_text(FILE % (producer, consumer))
+            (pathlib.Path(folder) / "two/two.cu").write_text(file % (producer, consumer))
             return fuse.made(pathlib.Path(folder) / "two", through, 16)
 
     def refuses(self, sentence, line, **kernels):
         with self.assertRaises(Unusable) as caught:
             self.made(**kernels)
-        text = FILE % (kernels.get("producer", PRODUCER), kernels.get("consumer", CONSUMER))
+        text = kernels.get("file", FILE) % (kernels.get("producer", PRODUCER), kernels.get("consumer", CONSUMER))
         number = 1 + text[:text.index(line)].count("\n")
         self.assertRegex(str(caught.exception), rf"^fuse: \S+two\.cu:{number}: .*{re.escape(sentence)}")
         self.assertNotIn("\n", str(caught.exception))
@@ -116,6 +137,26 @@ class Refusals(unittest.TestCase):
             with self.subTest(new=new):
                 self.refuses(sentence, line, consumer=self.changed(CONSUMER, old, new))
 
+    def test_template(self):
+        text = self.made(consumer=TEMPLATE, file=HELD)
+        self.assertIn("using Block = Tile<16>;\n[[maybe_unused]] constexpr bool Wait = false;\n", text)
+        self.assertNotIn("(Wait)", text)
+        self.assertIn("[&](int t) { return t >= tiles; }", text)
+        self.assertIn("rows = v + (warp * Block::tbm + 0) * 16;", text)
+        waiting = self.made(consumer=TEMPLATE, file=HELD.replace("false>", "true>"))
+        self.assertIn("constexpr bool Wait = true;", waiting)
+        self.assertIn("if (Wait) __syncthreads();", waiting)
+
+    def test_templates(self):
+        for old, new, sentence, line in [
+                ("using Usual =", "using Others =", "as Usual", "consume(const"),
+                ("int Tbm>\nstruct Fixed", "int Tiles>\nstruct Fixed", "Block::tbm one of them", "using Usual"),
+                ("if (past(first_t)) continue;", "if (past(first_t)) return;", "returns here", "if (past(first_t)")]:
+            with self.subTest(new=new):
+                file = HELD.replace("Usual", "Others") if "Others" in new else HELD
+                self.refuses(sentence, line, consumer=self.changed(TEMPLATE, old, new).replace(
+                    "Tile<Tbm>", "Tile<Tiles>" if "Tiles" in new else "Tile<Tbm>"), file=file)
+
     def test_other_stages(self):
         for name in ("01-naive-1d", "17-im2col", "24-winograd-bgemm", "26-winograd-tensor-core", "28-winograd-pkf-shmem"):
             with self.subTest(name), self.assertRaisesRegex(Unusable, r"^fuse: chapters/\S+:\d+: [^\n]+$"):
@@ -125,10 +166,12 @@ class Refusals(unittest.TestCase):
 class Made(unittest.TestCase):
     def test_only_indices_of_v_change(self):
         text = fuse.made(STAGE, "shmem", 16)
-        self.assertIn("tile_rows += kTiles * kBlock;", text)
-        self.assertIn("m + (position * tiles + first_t + 16 * i) * filters", text)  # a pattern would have hit `tiles` too
-        kernel = text[text.index("transform_inputs_and_multiply("):text.index("// Of a row")]
-        self.assertNotIn("return", kernel)
+        self.assertIn("tile_rows += deep * Block::tbm * kBlock;", text)
+        self.assertIn("m + (position * tiles + first_t + Shape::kTiles * i) * filters", text)  # `tiles` of another tensor
+        self.assertIn("using Block = FixedBlockTile<16, 64, 16>;", text)
+        kernel = text[text.index("transform_inputs_and_multiply("):text.index("// How a block's share")]
+        self.assertNotRegex(kernel, r"return;|Barriers")
+        self.assertEqual(kernel.count("return "), 3)  # the lambdas'
         self.assertEqual(kernel.count("__syncthreads();"), 2)
         self.assertEqual(fuse.made(STAGE, "llc", 32).count("__syncthreads();"), 3)
 
@@ -136,15 +179,17 @@ class Made(unittest.TestCase):
         """What docs/fuse.md says that patterns would get wrong is so in the kernels."""
         used = (STAGE / "winograd_sync_free.cu").read_text()
         made = (ROOT / "chapters/26-winograd-tensor-core/half_transforms.cuh").read_text()
-        kernel = used[used.index("multiply(const"):used.index("// Of a row")]
+        kernel = used[used.index("multiply(const"):used.index("#if", used.index("multiply(const"))]
         self.assertIn("(position * blocks * tiles + first_t) * kBlock", kernel)  # V's
-        self.assertIn("(position * tiles + first_t + 16 * i) * filters", kernel)  # M's
-        self.assertIn("std::int64_t blocks(const Winograd& w)", used)  # a function; in the kernel a variable
-        self.assertRegex(kernel, r"blocks = channel_blocks\(w\)")
+        self.assertIn("(position * tiles + first_t + Shape::kTiles * i) * filters", kernel)  # M's
+        self.assertIn("past_tiles = [&](int i) { return b.tbm > kTileUnit &&", kernel)
+        self.assertEqual(kernel.count("if (Barriers) __syncthreads();"), 2)
         producer = made[made.index("__global__ void transform_inputs"):made.index("// The outputs of tile t")]
         self.assertIn("if (i >= elements / 2) return;", producer)
         self.assertIn("block = i / 32", producer)
         self.assertIn("for (int block = 0;", kernel)
+        self.assertIn("const int i = blockIdx.x", producer)
+        self.assertIn("for (int i = 0;", kernel)
 
     def test_built_checked_and_pruned(self):
         if BUILD is None:

@@ -12,7 +12,12 @@ DESCRIPTION = ("Makes a fused kernel from a stage's input transform and product,
 NUMBERS = {"shmem": 98, "llc": 99}
 SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's packages belong to it
 # The arguments of 27's kernels, and the stage's host side, which is a template as in the source.
-ARGUMENTS = {"input": "tensors.half_input", "u": "u_.as<half>()", "m": "m_.as<half>()", "w": "w"}
+ARGUMENTS = {"input": "tensors.half_input", "u": "u_.as<half>()", "m": "m_.as<half>()", "w": "w", "b": "Block{}"}
+# What 27's launch() asks the configuration's point for, in the types of its usual one.
+OF_POINT = {"p.size()": "kTileSize<Form>",
+            "p.parts(w)": "std::int64_t{blocks_for(padded_tiles(w), Block::tbm)} * "
+                          "blocks_for(padded_filters(w), Block::tbn)"}
+USUAL = "Usual"  # a stage file's name for the types of its default configuration, whose kernel the program holds
 WAYS = {
     "shmem": {"title": "27's two kernels, fused through shared memory by ./lab fuse",
               "idea": "The producer's body for a block's tiles stands in front of the consumer's, V between them in "
@@ -128,27 +133,43 @@ def made(folder, through, tbm):
     producer = fuse_kernels.Producer(made_by, tensor)
     consumer = fuse_kernels.Consumer(used_by, tensor, producer)
     producer.check_order(tbm)
-    grid, rows, threads = grid_of(used_by, functions)
-    kernel, name, parameters = fuse_kernels.fuse(producer, consumer, through, tbm, rows)
-    return assembled(tree, producer, consumer, functions, kernel, tbm,
-                     host_side(name, parameters, consumer, through, grid, threads))
+    grid, rows, threads, arguments = launch_of(used_by, functions)
+    parameters = bound(consumer, tree, arguments, tbm)
+    off = [name for name, value in parameters.items() if value == "false"]
+    kernel, name, names = fuse_kernels.fuse(producer, consumer, through, rows, off)
+    return assembled(tree, producer, consumer, functions, constants(consumer, parameters) + kernel, tbm,
+                     host_side(name, names, consumer, through, grid, threads))
 
 
-def grid_of(kernel, functions):
-    """The consumer's gridDim.x and .y and its threads, as its launch writes them."""
+def launch_of(kernel, functions):
+    """The consumer's gridDim.x and .y, its threads and the template's arguments, as the launch of a kernel that the
+    program holds writes them; one that is compiled while it runs is not looked at."""
     import fuse_source as source
     for function in functions.values():
         for node in function.nodes():
             parts = source.children(node)
-            if node.kind.name == "CALL_EXPR" and len(parts) > 4 and \
-                    source.text_of(parts[0]).split("::")[-1] == "launch" and \
-                    any(source.key(target) == source.key(kernel.cursor)
-                        for part in (parts[1], *source.walk(parts[1])) for target in source.targets(part)):
+            if node.kind.name != "CALL_EXPR" or len(parts) <= 4 or \
+                    source.text_of(parts[0]).split("::")[-1] != "launch":
+                continue
+            started = source.bare(parts[1])
+            if started.kind.name == "DECL_REF_EXPR" and started.referenced is not None and \
+                    started.referenced.kind.name == "VAR_DECL":
+                started = source.initial(started.referenced) or started
+            if any(source.key(target) == source.key(kernel.cursor)
+                   for part in (started, *source.walk(started)) for target in source.targets(part)):
                 grid, threads = dimensions(parts[2]), dimensions(parts[3])
                 if not 1 <= len(grid) <= 2 or len(threads) != 1:
                     source.refuse(node, "the launch must have a grid of one or two dimensions, and blocks of one")
-                return grid[0], grid[1] if len(grid) > 1 else "", threads[0]
+                arguments = re.search(r"<(.*)>", source.text_of(started), re.DOTALL)
+                return (*(of_usual(text) for text in (grid[0], grid[1] if len(grid) > 1 else "", threads[0])),
+                        [text.strip() for text in arguments[1].split(",")] if arguments else [])
     return source.refuse(kernel.cursor, f"fuse finds no launch(...) of {kernel.name}")
+
+
+def of_usual(text):
+    for asked, value in OF_POINT.items():
+        text = text.replace(asked, value)
+    return text
 
 
 def dimensions(cursor):
@@ -167,7 +188,7 @@ def dimensions(cursor):
 
 def host_side(kernel, parameters, consumer, through, grid, threads):
     import fuse_source as source
-    values = dict(KERNEL=kernel, GRID=grid, THREADS=threads, TILES=consumer.tile_count.spelling, PREPARE="",
+    values = dict(KERNEL=kernel, GRID=grid, THREADS=threads, TILES=consumer.tiles, PREPARE="",
                   WORKSPACE="", RESIDENT="", SHARED_BYTES="0", THROUGH_MEMORY="0", BLOCKS="parts_of(w)",
                   STATIC_BYTES=" + ".join(static_bytes(consumer.function)) or "0")
     arguments = dict(ARGUMENTS)
@@ -213,60 +234,109 @@ def static_bytes(kernel):
 
 
 def assembled(tree, producer, consumer, functions, kernel, tbm, host):
-    """The consumer's file with the fused kernel for the consumer, and the host side for its stage."""
+    """The consumer's file with the fused kernel for the consumer, and the host side for all behind it."""
     from clang.cindex import CursorKind as Kind
     import fuse_source as source
 
     file = consumer.function.file
-    edits, namespace = source.Edits(file), None
+    edits, namespaces = source.Edits(file), []
 
     def visit(cursor):
-        nonlocal namespace
         for child in cursor.get_children():
             if source.file_of(child) != file:
                 continue
             if child.kind == Kind.NAMESPACE:
                 if source.begin(child) < consumer.function.begin < source.end(child):
-                    namespace = child
+                    namespaces.append(child)
                 visit(child)
-            elif child.kind == Kind.CLASS_DECL and any(part.kind == Kind.CXX_BASE_SPECIFIER
-                                                       for part in child.get_children()):
-                last = source.source(file).index(b";", source.end(child)) + 1
-                edits.replace(source.begin(child), last, "")
-            elif source.text_of(child).startswith("CONVLADDER_STAGE"):
-                edits.replace(source.begin(child), source.source(file).index(b"\n", source.end(child)), "")
+            elif source.begin(child) > consumer.function.end:
+                continue
             elif source.key(child) in functions and functions[source.key(child)].is_kernel:
                 function = functions[source.key(child)]
-                own = source.key(child) == source.key(consumer.function.cursor)
-                edits.replace(function.begin, function.end, constants(consumer, tbm) + kernel if own else "")
+                if function is not consumer.function:
+                    edits.replace(function.begin, function.end, "")
             elif source.key(child) == source.key(consumer.tile_count):
                 value = source.initial(child)
                 edits.replace(source.begin(value), source.end(value), str(tbm))
 
     visit(tree.cursor)
-    closing = source.end(namespace) - 1
-    edits.replace(closing, closing, host)
+    edits.replace(consumer.function.begin, source.end(namespaces[-1]) - 1, f"{kernel}\n\n{host.rstrip()}\n\n")
+    last = source.source(file).index(b"\n", source.end(namespaces[0]))  # with the comment that names it
     tokens = list(tree.get_tokens(extent=tree.cursor.extent)) if tree.spelling == file else []
     first = next((token.extent.start.offset for token in tokens if token.spelling == "#"), 0)
     where, made_by, used_by = os.path.relpath(file, ROOT), producer.function, consumer.function
     head = (f"// Made by ./lab fuse: {made_by.name} of {os.path.relpath(made_by.file, ROOT)} and {used_by.name} of\n"
             f"// {where}, as one kernel. Do not edit: it is written anew.\n\n")
-    text = head + edits.text(first, len(source.source(file)))
+    opening = source.begin(namespaces[0])
+    includes = re.sub(r"#if !defined\(__CUDACC_RTC__\)\n.*?#endif\n", "", edits.text(first, opening), flags=re.DOTALL)
+    includes = f'{includes.rstrip()}\n#include "common/stage/workspace.hpp"\n\n'  # the host side's
+    text = head + includes + edits.text(opening, last)
     return text.rstrip().replace("#pragma once\n", "") + "\n\nCONVLADDER_STAGE(convladder::Fused)\n"
 
 
-def constants(consumer, tbm):
-    """A template's parameters, as constants of the one kernel."""
-    from clang.cindex import CursorKind as Kind
+def usual(tree, consumer, tbm):
+    """The types of `using Usual = FixedPoint<...>;` in the consumer's file, by name, with `tbm` for its TBM; none
+    without it."""
     import fuse_source as source
-    lines = []
-    for parameter in consumer.function.template:
-        text = source.text_of(parameter)
-        if parameter.kind != Kind.TEMPLATE_NON_TYPE_PARAMETER:
-            continue  # called as a type of the file
-        value = str(tbm) if source.key(parameter) == source.key(consumer.tile_count) else text.partition("=")[2].strip()
+    level = [tree.cursor]
+    while level:
+        level = [node for cursor in level for node in cursor.get_children()
+                 if source.file_of(node) == consumer.function.file]
+        for node in level:
+            if node.kind.name == "TYPE_ALIAS_DECL" and node.spelling == USUAL:
+                return types_of(node, consumer, tbm)
+        level = [node for node in level if node.kind.name == "NAMESPACE"]
+    return {}
+
+
+def types_of(alias, consumer, tbm):
+    import fuse_source as source
+    template = next((part.referenced for part in alias.get_children() if part.kind.name == "TEMPLATE_REF"), None)
+    parts = list(template.get_children()) if template is not None else []
+    names = [part.spelling for part in parts if part.kind.name.startswith("TEMPLATE_")]
+    arguments = re.search(r"<(.*)>|$", source.text_of(alias), re.DOTALL)[1] or ""
+    values = dict(zip(names, (text.strip() for text in arguments.split(","))))
+    tiles = [name for name in values if name.lower() == consumer.tile_member]
+    if len(tiles) != bool(consumer.tile_member) or len(values) != len(names):
+        source.refuse(alias, f"{USUAL} must be a template's instance with all its arguments, {consumer.tiles} one of "
+                             "them")
+    values.update((name, str(tbm)) for name in tiles)
+    return {part.spelling: re.sub(r"\w+", lambda word: values.get(word[0], word[0]),
+                                  source.text_of(part).partition("=")[2].strip())
+            for part in parts if part.kind.name == "TYPE_ALIAS_DECL"}
+
+
+def bound(consumer, tree, arguments, tbm):
+    """{a parameter of the consumer's template: what it is in the one kernel}, but for types that the file has."""
+    import fuse_source as source
+    types, values = usual(tree, consumer, tbm), {}
+    for number, parameter in enumerate(consumer.function.template):
+        if parameter.kind.name == "TEMPLATE_TYPE_PARAMETER":
+            if parameter.spelling in types:
+                values[parameter.spelling] = types[parameter.spelling]
+            continue
+        default = source.text_of(parameter).partition("=")[2].strip()
+        value = str(tbm) if source.key(parameter) == source.key(consumer.tile_count) else \
+            arguments[number] if number < len(arguments) else default
         if not value:
             source.refuse(parameter, f"{consumer.function.name}'s template parameter {parameter.spelling} needs a "
                                      "default: fuse makes one kernel")
-        lines.append(f"constexpr {text.partition('=')[0].strip()} = {value};\n")
-    return "".join(lines)
+        values[parameter.spelling] = value
+    if consumer.tile_member and consumer.tiles.split("::")[0] not in values:
+        source.refuse(consumer.function.cursor, f"{consumer.function.name} takes {consumer.tiles} from its template: "
+                                                f"its file must name the template's types, as {USUAL}")
+    return values
+
+
+def constants(consumer, parameters):
+    """A template's parameters, as types and constants of the one kernel."""
+    import fuse_source as source
+    lines = []
+    for parameter in consumer.function.template:
+        value = parameters.get(parameter.spelling)
+        if parameter.kind.name == "TEMPLATE_TYPE_PARAMETER":
+            lines += [f"using {parameter.spelling} = {value};\n"] * (value is not None)
+        else:
+            declared = source.text_of(parameter).partition("=")[0].strip()
+            lines.append(f"[[maybe_unused]] constexpr {declared} = {value};\n")
+    return "".join(lines) + "\n" * bool(lines)

@@ -5,9 +5,9 @@ import textwrap
 
 from clang.cindex import CursorKind as Kind, TypeKind
 
-from fuse_source import (BUILT_IN, Edits, WRAPPERS, bare, begin, binary, built_in, children, end, evaluate, file_of,
-                         initial, is_constant, key, only_sizes, place_of, plus, polynomial, refuse, source, squeezed,
-                         targets, text_of, times, walk, written)
+from fuse_source import (BUILT_IN, Edits, WRAPPERS, bare, begin, binary, built_in, children, end, file_of, function_of,
+                         initial, is_constant, key, only_sizes, outside_lambdas, place_of, plus, polynomial, refuse,
+                         source, squeezed, targets, text_of, times, walk, written)
 
 CHANNEL_BLOCKS = (1, 2, 3, 5)  # with which the order of the producer's threads is looked at
 ARRAYS = (TypeKind.CONSTANTARRAY, TypeKind.DEPENDENTSIZEDARRAY, TypeKind.INCOMPLETEARRAY, TypeKind.VARIABLEARRAY)
@@ -183,15 +183,9 @@ class Producer:
             refuse(self.index, f"behind it {self.function.name} must leave by: if ({self.index.spelling} >= total) "
                                "return;")
         self.guard, self.total = guard, condition[2]
-        for node in self.outside_lambdas(self.function.body):
+        for node in outside_lambdas(self.function.body):
             if node.kind == Kind.RETURN_STMT and not begin(guard) <= begin(node) < end(guard):
                 refuse(node, f"{self.function.name} returns here: the thread would miss the barriers that follow")
-
-    def outside_lambdas(self, cursor):
-        for child in cursor.get_children():
-            if child.kind != Kind.LAMBDA_EXPR:
-                yield child
-                yield from self.outside_lambdas(child)
 
     def find_layout(self):
         """What the tensor's tiles are counted by (`tiles`), the elements of a tile's row (`row`) and its index
@@ -240,9 +234,10 @@ class Producer:
         others = {atom[1] for atoms in self.per_tile for atom in atoms}
         for count in CHANNEL_BLOCKS:
             sizes = {self.tiles[1]: 4 * tbm, **{other: count for other in others}}
-            threads = evaluate(self.total, {}, sizes)
+            threads = function_of(self.total, None, sizes)(0)
+            tile_of = function_of(tile, key(self.index), sizes)
             for i in range(threads):
-                got = evaluate(tile, {key(self.index): i}, sizes)
+                got = tile_of(i)
                 if got // tbm != i // (threads // 4):
                     refuse(tile, f"thread {i} of {threads} takes tile {got}: the threads of {tbm} tiles must be "
                                  "neighbours")
@@ -262,9 +257,10 @@ class Consumer:
         for use in self.uses:
             if use.kind == "store":
                 refuse(use.cursor, f"{function.name} must load from {tensor}, and nothing else")
-        for node in function.nodes():
+        for node in outside_lambdas(function.body):
             if node.kind == Kind.RETURN_STMT:
                 refuse(node, f"{function.name} returns here: the thread would miss the barriers that follow")
+        for node in function.nodes():
             if built_in(node) in ("blockIdx.z", "gridDim.x", "gridDim.y", "gridDim.z"):
                 refuse(node, f"{function.name} uses {built_in(node)}: its blocks must be counted by blockIdx.x and "
                              "blockIdx.y alone")
@@ -304,9 +300,17 @@ class Consumer:
         product = binary(bare(initial(value)))
         factors = [bare(part) for part in product[1:]] if product and product[0] == "*" else []
         counts = [part for part in factors if not follows_block(part, "x")]
-        if len(counts) != 1 or counts[0].kind != Kind.DECL_REF_EXPR or counts[0].referenced is None:
+        count = counts[0] if len(counts) == 1 else None
+        if count is not None and count.kind == Kind.DECL_REF_EXPR and count.referenced is not None:
+            self.tile_count, self.tile_member, self.tiles = count.referenced, "", count.referenced.spelling
+            return
+        # b.tbm, where b is a parameter of a type that the template takes: a static member in the kernel that is made.
+        name, _, member = text_of(count).partition(".") if count is not None else ("", "", "")
+        parameter = self.function.parameters.get(name)
+        if not member or parameter is None or \
+                parameter.type.spelling not in [part.spelling for part in self.function.template]:
             refuse(value, "the block's first tile must be a multiple of a named constant: the tiles of a block")
-        self.tile_count = counts[0].referenced
+        self.tile_count, self.tile_member, self.tiles = parameter, member, f"{parameter.type.spelling}::{member}"
 
     def first_statement(self, wanted):
         """The number of the first statement in which a node is wanted; None without one."""
@@ -384,8 +388,9 @@ def parameter_text(parameter, separator):
     return f"    {text_of(parameter)}{separator}" + (f"  // {comment}" if comment else "")
 
 
-def fuse(producer, consumer, through, tbm, rows):
-    """The fused kernel's text and its parameters' names. @param rows the consumer's gridDim.y, "" without one"""
+def fuse(producer, consumer, through, rows, off):
+    """The fused kernel's text and its parameters' names. @param rows the consumer's gridDim.y, "" without one
+    @param off names of template parameters that are false: what they guard is left out"""
     used, made = consumer.function, producer.function
     taken = used.names() | made.names()
 
@@ -395,7 +400,7 @@ def fuse(producer, consumer, through, tbm, rows):
         return name
 
     tensor, first = consumer.tensor, consumer.first[1]
-    count = consumer.tile_count.spelling
+    count = consumer.tiles
     row, part, parts, piece, pieces = map(fresh, ("row", "part", "parts", "piece_elements", "pieces"))
     for name, parameter in made.parameters.items():
         other = used.parameters.get(name)
@@ -416,6 +421,10 @@ def fuse(producer, consumer, through, tbm, rows):
             edits.replace(begin(node), end(node), row)
         if node.kind == Kind.MEMBER_REF_EXPR and built_in(node) == "blockIdx.x" and through == "llc":
             edits.replace(begin(node), end(node), part)
+        branches = children(node) if node.kind == Kind.IF_STMT else []
+        if len(branches) == 2 and text_of(branches[0]) in off:
+            text = source(used.file)
+            edits.replace(text.rindex(b"\n", 0, begin(node)), text.index(b"\n", end(node)), "")
     tensor_key = key(used.parameters[tensor])
     reads = consumer.first_statement(lambda node: node.kind == Kind.DECL_REF_EXPR and node.referenced is not None and
                                      key(node.referenced) == tensor_key)

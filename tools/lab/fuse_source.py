@@ -63,6 +63,14 @@ def walk(cursor):
         yield from walk(child)
 
 
+def outside_lambdas(cursor):
+    """As walk(), without the lambdas, whose statements are their own."""
+    for child in cursor.get_children():
+        if child.kind != Kind.LAMBDA_EXPR:
+            yield child
+            yield from outside_lambdas(child)
+
+
 def children(cursor):
     """Those that stand in the source: no default arguments."""
     return [child for child in cursor.get_children() if file_of(child)]
@@ -189,23 +197,27 @@ def written(value):
                       for atoms, factor in sorted(value.items()))
 
 
-def evaluate(cursor, variables, sizes):
-    """An index's value. @param variables {key: value} @param sizes {text of a call or constant: value}"""
+def function_of(cursor, variable, sizes):
+    """An index as a Python function of one variable. @param variable its key @param sizes {text of a call or constant:
+    value}"""
     cursor = bare(cursor)
     if squeezed(text_of(cursor)) in sizes:
-        return sizes[squeezed(text_of(cursor))]
+        value = sizes[squeezed(text_of(cursor))]
+        return lambda i: value
     if cursor.kind == Kind.INTEGER_LITERAL:
-        return int(text_of(cursor), 0)
+        number = int(text_of(cursor), 0)
+        return lambda i: number
     parts = binary(cursor)
     if parts and parts[0] in ("+", "-", "*", "/", "%"):
-        left, right = evaluate(parts[1], variables, sizes), evaluate(parts[2], variables, sizes)
-        return {"+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right,
-                "/": lambda: left // right, "%": lambda: left % right}[parts[0]]()
+        left, right = function_of(parts[1], variable, sizes), function_of(parts[2], variable, sizes)
+        return {"+": lambda i: left(i) + right(i), "-": lambda i: left(i) - right(i),
+                "*": lambda i: left(i) * right(i), "/": lambda i: left(i) // right(i),
+                "%": lambda i: left(i) % right(i)}[parts[0]]
     if cursor.kind == Kind.DECL_REF_EXPR and cursor.referenced is not None:
-        if key(cursor.referenced) in variables:
-            return variables[key(cursor.referenced)]
+        if key(cursor.referenced) == variable:
+            return lambda i: i
         if is_constant(cursor.referenced):
-            return evaluate(initial(cursor.referenced), variables, sizes)
+            return function_of(initial(cursor.referenced), variable, sizes)
     return refuse(cursor, f"fuse cannot follow how a tile's index comes from '{text_of(cursor)}': it knows +, -, *, / "
                           "and % of constants, sizes and the thread's index")
 
