@@ -273,8 +273,7 @@ bool land_next() {
   complete_phase(copy.mbarrier, waiting->wait_pc);
   const Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
   if (barrier.phase == phase) return true;
-  if (BlockEvent* event = record_event(Deed::complete, waiting->wait_pc))
-    record_place(*event, barrier.address);
+  if (BlockEvent* event = record_event(Deed::complete, waiting->wait_pc)) record_place(*event, barrier.address);
   return true;
 }
 

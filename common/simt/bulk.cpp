@@ -80,8 +80,7 @@ class Request {
     (load ? at.global_load_bytes : at.global_store_bytes) += static_cast<std::int64_t>(bytes_);
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
     ++machine.measurement.thread_accesses;
-    mark(load ? Deed::bulk_load : Deed::bulk_store, shared, pc_, static_cast<unsigned>(bytes_),
-         sectors);
+    mark(load ? Deed::bulk_load : Deed::bulk_store, shared, pc_, static_cast<unsigned>(bytes_), sectors);
   }
 
  private:

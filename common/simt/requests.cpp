@@ -76,8 +76,7 @@ std::int64_t bank_conflicts(const Event* const* lanes, const std::uint8_t* lane_
 /// Keeps a request for those who look.
 /// @param cost sectors, or extra passes over the banks
 void record_request(const Event* const* lanes, const std::uint8_t* lane_numbers, unsigned count, std::int64_t cost) {
-  constexpr Deed kKinds[] = {Deed::load, Deed::load, Deed::store,
-                                         Deed::atomic};  // by Kind
+  constexpr Deed kKinds[] = {Deed::load, Deed::load, Deed::store, Deed::atomic};  // by Kind
   BlockEvent* const event = record_event(kKinds[static_cast<unsigned>(lanes[0]->kind())], lanes[0]->pc());
   if (!event) return;
   event->bytes = lanes[0]->bytes();

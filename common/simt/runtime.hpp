@@ -165,8 +165,8 @@ struct BlockRecord {
 };
 /// What one block of each launch did.
 struct BlockRecording {
-  unsigned block[3] = {};        ///< which
-  std::size_t limit = 0;         ///< events of a launch
+  unsigned block[3] = {};             ///< which
+  std::size_t limit = 0;              ///< events of a launch
   std::vector<BlockRecord> launches;  ///< since begin_measurement(), those whose grid has the block
 };
 /// Records into `recording` from now on; null ends it. @param recording must stay alive
