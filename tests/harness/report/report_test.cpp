@@ -151,8 +151,8 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["cudnn"][1]["time_us"] == 1.0);
   CHECK(json["roofline"] == Json{{"bytes", 8012}, {"flops", 6000}, {"floor_us", 1.0}, {"share", 0.5}, {"bound", "L2"}});
   CHECK(keys(json["cudnn"][0]) == Names{"algorithm", "layout", "status", "time_us", "workspace_bytes", "family",
-                                        "dtype", "rel_l2_err", "time_again_us", "time_cold_us", "version",
-                                        "engine", "knobs", "found_by", "output"});
+                                        "dtype", "rel_l2_err", "time_again_us", "time_cold_us", "version", "engine",
+                                        "knobs", "found_by", "output"});
   CHECK(json["cudnn"][0]["time_again_us"].is_null());
   CHECK(json["cudnn"][1]["time_again_us"] == 1.5);
   CHECK(json["cudnn"][1]["time_cold_us"] == 2.5);
