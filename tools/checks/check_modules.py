@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Fails if a module wants a function of the project that the program which loads it does not lend.
+
+    check_modules.py --nm NM PROGRAM MODULE...
+
+The modules of cuBLAS, cuFFT, cuDNN and NVRTC are loaded while a program runs; a symbol that is missing then shows on a
+machine with a GPU alone, where it reads as a library that is not installed.
+"""
+
+import argparse
+import subprocess
+import sys
+
+OWN = "convladder"  # as it stands in a mangled name
+
+
+def symbols(nm, path, which):
+    listing = subprocess.run([nm, "--dynamic", which, "-P", path], check=True, capture_output=True, text=True)
+    return {line.split()[0] for line in listing.stdout.splitlines()}
+
+
+def missing(nm, program, modules):
+    lent = symbols(nm, program, "--defined-only")
+    return [(module, name) for module in modules
+            for name in sorted(symbols(nm, module, "--undefined-only")) if OWN in name and name not in lent]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nm", required=True)
+    parser.add_argument("program")
+    parser.add_argument("modules", nargs="+")
+    arguments = parser.parse_args()
+    found = missing(arguments.nm, arguments.program, arguments.modules)
+    for module, name in found:
+        print(f"{module} wants {name}, which {arguments.program} does not lend", file=sys.stderr)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
