@@ -1,12 +1,12 @@
 /// @file
 /// What searches of cuDNN's plans found on this machine: a file for each GPU, version of cuDNN, problem and type.
 #pragma once
-#include <compare>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/harness/baselines/cudnn_baseline.hpp"
@@ -18,8 +18,12 @@ struct CudnnPlanKey {
   bool nhwc = false;
   Precision output = Precision::fp32;
   CudnnConfiguration configuration;
+  /// Whether they are the same.
+  bool operator==(const CudnnPlanKey&) const = default;
   /// An order, for maps.
-  auto operator<=>(const CudnnPlanKey&) const = default;
+  bool operator<(const CudnnPlanKey& other) const {
+    return std::tie(nhwc, output, configuration) < std::tie(other.nhwc, other.output, other.configuration);
+  }
 };
 
 /// What was found out about one.

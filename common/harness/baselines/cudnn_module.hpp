@@ -2,12 +2,12 @@
 /// What passes between a program and the module that holds the cuDNN calls. The two are built by one compiler, and the
 /// module is never unloaded, so C++ types may pass.
 #pragma once
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/stage/problem.hpp"
@@ -25,8 +25,12 @@ struct CudnnTypes {
 struct CudnnConfiguration {
   std::int64_t engine = 0;
   std::map<std::int64_t, std::int64_t> knobs = {};  ///< by their types; those that are not named are left to cuDNN
+  /// Whether they are the same.
+  bool operator==(const CudnnConfiguration&) const = default;
   /// An order, for maps.
-  auto operator<=>(const CudnnConfiguration&) const = default;
+  bool operator<(const CudnnConfiguration& other) const {
+    return std::tie(engine, knobs) < std::tie(other.engine, other.knobs);
+  }
 };
 
 /// One of cuDNN's ways to compute a problem.

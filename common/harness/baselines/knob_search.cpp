@@ -42,7 +42,7 @@ struct KnobSearch::Engine {
 
 KnobSearch::~KnobSearch() = default;
 
-KnobSearch::KnobSearch(std::vector<std::vector<KnobRange>> engines, std::uint64_t seed) : random_(seed) {
+KnobSearch::KnobSearch(const std::vector<std::vector<KnobRange>>& engines, std::uint64_t seed) : random_(seed) {
   for (const std::vector<KnobRange>& knobs : engines) {
     Engine& engine = engines_.emplace_back();
     for (const KnobRange& knob : knobs) {

@@ -2,12 +2,12 @@
 /// A search over engines that have knobs, for the cheapest. It knows points and costs; what an engine or a cost is, is
 /// the caller's affair.
 #pragma once
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,8 +22,10 @@ struct KnobRange {
 struct KnobPoint {
   std::size_t engine = 0;
   std::map<std::int64_t, std::int64_t> knobs = {};
+  /// Whether they are the same.
+  bool operator==(const KnobPoint&) const = default;
   /// An order, for maps.
-  auto operator<=>(const KnobPoint&) const = default;
+  bool operator<(const KnobPoint& other) const { return std::tie(engine, knobs) < std::tie(other.engine, other.knobs); }
 };
 
 /// Gives points to try, each once: first each engine with the values of its own and what was suggested; then, in turns,
@@ -34,7 +36,7 @@ struct KnobPoint {
 class KnobSearch {
  public:
   /// @param engines the knobs of each
-  KnobSearch(std::vector<std::vector<KnobRange>> engines, std::uint64_t seed);
+  KnobSearch(const std::vector<std::vector<KnobRange>>& engines, std::uint64_t seed);
   ~KnobSearch();
 
   /// Of a point that is to be tried early. What is no point of these engines is ignored.

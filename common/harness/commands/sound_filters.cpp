@@ -14,7 +14,7 @@ namespace {
 
 /// Odd, as the stages want it.
 constexpr std::int64_t kMostTaps = kMaxConstantTaps - 1;
-constexpr double kMostReach = kMostTaps / 2;
+constexpr double kMostReach = (kMostTaps - 1) / 2.0;
 /// A Blackman window's transition, in taps times the part of the sample rate.
 constexpr double kBlackmanWidth = 5.5;
 

@@ -82,7 +82,7 @@ TEST_CASE("every stage's default is valid on every GPU that is known, or refused
 }
 
 TEST_CASE("25's default runs where a block has 64 KB of shared memory") {
-  const ConvProblem& problem = workloads_of("winograd", Backend::gpu).front().problem;
+  const ConvProblem problem = workloads_of("winograd", Backend::gpu).front().problem;
   for (const char* name : {"RTX 2080 Ti", "T4"})
     CHECK(refusal_by_default(find_stage("25"), problem, known_gpu(name).limits()) == "");
 }
