@@ -48,7 +48,7 @@ NOT_YET = set("""
 docs/hopper.md chapters/16-direct/README.md chapters/17-im2col/README.md chapters/18-im2win/README.md
 chapters/19-im2win-tiled/README.md chapters/20-im2win-vectorised/README.md chapters/21-im2win-pipelined/README.md
 chapters/22-im2win-cpu/README.md chapters/30-winograd-int8/README.md
-chapters/32-implicit-gemm-hopper/README.md chapters/33-winograd-hopper/README.md chapters/34-int8-hopper/README.md
+chapters/33-winograd-hopper/README.md chapters/34-int8-hopper/README.md
 chapters/35-winograd-fp32/README.md
 """.split())
 
