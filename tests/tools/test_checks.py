@@ -153,6 +153,7 @@ class Lessons(unittest.TestCase):
 
 ```diff
 -  old(1);
+...
 +  changed(  2);  // a comment
 ```
 
