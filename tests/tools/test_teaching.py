@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BANK = ROOT / "docs/classroom"
 NUMBER = r"\d{1,3}(?:,\d{3})+|\d+"
 CLAIM = re.compile(r"`\./lab (?P<command>(?:run|compare) [^`]*--backend sim[^`]*)`|with `(?P<more>--configuration [^`]+)`"
-                   rf"|`(?P<counter>[a-z_]+)` = (?P<numbers>(?:{NUMBER})(?:(?:, (?:{NUMBER}))* and (?:{NUMBER}))?)")
+                   rf"|`(?P<counter>[a-z]+_[a-z_]+|barriers|flops)` = (?P<numbers>(?:{NUMBER})(?:(?:, (?:{NUMBER}))* and (?:{NUMBER}))?)")
 KINDS = {"Reckon", "Predict", "Explain", "Find the fault"}
 program = None
 
