@@ -163,6 +163,7 @@ class Lessons(unittest.TestCase):
 
 ```diff
 -  old(1);
+...
 +  changed(  2);  // a comment
 ```
 
