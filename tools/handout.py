@@ -2,8 +2,9 @@
 """Exports the labs for students: `./lab handout DIR`.
 
 The copy has all that building, testing and grading need. It has no solutions, no answers to the question bank, no
-instructor's notes, and no tests that hold answers. Parts of pages between <!-- instructors --> and <!-- /instructors --> are left out too. In a git checkout
-the files that git knows are copied, as they are now; elsewhere all files but what building makes.
+instructor's notes, and no tests that hold answers. Parts of pages between <!-- instructors --> and <!-- /instructors -->
+are left out too. In a git checkout the files that git knows are copied, as they are now; elsewhere all files but what
+building makes.
 """
 import os
 import pathlib

@@ -17,8 +17,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BANK = ROOT / "docs/classroom"
 NUMBER = r"\d{1,3}(?:,\d{3})+|\d+"
-CLAIM = re.compile(r"`\./lab (?P<command>(?:run|compare) [^`]*--backend sim[^`]*)`|with `(?P<more>--configuration [^`]+)`"
-                   rf"|`(?P<counter>[a-z]+_[a-z_]+|barriers|flops)` = (?P<numbers>(?:{NUMBER})(?:(?:, (?:{NUMBER}))* and (?:{NUMBER}))?)")
+CLAIM = re.compile(r"`\./lab (?P<command>(?:run|compare) [^`]*--backend sim[^`]*)`"
+                   r"|with `(?P<more>--configuration [^`]+)`"
+                   rf"|`(?P<counter>[a-z]+_[a-z_]+|barriers|flops)` = "
+                   rf"(?P<numbers>(?:{NUMBER})(?:(?:, (?:{NUMBER}))* and (?:{NUMBER}))?)")
 KINDS = {"Reckon", "Predict", "Explain", "Find the fault"}
 program = None
 
@@ -36,7 +38,8 @@ def claims_of(text):
         elif match["more"]:
             more = " " + match["more"]
         elif command:
-            yield command + more, match["counter"], [int(n.replace(",", "")) for n in re.findall(NUMBER, match["numbers"])]
+            numbers = [int(number.replace(",", "")) for number in re.findall(NUMBER, match["numbers"])]
+            yield command + more, match["counter"], numbers
 
 
 def counted(command):
@@ -57,8 +60,10 @@ def mismatches(text):
         found = results[command]
         if isinstance(found, str) or any(isinstance(counters, str) for counters in found):
             yield f"./lab {command}: {found}"
-        elif [counters.get(counter) for counters in found] != numbers:
-            yield f"./lab {command}: {counter} is {[counters.get(counter) for counters in found]}, the page has {numbers}"
+            continue
+        measured = [counters.get(counter) for counters in found]
+        if measured != numbers:
+            yield f"./lab {command}: {counter} is {measured}, the page has {numbers}"
 
 
 def items_of(text):
@@ -80,8 +85,8 @@ class Counters(unittest.TestCase):
     def test_a_wrong_number_is_found(self):
         page = "`./lab run 3\n--backend sim --shape w=256,s=11`: `barriers` = 1, and `shared_store_requests` = 9."
         self.assertEqual(list(mismatches(page)), [])
-        self.assertEqual(list(mismatches(page.replace("= 9", "= 8"))),
-                         ["./lab run 3 --backend sim --shape w=256,s=11: shared_store_requests is [9], the page has [8]"])
+        self.assertEqual(list(mismatches(page.replace("= 9", "= 8"))), [
+            "./lab run 3 --backend sim --shape w=256,s=11: shared_store_requests is [9], the page has [8]"])
         self.assertRegex(next(mismatches(page.replace("s=11", "s=12"))), "odd")
         page = "`./lab compare 2 3 --backend sim --shape w=256,s=11`: `barriers` = 0 and 1"
         self.assertEqual(list(mismatches(page)), [])
