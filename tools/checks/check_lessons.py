@@ -29,7 +29,7 @@ TABLE = re.compile(r"<!-- table:.*? -->\n(.*?)<!-- /table -->", re.DOTALL)
 def prose(lesson):
     """The text without code, tables, comments and the targets of links; folded answers count."""
     for pattern in (FENCE, TABLE, re.compile(r"<!--.*?-->", re.DOTALL), re.compile(r"^\s*\|.*$", re.MULTILINE),
-                    re.compile(r"(?<=\])\([^)]*\)"), re.compile(r"<[^>]*>")):
+                    re.compile(r"(?<=\])\([^)]*\)"), re.compile(r"</?\w+>")):
         lesson = pattern.sub(" ", lesson)
     return lesson
 
@@ -53,10 +53,10 @@ def quoted_wrongly(lesson, own, before, around):
     """The quoted lines that are nowhere. @param own, before, around  code of the chapter, the stage before, the rest"""
     for kind, block in FENCE.findall(lesson):
         for line in block.splitlines() if kind in ("cpp", "diff") else ():
+            if line.strip() in ("", "...", "…"):
+                continue
             sign, code = (line.strip()[:1], line.strip()[1:]) if kind == "diff" else (" ", line)
             text = bare(code)
-            if not text or text in ("...", "…"):
-                continue
             among = {"+": own, "-": before}.get(sign, own + before if kind == "diff" else own + before + around)
             if text not in among:
                 yield f"quotes what is not in the sources: {line.strip()}"
