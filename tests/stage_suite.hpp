@@ -65,7 +65,7 @@ std::vector<SuiteCase> short_implicit_gemm_suite();
 std::vector<SuiteCase> suite_of_track(const Track& track);
 
 /// Runs the stage once on one case. The same seed gives the same tensors. Stages of fp16 and int8, whose inputs are
-/// halves, have large_half in place of large.
+/// halves, have large_half instead of large.
 /// @param settings knobs by name, the others as by default
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings = {});
 
