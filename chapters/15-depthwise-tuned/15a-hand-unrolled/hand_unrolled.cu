@@ -29,17 +29,17 @@ constexpr int kRows = 16, kColumns = 32;  // outputs of a block
 constexpr int kOutputs = 4;               // of a thread, in a column
 constexpr int kThreads = kRows / kOutputs * kColumns;
 
-// Input that so many outputs in a row need.
-__host__ __device__ __forceinline__ std::int64_t span(int outputs, int stride, int taps, int dilation) {
+// Positions of the input that so many outputs in a row reach.
+__host__ __device__ __forceinline__ std::int64_t reach(int outputs, int stride, int taps, int dilation) {
   return std::int64_t{outputs - 1} * stride + std::int64_t{taps - 1} * dilation + 1;
 }
 // The tile in shared memory: for whole threads' outputs, but for no more of them than the plane has.
 __host__ __device__ __forceinline__ std::int64_t tile_rows(const Depthwise& d) {
   const int rows = blocks_for(d.out_height, kOutputs) * kOutputs;
-  return span(rows < kRows ? rows : kRows, d.stride_y, d.rows, d.dilation_y);
+  return reach(rows < kRows ? rows : kRows, d.stride_y, d.rows, d.dilation_y);
 }
 __host__ __device__ __forceinline__ std::int64_t tile_columns(const Depthwise& d) {
-  return span(d.out_width < kColumns ? d.out_width : kColumns, d.stride_x, d.columns, d.dilation_x);
+  return reach(d.out_width < kColumns ? d.out_width : kColumns, d.stride_x, d.columns, d.dilation_x);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kThreads)
   // 2.
   const float* in = input + nc * input_plane(d);
   const int top = first_p * d.stride_y - d.pad_y, left = first_q * d.stride_x - d.pad_x;
-  const auto used_rows = span(min(kRows, d.out_height - first_p), d.stride_y, d.rows, d.dilation_y);
-  const auto used_columns = span(min(kColumns, d.out_width - first_q), d.stride_x, d.columns, d.dilation_x);
+  const auto used_rows = reach(min(kRows, d.out_height - first_p), d.stride_y, d.rows, d.dilation_y);
+  const auto used_columns = reach(min(kColumns, d.out_width - first_q), d.stride_x, d.columns, d.dilation_x);
   for (int at = thread; at < height * width; at += kThreads) {
     const int y = at / width, x = at % width;
     const bool used = y < used_rows && x < used_columns;
