@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), or a step of one its
-tests, naming each."""
+"""Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), or a step of a chapter
+its tests, naming each."""
 import json
 import pathlib
 import re
