@@ -440,10 +440,11 @@ std::vector<SuiteCase> short_implicit_gemm_suite() {
 std::vector<SuiteCase> pointwise_suite() {
   std::vector<SuiteCase> suite;
   for (const char* text : {
-           "c=8,h=1,w=1,k=8",         // a pixel
-           "c=64,h=8,w=8,k=64",       // whole tiles
-           "c=136,h=5,w=13,k=72",     // a pixel more, and a step and a tile of filters that are not full
-           "n=3,c=24,h=5,w=13,k=136"  // several blocks both ways
+           "c=8,h=1,w=1,k=8",          // a pixel
+           "c=64,h=8,w=8,k=64",        // whole tiles
+           "c=136,h=5,w=13,k=72",      // a pixel more, and a step and a tile of filters that are not full
+           "n=3,c=24,h=5,w=13,k=136",  // several blocks both ways
+           "c=328,h=3,w=3,k=8"         // six steps: a ring of two buffers goes round three times
        })
     suite.push_back({parse_shape(text), InputKind::normal});
   const ConvProblem problem = parse_shape("n=2,c=72,h=7,w=9,k=40");

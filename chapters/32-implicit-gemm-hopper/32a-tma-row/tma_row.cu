@@ -7,9 +7,9 @@
 // the image ends. Who waits for the copy waits at an mbarrier: its phase ends when an arrival and so many bytes have
 // come. `--configuration copy=threads` copies the same box by ordinary loads and stores.
 //
-//   1. A block has 32 pixels of a row of outputs. A thread is a pixel and, in its turn, 8 filters.
+//   1. A block has 32 pixels of a row of outputs, a warp all of them for 8 filters at a time, a thread one of them.
 //   2. One thread makes the mbarrier, for one arrival a phase. The block barrier keeps others from an mbarrier that is
-//      not made yet, the fence TMA.
+//      not made yet; the fence does so with TMA.
 //   3. The same thread arrives and says how many bytes will come, those of zeros too, and asks for the box: the rows of
 //      pixels that the block's windows reach.
 //   4. Everybody waits for the end of phase 0. What TMA wrote is visible then.
