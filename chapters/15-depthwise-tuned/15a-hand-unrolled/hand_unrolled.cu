@@ -14,8 +14,8 @@
 // with the problem.
 //
 //   1. The block's tile: up to 16 x 32 outputs of a plane.
-//   2. Cache: the pixels that the tile's windows reach, and the plane's filter. What only outputs past the plane's end
-//      would need is zero. Then the barrier.
+//   2. Cache: the pixels that the tile's windows reach, and the plane's filter. Pixels that only outputs past the
+//      plane's end would need are zero. Then the barrier.
 //   3. Four sums, and for each tap one product of each.
 //   4. The outputs that exist are stored.
 

@@ -1,8 +1,8 @@
 // 15b compiled-constants: the schedule of 15a, compiled for one problem when that is known.
 //
 // The idea: 15a could write out four sums by hand, and not the loops over r and s, since their lengths come with the
-// problem. A compiler in a library, NVRTC, comes to where the problem is known: prepare() writes a few lines of CUDA in
-// which all sizes are constants, includes the kernel, and has it compiled for the GPU present.
+// problem. So the kernel is compiled when the problem is known, by NVRTC, a compiler in a library: prepare() writes a
+// few lines of CUDA in which all sizes are constants, includes the kernel, and has it compiled for the GPU present.
 // `--configuration constants=no` runs the same source as it was compiled with the program, with the sizes as variables:
 // the difference is what constants are worth. The simulator has no time, and compiles nothing: it counts the same
 // requests for both. `--sass` prints the machine code of the kernel without constants, in which there are still loops.

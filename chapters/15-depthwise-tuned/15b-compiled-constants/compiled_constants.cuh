@@ -2,8 +2,8 @@
 // and when the program runs, by NVRTC, for a type D with the same names as static constants. The steps are those of
 // 15a. In the second kernel
 //
-//   1. what divides by `across` and `down` is a multiplication and a shift, or gone where a plane is one tile;
-//   2. so is what divides by `width`, and the question after the padding is answered;
+//   1. the divisions by `across` and `down` are multiplications and shifts, or gone where a plane is one tile;
+//   2. so are those by `width`, and the kind of padding is known;
 //   3. the loops over r and s are written out as the four sums are, and a pixel's address is a register and a constant.
 #pragma once
 #include "common/kernel/border.hpp"

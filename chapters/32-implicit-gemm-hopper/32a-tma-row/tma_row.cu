@@ -3,16 +3,16 @@
 //   y[n][p][q][k] = sum over r, s, c of filter[k][c][r][s] * x[n][p + r - pad_h][q + s - pad_w][c]       8 channels
 //
 // The idea: TMA copies a box of a tensor at one thread's request. The thread gives the box's first coordinates, which
-// may be negative, and what lies outside of the tensor arrives as zeros: no thread computes an address or asks where
-// the image ends. Who waits for the copy waits at an mbarrier: its phase ends when an arrival and so many bytes have
-// come. `--configuration copy=threads` copies the same box by ordinary loads and stores.
+// may be negative, and the part outside of the tensor arrives as zeros: no thread computes an address or asks where the
+// image ends. All threads wait for the copy at an mbarrier: its phase ends when an arrival and so many bytes have come.
+// `--configuration copy=threads` copies the same box by ordinary loads and stores.
 //
 //   1. A block has 32 pixels of a row of outputs, a warp all of them for 8 filters at a time, a thread one of them.
 //   2. One thread makes the mbarrier, for one arrival a phase. The block barrier keeps others from an mbarrier that is
 //      not made yet; the fence does so with TMA.
 //   3. The same thread arrives and says how many bytes will come, those of zeros too, and asks for the box: the rows of
 //      pixels that the block's windows reach.
-//   4. Everybody waits for the end of phase 0. What TMA wrote is visible then.
+//   4. Everybody waits for the end of phase 0, and then sees the pixels that TMA wrote.
 //   5. A pixel is 16 bytes, 8 channels. Its products with 8 filters, whose taps are in constant memory.
 //   6. The thread stores the sums of 8 filters as halves.
 

@@ -3,21 +3,19 @@
 //   [pixels][filters] = [pixels][channels] x [channels][filters]           a convolution with a 1 x 1 filter
 //
 // The idea: wgmma takes both matrices from shared memory. No lane loads a fragment: four warps, a warpgroup, start a
-// product of 64 pixels x 16 channels x 64 filters together, and go on while it runs. What 31a says by ldmatrix, where
-// each row lies, a descriptor says once, in 64 bits: where the matrix begins, that 8 rows of it are 1024 bytes, and
-// that their chunks of 16 bytes are exchanged by the swizzle of 31a, chunk c of row r at c xor r % 8.
+// product of 64 pixels x 16 channels x 64 filters together, and go on while it runs. 31a tells ldmatrix where each row
+// lies; here a descriptor says it once, in 64 bits: where the matrix begins, that 8 rows of it are 1024 bytes, and that
+// their chunks of 16 bytes are exchanged by the swizzle of 31a, chunk c of row r at c xor r % 8.
 //
 //   1. A block is one warpgroup, and has 64 pixels x 64 filters: 32 sums a lane.
 //   2. For each 64 channels the block copies a tile of pixels and a tile of filters, 64 rows of 128 bytes each. The
 //      tiles begin at multiples of 1024 bytes: the swizzle goes by the address.
-//   3. wgmma reads shared memory through the asynchronous proxy: each thread makes what it wrote visible there, and
-//   then
-//      all meet.
+//   3. wgmma reads shared memory through the asynchronous proxy, another way than that of ordinary loads: each thread
+//      makes its stores visible there, and then all meet.
 //   4. Four wgmmas, of 16 channels each. The next 16 begin 32 bytes further: 2 more in a descriptor, which counts in 16
 //      bytes. The fence is for the sums, registers that ordinary instructions used before.
-//   5. The commit makes one group of them, and the wait is for this group: then the sums are there, and the tiles may
-//   be
-//      overwritten.
+//   5. The commit makes one group of them, and the wait is for this group. Then the sums are there, and the tiles may
+//      be overwritten.
 //   6. Warp w holds pixels 16 w to 16 w + 15, each lane those of 31a. The lane stores its sums as halves.
 
 #include "common/kernel/half.hpp"

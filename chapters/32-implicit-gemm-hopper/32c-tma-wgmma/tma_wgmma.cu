@@ -2,9 +2,9 @@
 //
 //   [pixels][filters] = [pixels][channels] x [channels][filters]           a convolution with a 1 x 1 filter
 //
-// The idea: copying and multiplying no longer take turns. One thread, the producer, only asks TMA for tiles; a
+// The idea: copying and multiplying go on at the same time. One thread, the producer, only asks TMA for tiles; a
 // warpgroup, the consumer, only multiplies. A buffer has two mbarriers: `full` ends a phase when its tiles have come,
-// `empty` when all four warps have multiplied them. No block barrier stands in the loop, and each side runs ahead as
+// `empty` when all four warps have multiplied them. No block barrier stands in the loop, and the producer is ahead as
 // far as the ring lets it.
 //
 //   1. A block is a warpgroup and one more warp, and has 64 pixels x 64 filters.
@@ -13,9 +13,8 @@
 //   3. Producer: for each 64 channels it waits until the buffer is empty, says how many bytes will come, and asks for
 //      both tiles. TMA writes them with the swizzle that wgmma wants, and zeros outside of the matrices. A buffer's
 //      first tiles wait for nobody; its entry i, from 0 on, waits for phase i - 1 of `empty`.
-//   4. Consumer: waits until the buffer is full, for phase i of its entry i, and starts the wgmmas of 32b. TMA and
-//   wgmma
-//      are of the same proxy: no fence stands between.
+//   4. Consumer: waits until the buffer is full, for phase i of its entry i, and starts the wgmmas of 32b. No fence
+//      stands between, since TMA writes through the proxy by which wgmma reads.
 //   5. When they are complete, one lane of each warp says that the buffer is empty.
 //   6. Each lane stores its sums as halves, as in 32b.
 
