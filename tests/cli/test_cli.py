@@ -173,6 +173,19 @@ def test_list_json():
     assert stages[0]["previous"] is None, "the first stage has a previous one"
 
 
+def test_steps_are_beside_the_ladder():
+    labels = [line.split()[0] for line in succeeds("list").stdout.splitlines() if re.match(r"\d\d[a-z]? ", line)]
+    assert "31a" in labels and labels == sorted(labels), labels
+    result = json.loads(succeeds("run", "31a", "--backend", "sim", "--json").stdout)
+    assert (result["stage"], result["number"], result["status"]) == ("ldmatrix-mma", None, "ok"), result
+    out = succeeds("compare", "31", "31a", "--backend", "sim").stdout
+    assert "31-implicit-gemm: verified" in out and "31a-ldmatrix-mma: verified" in out, out
+    trace = json.loads(succeeds("trace", "31a", "--json").stdout)
+    assert (trace["stage"], trace["number"], trace["status"]) == ("ldmatrix-mma", None, "ok"), trace["stage"]
+    refuses(["bench", "--stage", "31a"], "31a-ldmatrix-mma is a step of a chapter", "./lab run 31a")
+    refuses(["run", "32z"], "unknown step '32z'; chapter 32 has the steps 32a, 32b, 32c")
+
+
 def test_run_prints_a_verified_result():
     result = succeeds("run", "1", "--shape", "w=1000,s=5", "--backend", "sim")
     assert result.stdout.startswith("SIMT simulator\n01 naive-1d"), result.stdout

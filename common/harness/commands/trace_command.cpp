@@ -131,7 +131,7 @@ int trace_command(const TraceCommand& command) {
   RunOptions options;
   options.time = false;
   options.settings = command.configuration;
-  const UserProblem problem = read_problem(command.problem, stage.track);
+  const UserProblem problem = read_problem(command.problem, {&stage});
   require_valid(problem.problem);
   const Workload workload = make_workload(problem, command.problem.seed);
   RunResult result;
@@ -146,13 +146,13 @@ int trace_command(const TraceCommand& command) {
                                  to_string(workload.problem)));
   if (command.json) {
     fmt::print("{}", text_of(Json{{"stage", stage.name},
-                                  {"number", stage.number},
+                                  {"number", on_ladder(stage) ? Json(stage.number) : Json()},
                                   {"shape", to_string(workload.problem)},
                                   {"block", block},
                                   {"status", to_string(result.status)},
                                   {"launches", json_of(traces, command)}}));
   } else {
-    fmt::print("{:02} {} on {}: what block {} does, in the simulator\n", stage.number, stage.name,
+    fmt::print("{} {} on {}: what block {} does, in the simulator\n", label_of(stage), stage.name,
                to_string(workload.problem), text_of_index(block));
     print_text(traces, command);
   }
