@@ -32,7 +32,6 @@ STYLE = """<style>
   .dot { fill: #1f2328 }
   .share { fill: #8c959f } .rest { fill: #d1d9e0; fill-opacity: .5 } .percent { font-size: 10px; text-anchor: middle }
   .below { fill: #ffffff; stroke: #1f2328; stroke-width: 1.5 }
-  .factor { paint-order: stroke; stroke: #ffffff !important; stroke-width: 4px; stroke-dasharray: none }
   .number { fill: #ffffff; font-weight: bold; text-anchor: middle }
   .below-number { font-weight: bold; text-anchor: middle }
   .middle { text-anchor: middle } .end { text-anchor: end }
@@ -47,7 +46,6 @@ STYLE = """<style>
     .dot { fill: #e6edf3 }
     .share { fill: #6e7681 } .rest { fill: #3d444d }
     .below { fill: #0d1117; stroke: #e6edf3 }
-    .factor { stroke: #0d1117 !important }
     .number { fill: #0d1117 }
   }
 </style>"""
@@ -129,8 +127,8 @@ class Panel:
 
     def label(self, kind, text, middle):
         """A text as near to the middle of its arrow as nothing else is."""
-        width, line = text_width(text, 11), self.top + height(1)
-        taken = [*self.taken, (self.left, line - 1, self.right, line + 1)]
+        width, lines = text_width(text, 11), [self.top + height(speed) for speed in (0.1, 1)]
+        taken = [*self.taken, *((self.left, y - 1, self.right, y + 1) for y in lines)]
 
         def box(x, y):
             return x - width / 2 - 2, y - 5, x + width / 2 + 2, y + 5
@@ -145,7 +143,7 @@ class Panel:
         x, y = min(((middle[0] + dx, middle[1] + dy) for dx in range(-60, 61, 3) for dy in range(-48, 49, 3)),
                    key=lambda place: cost(*place))
         self.taken.append(box(x, y))
-        return f'<text class="factor {kind} middle" x="{x:.1f}" y="{y + 4:.1f}">{html.escape(text)}</text>'
+        return f'<text class="{kind} middle" x="{x:.1f}" y="{y + 4:.1f}">{html.escape(text)}</text>'
 
     def dot(self, number):
         """With what stands below it: the share of the floor, and the stage's name."""
@@ -164,6 +162,7 @@ class Panel:
                 f'{html.escape(self.stage_of(number)["name"])}</text>')
 
 
+FLOOR = ("share of the floor: the least time that", "bytes and FLOP allow, over the stage’s")
 LEGEND = (("up", ["a step, and how many times as fast"]), ("down", ["a step back"]),
           ("type", ["a step to another type, or over the", "stage before with its fastest tiles"]))
 
@@ -182,8 +181,8 @@ def legend(x, y):
     y += 22
     parts.append(f'<rect class="rest" x="{x + 5}" y="{y - 12}" width="14" height="30"/>'
                  f'<rect class="share" x="{x + 5}" y="{y + 3}" width="14" height="15"/>'
-                 f'<text class="soft" x="{x + 32}" y="{y}">share of the floor: the least time that</text>'
-                 f'<text class="soft" x="{x + 32}" y="{y + 16}">bytes and FLOP allow, over the stage’s</text>')
+                 f'<text class="soft" x="{x + 32}" y="{y}">{FLOOR[0]}</text>'
+                 f'<text class="soft" x="{x + 32}" y="{y + 16}">{FLOOR[1]}</text>')
     return parts
 
 
@@ -203,7 +202,8 @@ def picture(rows, stage_of):
             x += round(max(STEP * len(tracks[track]), text_width(TITLES[track], 13, bold=True))) + GAP
         if line == LINES[0]:
             parts += legend(x, y + 10)
-            x += 32 + round(max(text_width(line, 11) for _, lines in LEGEND for line in lines)) + 10
+            texts = [*FLOOR, *(text for _, texts in LEGEND for text in texts)]
+            x += 42 + round(max(text_width(text, 11) for text in texts))
         width, y = max(width, x), y + round(height(LOWEST)) + SHARES + NAMES + 24
     y -= 30
     title = ('<text class="title" x="10" y="20">How many times as fast as cuDNN’s best, stage by stage '

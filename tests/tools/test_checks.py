@@ -149,11 +149,13 @@ class Sources(Tree):
 class Drawings(unittest.TestCase):
     def found(self, texts):
         return list(check_drawings.problems(
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" font-size="10"><style>.end { text-anchor: end; }'
-            f' .big {{ font-size: 20px }} @media (x) {{ text {{ fill: red }} }}</style>{texts}</svg>'))
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" font-size="10"><style>'
+            f'.end {{ text-anchor: end; }} .big {{ font-size: 20px }} @media (x) {{ text {{ fill: red }} }}'
+            f'</style>{texts}</svg>'))
 
     def test_texts_that_fit(self):
-        self.assertEqual(self.found('<text x="2" y="10">twelve of it</text><text class="end" x="98" y="30">at right</text>'
+        self.assertEqual(self.found('<text x="2" y="10">twelve of it</text>'
+                                    '<text class="end" x="98" y="30">at right</text>'
                                     '<g class="big"><text x="2" y="46">MMMM</text></g>'
                                     '<text transform="translate(96 40) rotate(-90)">up</text>'), [])
 

@@ -106,7 +106,8 @@ def problems(svg):
 
 def main():
     wrong = []
-    for path in sorted(path for folder in ("chapters", "docs", "solutions") for path in ROOT.glob(f"{folder}/**/*.svg")):
+    folders = ("chapters", "docs", "solutions")
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.svg")):
         svg = path.read_text()
         if "<text" in svg:
             wrong += [f"{path.relative_to(ROOT)}: {what}" for what in problems(svg)]
