@@ -42,6 +42,8 @@ STYLE = """  <style>
     .never { fill: currentColor; fill-opacity: .12; }
     .end { text-anchor: end; }
   </style>"""
+CAPTION = ("A request of a warp, or a bulk copy, counts once for each sector that it touches.",
+           "Caches, which the simulator does not have, answer many of them on a GPU.")
 LEFT, TOP, KEY = 20, 66, 170  # pixels: beside and above the map, and for the scale at its right
 
 
@@ -162,11 +164,8 @@ def drawing(stage, traced):
     mean = sum(loads) / len(loads)
     first = f"How often {stage['number']:02} {stage['name']} loads each sector (32 bytes) of {what}"
     second = f"{track.shape.removeprefix('n=1,')}, {stage['dtype']}: on average {mean:.2f} times, at most {max(loads)}."
-    third = sentence(traced["tensors"])
-    last = ("One request of a warp, or one bulk copy, counts once for each sector that it touches. Caches, which the simulator does not have, "
-            "answer many of them on a GPU.")
+    lines = [*filter(None, [sentence(traced["tensors"])]), *CAPTION]
     foot = max(TOP + height, y - 4) + 20
-    lines = [line for line in (third, last) if line]
     total = max(key + KEY, *(LEFT + text_width(line, 12) + 10 for line in (second, *lines)),
                 LEFT + text_width(first, 13) + 10)
     size = f"{round(total)} {round(foot + 16 * len(lines) - 6)}"
