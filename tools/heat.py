@@ -174,8 +174,8 @@ def drawing(stage, traced):
              *(f'  <text x="{LEFT}" y="{round(foot + 16 * i)}" font-size="12">{html.escape(line)}</text>'
                for i, line in enumerate(lines))]
     across, down = size.split()
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{down}" viewBox="0 0 {size}" role="img"\n'
-            f'     aria-labelledby="title desc" font-family="sans-serif" font-size="13">\n'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{down}" viewBox="0 0 {size}"\n'
+            f'     role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="13">\n'
             f'  <title id="title">{html.escape(first)}</title>\n'
             f'  <desc id="desc">{html.escape(" ".join((second, *lines)))}</desc>\n{STYLE}\n'
             + "\n".join([*texts, *parts]) + "\n</svg>\n")

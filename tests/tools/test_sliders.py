@@ -55,8 +55,9 @@ class Sliders(unittest.TestCase):
             path = pathlib.Path(name) / "page.html"
             path.write_text(f"<!doctype html><meta charset=utf-8><script>{(ROOT / 'tools/site/sliders.js').read_text()}"
                             f"</script><body>{page}")
-            done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={name}/user",
-                                   "--dump-dom", f"file://{path}"], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                                   f"--user-data-dir={name}/user", f"file://{path}"], capture_output=True, text=True,
+                                  timeout=60)
         figures = Figures(done.stdout).figures
         self.assertEqual(len(figures), len(starts), done.stderr)
         for (name, start), figure in zip(starts, figures):
