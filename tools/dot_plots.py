@@ -11,6 +11,9 @@ from text_width import text_width
 INK, SOFT, GRID = "#1f2328", "#59636e", "#d1d9e0"
 # Colours that the colour-blind can tell apart; a number or letter in each dot tells, too.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7b5cc4", "#999999", "#8c6d31", "#b2182b")
+# Of those that are too bright for letters on white, a shade for these; of those too dark on black, one for the dark theme.
+LETTERS = {"#e69f00": "#a06a00", "#56b4e9": "#2478a8", "#009e73": "#007a59", "#cc79a7": "#a84f83", "#999999": "#6b6b6b"}
+BRIGHTER = {"#0072b2": "#3b8fd0", "#7b5cc4": "#9d7fe0", "#8c6d31": "#b08d45", "#b2182b": "#dd4455"}
 ON_LIGHT, ON_DARK = "#000000", "#fefefe"  # letters in a dot, in either theme
 WIDTH = 9  # of a figure
 SIZE, SMALL = 9, 8  # points
@@ -303,6 +306,6 @@ def label_ends(axes, ends, size=SMALL, gap=1.25):
         placed[-1][0] = min(placed[-1][0], top - size / 2)
     for at, exact, x, y, words, colour in placed:
         text = axes.annotate(words, (x, y), xytext=(9, at - exact), textcoords="offset points", fontsize=size,
-                             color=colour, verticalalignment="center_baseline", annotation_clip=False,
+                             color=LETTERS.get(colour, colour), verticalalignment="center_baseline", annotation_clip=False,
                              fontweight="bold" if len(words) < 3 else "normal")
         text.set_in_layout(False)

@@ -40,7 +40,8 @@ try:
     from matplotlib import pyplot, ticker
 except ImportError:
     sys.exit("plot.py needs matplotlib: apt-get install python3-matplotlib, or python3 -m pip install matplotlib")
-from dot_plots import GRID, INK, PALETTE, SIZE, SMALL, SOFT, WIDTH, Roofline, Sheet, add_dots, label_ends
+from dot_plots import (BRIGHTER, GRID, INK, LETTERS, PALETTE, SIZE, SMALL, SOFT, WIDTH, Roofline, Sheet, add_dots,
+                       label_ends)
 from text_width import text_width
 
 # The same file from the same numbers.
@@ -52,12 +53,17 @@ for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor"
     matplotlib.rcParams[key] = INK
 for key in ("figure.facecolor", "axes.facecolor"):
     matplotlib.rcParams[key] = PAPER
+IN_THE_DARK = "\n".join(
+    [f' [style*="{what}: {colour}"] {{ {what}: {brighter} !important }}' for colour, brighter in BRIGHTER.items()
+     for what in ("fill", "stroke")] +
+    [f' [style*="fill: {shade}"] {{ fill: {colour} !important }}' for colour, shade in LETTERS.items()])
 DARK = f"""@media (prefers-color-scheme: dark) {{
  [style*="fill: {INK}"] {{ fill: #e6edf3 !important }}
  [style*="stroke: {INK}"] {{ stroke: #e6edf3 !important }}
  [style*="fill: {SOFT}"] {{ fill: #9198a1 !important }}
  [style*="stroke: {SOFT}"] {{ stroke: #9198a1 !important }}
  [style*="stroke: {GRID}"] {{ stroke: #3d444d !important }}
+{IN_THE_DARK}
  [style*="fill: {PAPER}"] {{ fill: none !important }}
 }}</style>"""
 
@@ -304,7 +310,7 @@ def name_curves(figure, drawn, ends):
     figure.get_layout_engine().set(rect=(0, foot, 1, 1 - foot))
     x = 0.15
     for name, colour in [drawn[key] for key in sorted(drawn, key=str)]:
-        figure.text(x / WIDTH, foot / 3, name, color=colour, fontsize=SMALL, fontweight="bold")
+        figure.text(x / WIDTH, foot / 3, name, color=LETTERS.get(colour, colour), fontsize=SMALL, fontweight="bold")
         x += text_width(name, SMALL, bold=True) / 72 + 0.14
     for axes, curves, colours in ends:
         label_ends(axes, [(max(points), points[max(points)], str(key), colours[key]) for key, points in curves.items()])
