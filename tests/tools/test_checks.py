@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/checks"))
 import check_drawings  # noqa: E402
 import check_includes  # noqa: E402
+import check_lessons  # noqa: E402
 import check_paths  # noqa: E402
 import check_sources  # noqa: E402
 
@@ -171,6 +172,53 @@ class Drawings(unittest.TestCase):
         texts = '<text x="2" y="20">one and</text><text x="{}" y="24">another</text>'
         self.assertEqual(self.found(texts.format(50)), [])
         self.assertEqual(self.found(texts.format(30)), ["'another' is written on 'one and'"])
+
+
+class Lessons(unittest.TestCase):
+    LESSON = "# 04 x: y\n\n" + check_lessons.IDEA + "One. Two.\n" + "".join(
+        f"\n## {section}\n\n" + 130 * "word " + "\n" for section in check_lessons.SECTIONS) + """
+![a drawing](a.svg) [one](docs/glossary.md#one) [two](docs/glossary.md#two) [three](docs/glossary.md#three)
+
+```diff
+-  old(1);
+...
++  changed(  2);  // a comment
+```
+
+```cpp
+called();
+...
+```
+
+```c++
+nowhere();
+```
+
+<!-- table:times x 4 -->
+""" + 5 * "| a |\n" + "<!-- /table -->\n"
+
+    def found(self, lesson):
+        return list(check_lessons.faults(lesson, "changed(2);", "old(1);", "called();", {"one", "two", "three"}))
+
+    def test_a_lesson_as_its_template(self):
+        self.assertEqual(self.found(self.LESSON), [])
+
+    def test_each_fault_is_found(self):
+        for old, new, part in (
+                ("## The idea", "## An idea", "has '## An idea' where '## The idea' comes"),
+                ("\n## Sources\n", "\n", "has '## nothing' where '## Sources' comes"),
+                (check_lessons.IDEA, "", "does not begin with"),
+                (130 * "word ", "word ", "words of prose"),
+                (130 * "word ", 300 * "word ", "words of prose"),
+                ("a.svg", "a.png", "has no drawing"),
+                ("glossary.md#three", "glossary.md#four", "links glossary.md#four, which is no entry"),
+                ("(docs/glossary.md#three)", "(x)", "links fewer than 3"),
+                ("| a |\n", "| a |\n| a |\n", "has a table of 8 rows"),
+                ("word ", "in place of ", "says 'in place of'"),
+                ("-  old", "-  changed", "quotes what is not in the sources: -  changed"),
+                ("+  changed(  2)", "+  old(1)", "quotes what is not in the sources: +  old"),
+                ("called", "nowhere", "quotes what is not in the sources: nowhere")):
+            self.assertIn(part, "\n".join(self.found(self.LESSON.replace(old, new))), old)
 
 
 if __name__ == "__main__":

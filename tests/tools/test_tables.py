@@ -342,6 +342,27 @@ class Ladder(unittest.TestCase):
         self.assertEqual(ladder.height(0.001), ladder.height(ladder.LOWEST))
 
 
+class Excerpts(unittest.TestCase):
+    TABLE = ("| workload | time (µs) | times |\n| --- | ---: | ---: |\n| r=5 | 1 | 2 |\n"
+             "| r=51 | 3 | 4 \\| 5 |\n| **mean** | 6 | 7 |\n")
+
+    def test_rows_and_columns_in_the_order_asked_for(self):
+        self.assertEqual(tables.excerpt(self.TABLE, ["mean", "r=5"], ["times", "time ("]),
+                         "| workload | times | time (µs) |\n| --- | ---: | ---: |\n| **mean** | 7 | 6 |\n"
+                         "| r=5 | 2 | 1 |\n")
+        self.assertEqual(tables.excerpt(self.TABLE, ["r=51"], []),
+                         "| workload | time (µs) | times |\n| --- | ---: | ---: |\n| r=51 | 3 | 4 \\| 5 |\n")
+
+    def test_what_is_missing_or_not_the_only_one(self):
+        for rows, columns in ((["r=6"], []), ([], ["tim"])):
+            with self.assertRaises(tables.TableError):
+                tables.excerpt(self.TABLE, rows, columns)
+
+    def test_a_wrong_selection(self):
+        with self.assertRaises(tables.TableError):
+            tables.table("times nvidia-h200 3 | lines: r=5", ROOT / "README.md")
+
+
 class Grid(unittest.TestCase):
     """A measurement of its own."""
     REPORT = {"corner": "stage", "columns": ["µs", "%"], "format": [".2f", ".0f"],

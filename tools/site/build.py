@@ -351,11 +351,11 @@ class Site:
                      f'<details class="toc"><summary>On this page</summary><ul>{items}</ul></details>')
 
     def with_steps(self, chapter, text):
-        """A lesson with links from the numbered steps of "The kernel" to the lines that have their numbers.
+        """A lesson with links from the numbered steps of "The change" to the lines that have their numbers.
 
         Where the section has several lists, a number's first line is the first list's, and so on.
         """
-        before, heading, rest = text.partition("\n# The kernel ")
+        before, heading, rest = re.split("(\n# The (?:kernel|change) )", text, maxsplit=1)
         section, end, after = rest.partition("\n# ")
         lists, lines = 0, []
         for line in section.split("\n"):
@@ -381,7 +381,7 @@ class Site:
         name = f"{previous.number:02} {previous.name}"
         label = f"{self.label(chapter.lesson)}--changes"
         place = next((index + 1 for index, heading in enumerate(self.headings[chapter.lesson])
-                      if heading[:2] == (2, "The kernel")), 0)
+                      if heading[:2] in ((2, "The kernel"), (2, "The change"))), 0)
         after = next((name for level, _, name in self.headings[chapter.lesson][place:] if place and level == 2), None)
         views = [("Side by side", "side-by-side", changes.side_by_side), ("Inline", "inline", changes.inline)]
         tables = "".join(f'<details class="changes"><summary>{title}</summary><div class="table-frame" tabindex="0">'
