@@ -33,7 +33,8 @@ def on(colour):
     return ON_LIGHT if 0.3 * red + 0.6 * green + 0.1 * blue > 0.52 else ON_DARK
 
 
-ABOVE = "Above a roof: fewer operations than are counted, data found in L2, or more than the roof's own measurement reached."
+ABOVE = ("Above a roof: fewer operations than are counted, data found in L2, or more than the roof's own measurement "
+         "reached.")
 
 
 class Sheet:

@@ -12,8 +12,8 @@ from text_width import text_width
 
 LOWEST, HIGHEST = 0.02, 8  # of the axis
 DECADE = 92  # pixels
-STEP = 54  # from a stage to the next
-LEFT, TOP, GAP = 56, 58, 34  # beside the first panel, above it, between panels
+STEP = 46  # from a stage to the next
+LEFT, TOP, GAP = 52, 58, 26  # beside the first panel, above it, between panels
 SHARES, NAMES = 76, 116  # pixels below a panel: the bars, the names
 BAR = 40  # of a share of 100%
 LINES = (("signals", "images", "depthwise"), ("lowering", "winograd", "hopper"))
@@ -162,27 +162,31 @@ class Panel:
                 f'{html.escape(self.stage_of(number)["name"])}</text>')
 
 
-FLOOR = ("share of the floor: the least time that", "bytes and FLOP allow, over the stage’s")
-LEGEND = (("up", ["a step, and how many times as fast"]), ("down", ["a step back"]),
-          ("type", ["a step to another type, or over the", "stage before with its fastest tiles"]))
+LEGEND = ((("up", "a step, and how many times as fast"), ("down", "a step back"), ("below", "lower than the axis")),
+          (("type", "a step to another type, or over the stage before with its fastest tiles"),
+           ("share", "share of the floor: the least time that bytes and FLOP allow")))
 
 
-def legend(x, y):
-    """What the signs mean, a line each."""
+def sign(kind, x, y):
+    """As it is in the panels."""
+    if kind == "below":
+        return f'<circle class="below" cx="{x + 12}" cy="{y - 4}" r="7"/>'
+    if kind == "share":
+        return (f'<rect class="rest" x="{x + 8}" y="{y - 12}" width="12" height="16"/>'
+                f'<rect class="share" x="{x + 8}" y="{y - 4}" width="12" height="8"/>')
+    return f'<path class="{kind}" d="M{x} {y - 4}h24"/>'
+
+
+def legend(y):
+    """What the signs mean, in two lines."""
     parts = []
-    for kind, lines in LEGEND:
-        parts.append(f'<path class="{kind}" d="M{x} {y - 4}h24"/>')
-        for line in lines:
-            parts.append(f'<text class="{kind}" x="{x + 32}" y="{y}">{line}</text>')
-            y += 16
-        y += 6
-    parts.append(f'<circle class="below" cx="{x + 12}" cy="{y - 4}" r="7"/>'
-                 f'<text class="soft" x="{x + 32}" y="{y}">lower than the axis</text>')
-    y += 22
-    parts.append(f'<rect class="rest" x="{x + 5}" y="{y - 12}" width="14" height="30"/>'
-                 f'<rect class="share" x="{x + 5}" y="{y + 3}" width="14" height="15"/>'
-                 f'<text class="soft" x="{x + 32}" y="{y}">{FLOOR[0]}</text>'
-                 f'<text class="soft" x="{x + 32}" y="{y + 16}">{FLOOR[1]}</text>')
+    for line in LEGEND:
+        x = LEFT
+        for kind, text in line:
+            look = "soft" if kind in ("below", "share") else kind
+            parts.append(f'{sign(kind, x, y)}<text class="{look}" x="{x + 30}" y="{y}">{text}</text>')
+            x += round(text_width(text, 11)) + 54
+        y += 24
     return parts
 
 
@@ -200,12 +204,9 @@ def picture(rows, stage_of):
         for track in filter(tracks.get, line):
             parts.append(Panel(track, tracks[track], stages, stage_of, x, y).svg)
             x += round(max(STEP * len(tracks[track]), text_width(TITLES[track], 13, bold=True))) + GAP
-        if line == LINES[0]:
-            parts += legend(x, y + 10)
-            texts = [*FLOOR, *(text for _, texts in LEGEND for text in texts)]
-            x += 42 + round(max(text_width(text, 11) for text in texts))
         width, y = max(width, x), y + round(height(LOWEST)) + SHARES + NAMES + 24
-    y -= 30
+    parts += legend(y - 10)
+    y += 24
     title = ('<text class="title" x="10" y="20">How many times as fast as cuDNN’s best, stage by stage '
              '(log scale; the line at 1× is cuDNN)</text>')
     size = f'viewBox="0 0 {width} {y}" width="{width}" height="{y}"'
