@@ -89,6 +89,16 @@ class Paths(Tree):
         self.assertEqual(list(check_paths.problems(self.root)),
                          ["docs/page.md:1: names common/stage.hpp, which is not there"])
 
+    def test_lines_that_a_page_quotes(self):
+        self.write("chapters/01-a/b.cu", "//   1. All.\nfloat sum =\n    0;\n")
+        quote = "`float sum = {};` in\n[b.cu](../chapters/01-a/b.cu), step {}\n"
+        for value, step, expected in ((0, 1, []), (1, 1, ["docs/page.md: quotes `float sum = 1;`, which "
+                                                          "../chapters/01-a/b.cu does not have"]),
+                                      (0, 2, ["docs/page.md: names step 2 of ../chapters/01-a/b.cu, "
+                                              "which numbers none so"])):
+            self.write("docs/page.md", quote.format(value, step))
+            self.assertEqual(list(check_paths.problems(self.root)), expected)
+
 
 class Sources(Tree):
     """A stage that follows one work, and a lesson that leans on another."""
