@@ -1,5 +1,7 @@
-// What one block of each launch does, event by event: what `./lab trace` shows.
+// What one block of each launch does, event by event, and how often all blocks load each sector: what `./lab trace`
+// shows.
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -89,6 +91,33 @@ void issue_mark(std::uint64_t index) {
     }
   }
   if (BlockEvent* added = record_event(event.kind, event.pc)) *added = std::move(event);
+}
+
+void log_loads(LoadLog* log) { machine.load_log = log; }
+
+void count_loads(const std::uint64_t* sectors, std::size_t count) {
+  if (!machine.load_log) return;
+  LoadLog& log = *machine.load_log;
+  SectorLoads* of = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uintptr_t address = sectors[i] * kSector;
+    const auto holds = [address](const SectorLoads& each) {
+      return each.kernel == machine.kernel && address >= each.begin && address - each.begin < each.bytes;
+    };
+    if (!of || !holds(*of)) {
+      const auto found = std::find_if(log.begin(), log.end(), holds);
+      if (found != log.end()) {
+        of = &*found;
+      } else {
+        const Allocation* const allocation = find_allocation(address);
+        if (!allocation) continue;
+        const std::size_t bytes = allocation->end - allocation->begin;
+        of = &log.emplace_back(SectorLoads{machine.kernel, allocation->name, allocation->begin, bytes, {}});
+        of->loads.resize((bytes + kSector - 1) / kSector);
+      }
+    }
+    ++of->loads[(address - of->begin) / kSector];
+  }
 }
 
 }  // namespace simt

@@ -172,6 +172,19 @@ struct BlockRecording {
 /// Records into `recording` from now on; null ends it. @param recording must stay alive
 void record_block(BlockRecording* recording);
 
+/// How often one kernel loaded each sector, 32 bytes, of one object in global memory.
+struct SectorLoads {
+  const void* kernel;
+  std::string object;
+  std::uintptr_t begin;
+  std::size_t bytes;
+  std::vector<std::uint32_t> loads;  ///< of each sector: the requests that fetch it, of warps and of bulk copies
+};
+/// In the order in which they were first loaded, since begin_measurement().
+using LoadLog = std::vector<SectorLoads>;
+/// Counts into `log` from now on; null ends it. @param log must stay alive
+void log_loads(LoadLog* log);
+
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
