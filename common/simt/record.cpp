@@ -44,6 +44,7 @@ BlockEvent* record_event(Deed kind, Pc pc) {
 
 void record_place(BlockEvent& event, std::uintptr_t address) {
   std::uintptr_t begin = address;
+  bool placed_by_linker = false;  // where in a line such an object begins differs from one program to the next
   if (const Allocation* allocation = find_allocation(address)) {
     event.space = "global";
     event.object = allocation->name;
@@ -56,12 +57,14 @@ void record_place(BlockEvent& event, std::uintptr_t address) {
     event.space = "shared";
     event.object = shared->name;
     begin = shared->begin;
+    placed_by_linker = true;
   } else if (const Variable* constant = find_variable(program().constants, address)) {
     event.space = "constant";
     event.object = constant->name;
     begin = constant->begin;
+    placed_by_linker = true;
   }
-  event.origin = begin % 128;
+  event.origin = placed_by_linker ? 0 : begin % 128;
   event.at.push_back(static_cast<std::int64_t>(address - begin));
 }
 

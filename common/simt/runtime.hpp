@@ -151,7 +151,7 @@ struct BlockEvent {
   std::int64_t cost = 0;         ///< of a global request its sectors, of a shared one its extra passes over the banks
   const char* space = "";        ///< "global", "shared" or "constant"
   std::string object;            ///< what is accessed there, by name; of an mbarrier, where it lies
-  unsigned origin = 0;           ///< where in a line of 128 bytes the object begins
+  unsigned origin = 0;           ///< where in a line of 128 bytes the object begins; 0 for an array of the program's
   std::vector<std::int64_t> at;  ///< the first byte in the object: of each lane that took part, or of the copy
   Pc pc = 0;
   int line = 0;  ///< of a barrier, which knows its own; else 0
