@@ -17,7 +17,7 @@ TURNED = " as h x 1"  # how the name of a signal's trial along h ends
 
 
 def turned(problem):
-    """A signal along h in place of w."""
+    """A signal along h instead of w."""
     pairs = {"h": "w", "r": "s", "pad_h": "pad_w", "stride_h": "stride_w", "dilation_h": "dilation_w"}
     swapped = {a: problem[b] for a, b in pairs.items()} | {b: problem[a] for a, b in pairs.items()}
     return {**problem, **swapped}

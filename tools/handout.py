@@ -55,8 +55,8 @@ def is_text(data):
 
 
 def kernels():
-    """Of each chapter the files that its stage is built from."""
-    for manifest in ROOT.glob("chapters/*/stage.json"):
+    """Of each chapter, and of its steps, the files that they are built from."""
+    for manifest in ROOT.glob("chapters/**/stage.json"):
         yield from manifest.parent.glob(manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".c*")
         yield from manifest.parent.glob("*.cuh")
         yield from manifest.parent.glob("*.hpp")
