@@ -6,6 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/checks"))
+import check_drawings  # noqa: E402
 import check_includes  # noqa: E402
 import check_lessons  # noqa: E402
 import check_paths  # noqa: E402
@@ -154,6 +155,33 @@ class Sources(Tree):
         self.write("common/stage/stage.hpp", "// Requests are those of the source, which is read later. The TVM post\n"
                                              "// says so, and the partial-fusion paper. A source's language.\n")
         self.assert_found()
+
+
+class Drawings(unittest.TestCase):
+    def found(self, texts):
+        return list(check_drawings.problems(
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" font-size="10"><style>'
+            f'.end {{ text-anchor: end; }} .big {{ font-size: 20px }} @media (x) {{ text {{ fill: red }} }}'
+            f'</style>{texts}</svg>'))
+
+    def test_texts_that_fit(self):
+        self.assertEqual(self.found('<text x="2" y="10">twelve of it</text>'
+                                    '<text class="end" x="98" y="30">at right</text>'
+                                    '<g class="big"><text x="2" y="46">MMMM</text></g>'
+                                    '<text transform="translate(96 40) rotate(-90)">up</text>'), [])
+
+    def test_texts_that_do_not(self):
+        for text in ('<text x="60" y="10">too long here</text>', '<text class="end" x="20" y="10">before</text>',
+                     '<text x="2" y="5">above</text>', '<text class="big" x="2" y="46">MMMMMM</text>',
+                     '<g font-size="20"><text x="2" y="46">in a group</text></g>',
+                     '<text transform="translate(96 10) rotate(-90)">up</text>'):
+            self.assertEqual(len(self.found(text)), 1, text)
+            self.assertIn("out of the drawing", self.found(text)[0])
+
+    def test_texts_on_each_other(self):
+        texts = '<text x="2" y="20">one and</text><text x="{}" y="24">another</text>'
+        self.assertEqual(self.found(texts.format(50)), [])
+        self.assertEqual(self.found(texts.format(30)), ["'another' is written on 'one and'"])
 
 
 class Lessons(unittest.TestCase):

@@ -316,22 +316,25 @@ class Ladder(unittest.TestCase):
 
     def drawn(self, *rows):
         text = ladder.picture([{"number": number, "tile": "2x2" if number == 25 else None, "speedup": {
-            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows],
+            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}},
+                               "roofline": {"share": (best or 1) / 10}} for number, previous, best in rows],
                               tables.stage_json)
         xml.etree.ElementTree.fromstring(text)
         return text
 
     def test_steps(self):
         text = self.drawn((1, None, 1), (2, 1.04, 2), (3, 12.34, 4), (3, 99, 99), (5, None, 0.5), (6, 0.6, 0.3))
-        for words in (">1.04×<", ">12.3×<", 'class="factor down', ">tiled-1d<", ">Signals, 1D<", ">Images, 3×3<"):
+        for words in (">1.04×<", ">12.3×<", 'class="down middle', ">10%<", ">3%<", ">tiled-1d<", ">Signals, 1D<",
+                      ">Images, 3×3<"):
             self.assertIn(words, text)
         for words in (">99", "Winograd<", 'class="below" cx="6'):
             self.assertNotIn(words, text)
 
     def test_what_is_off_the_axis_or_not_to_be_compared(self):
-        self.assertIn(">0.0007×<", self.drawn((10, None, 0.0007), (11, 4, 0.1)))
+        text = self.drawn((10, None, 0.0007), (11, 4, 0.1))
+        self.assertTrue(">0.0007×<" in text and ">&lt;1%<" in text, text)
         self.assertIn(">2.8× (fp16)<", self.drawn((24, None, 1), (26, 2.8, 0.5)))
-        self.assertIn('class="factor type', self.drawn((24, None, 1), (25, 1.02, 2)))
+        self.assertIn('class="type middle', self.drawn((24, None, 1), (25, 1.02, 2)))
         self.assertNotIn("constant-1d", self.drawn((1, None, 1), (2, 1.04, None)))
 
     def test_a_faster_stage_is_higher(self):
@@ -358,6 +361,17 @@ class Excerpts(unittest.TestCase):
     def test_a_wrong_selection(self):
         with self.assertRaises(tables.TableError):
             tables.table("times nvidia-h200 3 | lines: r=5", ROOT / "README.md")
+
+
+class Objectives(unittest.TestCase):
+    def test_the_lists_of_a_track_or_of_one_lesson(self):
+        page = ROOT / "docs/classroom/objectives.md"
+        signals = tables.table("objectives signals", page)
+        self.assertIn("\n[03 tiled-1d](../../chapters/03-tiled-1d/README.md):\n\n- Load a tile", signals)
+        self.assertNotIn("##", signals)
+        self.assertIn("00 the-machine", tables.table("objectives 00-the-machine", page))
+        with self.assertRaises(tables.TableError):
+            tables.table("objectives sounds", page)
 
 
 class Grid(unittest.TestCase):

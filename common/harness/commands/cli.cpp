@@ -381,6 +381,8 @@ void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   command->add_option("--block", trace.block, "which block, as in 2 or 0,1; default: the first")->type_name("X,Y,Z");
   add_number(*command, "--warp", trace.warp, "only what this warp of the block does, and barriers");
   command->add_option("--events", trace.events, "of each launch, at most; default: 1000")->type_name("N");
+  command->add_flag("--loads", trace.loads, "instead: how often each sector of each tensor is loaded, by all blocks")
+      ->excludes("--block", "--warp", "--events");
   command->add_flag("--json", trace.json, "print one JSON object");
   command->callback([&, arguments] {
     body = [&line, arguments] {
