@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/traces/NN.json: what a lesson's player shows, from `./lab trace`.
+"""Writes docs/traces/NN.json, and 32c.json of a step: what a lesson's player shows, from `./lab trace`.
 
 Usage: traces.py PROGRAM [--check], as in traces.py build/bin/convladder
 
@@ -7,6 +7,7 @@ With --check nothing is written, and the exit status is 1 where a file is not wh
 below names the problem, the block and the events, each chosen so that the lesson's idea is seen happening.
 """
 import argparse
+import collections
 import json
 import pathlib
 import subprocess
@@ -50,21 +51,61 @@ TRACES = {
     "27": (["--shape", "n=1,c=32,h=16,w=16,k=32,r=3,s=3", "--warp", "0"], "multiply", 0, 60, 0,
            "The same product without a barrier: each warp loads its own fragments from global memory."),
     "31": (["--shape", "c=32,h=5,w=16,k=32,r=3,s=3", "--warp", "0"], "multiply", 0, 133, 40,
-           "ldmatrix reads rows of 16 bytes, eight at a time. The swizzle has laid them into different banks: no extra "
-           "pass."),
+           "ldmatrix reads rows of 16 bytes, eight at a time, which the swizzle keeps in different banks: no extra pass. "
+           "Tap 0 reads the pixels from byte 0 on, tap 1 from byte 64, tap 2 from byte 128."),
+    "31a": (["--configuration", "swizzle=no", "--warp", "0"], "multiply", 12, 27, 5,
+            "Without the swizzle. Of every ldmatrix the eight lanes that name the rows of a matrix want the same four "
+            "banks: 7 extra passes for each of 4 matrices."),
     "32": (["--shape", "c=16,h=8,w=56,k=16,r=3,s=3", "--block", "1"], "multiply_rows", 0, 120, 0,
            "Warp 8 fills the ring by bulk copies. The other warps wait at the mbarrier of a slot, multiply, and arrive at "
            "the one that hands the slot back."),
+    "32a": ([], "convolve", 0, 12, 3,
+            "One lane announces the bytes and starts the copy of a whole box; all four warps wait at the mbarrier. Of "
+            "the 3 x 34 pixels that are announced, 2 x 33 are inside the image: 1056 bytes. The rest arrives as zeros."),
+    "32c": ([], "multiply", 0, 93, 11,
+            "Warp 4, the producer, asks for the tiles of both buffers and then waits at empty[0]. The four warps of the "
+            "consumer wait at full[0], multiply, and arrive at empty[0]; the last arrival lets the producer go on. (The "
+            "simulator runs a warp until it has to wait, and lets a copy land as late as it may.)"),
     "33": (["--shape", "c=16,h=8,w=56,k=16,r=3,s=3"], "convolve", 70, 330, 16,
            "Eight warps fill slots of the ring with sums of rows, and say so at mbarriers; the warps that multiply wait "
            "for them there."),
 }
 
+# The mbarriers that lie in dynamic shared memory: names, first bytes and how many, 8 bytes each.
+MBARRIERS = {
+    "32": [("full", 153600, 8), ("empty", 153664, 8), ("taps_full", 153728, 9)],
+    "32c": [("full", 32768, 2), ("empty", 32784, 2)],
+}
+
+
+def with_phases(events, stage):
+    """Says of each event at an mbarrier its name and its phase: the one that an arrival counts for, that a wait is for,
+    that ends. Whoever waits at an mbarrier in these kernels waits for each of its phases."""
+    names = {first + 8 * i: f"{name}[{i}]" for name, first, count in MBARRIERS.get(stage, ()) for i in range(count)}
+    ended, waits = collections.Counter(), collections.Counter()
+    for event in events:
+        if event["what"] not in ("arrive", "wait", "complete"):
+            continue
+        place, = event["at"]
+        mbarrier = event["object"], place
+        event["name"] = names.get(place, event["object"] if event["object"] != "dynamic shared memory" else "")
+        if event["what"] == "wait":
+            event["phase"] = waits[mbarrier, event["warp"]]
+            waits[mbarrier, event["warp"]] += 1
+            if event["phase"] not in (ended[mbarrier], ended[mbarrier] - 1):
+                sys.exit(f"traces.py: stage {stage}: a wait at {event['file']}:{event['line']} is not for each phase")
+        elif event["what"] == "complete":
+            event["phase"] = ended[mbarrier]
+            ended[mbarrier] += 1
+        else:
+            event["phase"] = ended[mbarrier]
+
 
 def compact(event, files):
     """As `trace` has it, but the file by its place in `files`, and lanes that are evenly apart by two numbers."""
-    small = {key: event[key] for key in ("what", "warp", "lanes", "line", "space", "object", "origin", "bytes", "cost")
-             if event[key] not in ("", 0) or key in ("warp", "line")}
+    small = {key: event[key]
+             for key in ("what", "warp", "lanes", "line", "space", "object", "origin", "bytes", "cost", "name", "phase")
+             if event.get(key, "") not in ("", 0) or key in ("warp", "line")}
     if event["file"] not in files:
         files.append(event["file"])
     small["file"] = files.index(event["file"])
@@ -87,11 +128,14 @@ def trace_of(program, stage):
         sys.exit(f"traces.py: stage {stage}: {done.stderr.strip()}")
     whole = json.loads(done.stdout)
     launch, = (each for each in whole["launches"] if each["kernel"].split("<")[0] == kernel)
+    with_phases(launch["events"], stage)
     files = []
     events = [compact(event, files) for event in launch["events"][begin:end]]
-    return {"stage": whole["stage"], "shape": whole["shape"], "block": whole["block"], "kernel": kernel,
-            "grid": launch["grid"], "threads": launch["block"], "look": look, "first": first, "files": files,
-            "events": events}
+    options = dict(zip(arguments[::2], arguments[1::2]))
+    return {"stage": whole["stage"], "shape": whole["shape"],
+            **({"configuration": options["--configuration"]} if "--configuration" in options else {}),
+            "block": whole["block"], "kernel": kernel, "grid": launch["grid"], "threads": launch["block"], "look": look,
+            "first": first, "files": files, "events": events}
 
 
 def text_of(trace):

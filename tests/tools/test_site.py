@@ -240,15 +240,20 @@ class Pages(InFolder):
         self.write("README.md", "# Top\n")
         self.write("docs/traces/03.json", json.dumps({"files": [], "events": [], "block": [0, 0, 0], "shape": "w=1",
                                                       "kernel": "k", "look": "Look."}))
+        self.write("docs/traces/32c.json", json.dumps({"files": [], "events": [], "block": [0, 0, 0], "shape": "c=64",
+                                                       "configuration": "a=no", "kernel": "k", "look": "Step."}))
         site = build.Site(self.folder / "out", None, None)
         self.addCleanup(setattr, build.trace_figure, "ROOT", build.trace_figure.ROOT)
         build.trace_figure.ROOT = self.folder
-        self.write("tools/site/first-page.md", "# First\n\n<!-- ways in -->\n\n<!-- trace 03 -->\n")
+        self.write("tools/site/first-page.md",
+                   "# First\n\n<!-- ways in -->\n\n<!-- trace 03 -->\n\n<!-- trace 32c -->\n")
         text = site.convert(build.FIRST_PAGE)[1]
         self.assertIn('<li><a href="docs-techniques.html">Techniques</a></li>', text)
         self.assertIn('<li><a href="readme.html">The whole ladder, and how to run it</a></li>', text)
         self.assertNotIn("Teach a course", text)  # of whose pages there is none here
-        self.assertIn('<figure class="trace">', text)
+        self.assertEqual(text.count('<figure class="trace">'), 2)
+        self.assertIn("./lab trace 03 --shape w=1<", text)
+        self.assertIn("./lab trace 32c --shape c=64 --configuration a=no<", text)
 
     def test_what_changed_since_the_stage_before(self):
         for name in ("two", "three"):

@@ -60,7 +60,7 @@ WAYS = [
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
-TRACE = re.compile(r"<!-- trace(?: (\d\d))? -->")  # here stands a player: a lesson's own, or that of a number
+TRACE = re.compile(r"<!-- trace(?: (\d\d[a-z]?))? -->")  # a player: the lesson's own, or that of 03, of step 32c
 SLIDER = re.compile(r"<!-- slider ([\w-]+) -->")  # likewise: a figure of sliders.py
 COMMENT = re.compile(r"^ *<!--.*--> *$")
 # What tools/figures.py and its check put around figures in prose. Doxygen would drop the space behind such a comment.
@@ -298,7 +298,7 @@ class Site:
                 lines.append(f"{mark[1]}\\f[" if mark[3] == "math" else f"{mark[1]}{mark[2]}{{{language}}}")
             elif trace := TRACE.fullmatch(line):
                 flush()
-                lines.append(block(trace_figure.figure(int(trace[1] or page.parent.name[:2]))))
+                lines.append(block(trace_figure.figure(trace[1] or page.parent.name[:2])))
             elif line == WAYS_IN:
                 flush()
                 lines.append(self.ways_in())

@@ -8,8 +8,7 @@
   const CELL = 18, WORDS = 32, ROWS = 8, LEFT = 92, STRIP = 7;
   const VERBS = {
     load: "loads", store: "stores", atomic: "updates", bulk_load: "starts a copy to", bulk_store: "starts a copy from",
-    wgmma: "starts a wgmma", arrive: "arrives at the mbarrier", wait: "waits at the mbarrier",
-    complete: "completes a phase of the mbarrier", barrier: "passes the barrier",
+    wgmma: "starts a wgmma", arrive: "arrives at", wait: "waits at", barrier: "passes the barrier",
   };
   const count = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
 
@@ -34,15 +33,42 @@
   const lanesOf = (event) => [...Array(32).keys()].filter((lane) => (event.lanes >>> lane) & 1);
   const bytesOf = (event, lanes) => event.at || lanes.map((_, i) => event.from + i * (event.step || 0));
 
+  const isOfMbarrier = (event) => ["arrive", "wait", "complete"].includes(event.what);
+  const mbarrierOf = (event) => event.name || `the mbarrier at byte ${event.from}`;
+
+  // Which warps wait for the end of which mbarrier's phase after event `last`: [the wait, its warps] by mbarrier. A wait
+  // for a phase that has ended is none.
+  function waiting(events, last) {
+    const waits = new Map(), ended = new Map();
+    for (const event of events.slice(0, last + 1)) {
+      const of = mbarrierOf(event);
+      if (event.what === "complete") {
+        ended.set(of, event.phase);
+        for (const [warp, wait] of waits) if (mbarrierOf(wait) === of) waits.delete(warp);
+      } else {
+        waits.delete(event.warp);
+        if (event.what === "wait" && !(ended.get(of) >= event.phase)) waits.set(event.warp, event);
+      }
+    }
+    const found = new Map();
+    for (const [warp, wait] of waits) {
+      if (!found.has(mbarrierOf(wait))) found.set(mbarrierOf(wait), [wait, []]);
+      found.get(mbarrierOf(wait))[1].push(warp);
+    }
+    return [...found.values()];
+  }
+
   function sentence(event, lanes) {
     const who = lanes.length === 32 ? `Warp ${event.warp}` :
       lanes.length === 1 ? `Warp ${event.warp}, lane ${lanes[0]},` : `Warp ${event.warp}, ${lanes.length} lanes,`;
     const verb = VERBS[event.what];
     if (event.what === "barrier") return "All threads of the block have come to the barrier, and pass it.";
     if (event.what === "wgmma") return `${who} ${verb} of 64 rows and ${event.bytes} columns, by all four warps of its warpgroup.`;
+    if (event.what === "complete")
+      return `The last arrival or copy is there: phase ${event.phase} of ${mbarrierOf(event)} ends.`;
+    if (event.what === "wait") return `${who} ${verb} ${mbarrierOf(event)}, for the end of phase ${event.phase}.`;
+    if (event.what === "arrive") return `${who} ${verb} ${mbarrierOf(event)}, in phase ${event.phase}.`;
     const place = `${event.object}${event.from === undefined ? "" : `, byte ${event.from}`}`;
-    if (event.what === "complete") return `The last arrival or copy is there: the mbarrier in ${place} completes a phase.`;
-    if (["arrive", "wait"].includes(event.what)) return `${who} ${verb} in ${place}.`;
     if (event.what.startsWith("bulk"))
       return `${who} ${verb} ${place}: ${event.bytes} bytes, ${count(event.cost, "sector")} of global memory, by one instruction.`;
     const size = `${lanes.length} × ${event.bytes} bytes`;
@@ -104,10 +130,17 @@
     if (rows.length > ROWS) text(LEFT, 72 + shown * (CELL + 4) + 14, `and ${rows.length - ROWS} lines more`, "start");
   }
 
-  function drawOther(svg, event) {
-    const y = 84;
+  function drawOther(svg, event, waits) {
+    const y = 34;
     svg.append(element("rect", {x: LEFT, y: y - 24, width: 32 * CELL - 2, height: 40, class: `kind-${event.what}`}));
-    svg.append(element("text", {x: LEFT + 16 * CELL, y, "text-anchor": "middle"}, event.what.replace("_", " ")));
+    const label = `${event.what.replace("_", " ")}${isOfMbarrier(event) && event.name ? ` ${event.name}` : ""}`;
+    svg.append(element("text", {x: LEFT + 16 * CELL, y, "text-anchor": "middle"}, label));
+    waits.slice(0, ROWS).forEach(([wait, warps], row) => {
+      const who = `${warps.length > 1 ? "warps" : "warp"} ${warps.sort((a, b) => a - b).join(", ")}`;
+      const verb = warps.length > 1 ? "wait" : "waits";
+      svg.append(element("text", {x: LEFT, y: y + 50 + 20 * row},
+        `${who} ${verb} for the end of phase ${wait.phase} of ${mbarrierOf(wait)}`));
+    });
   }
 
   // All events, a row for each warp; the width of one follows from how many there are.
@@ -134,7 +167,8 @@
 
   function start(figure) {
     const data = JSON.parse(figure.querySelector("script").textContent);
-    const events = data.events.map((event) => ({lanes: 0, origin: 0, cost: 0, bytes: 0, object: "", ...event}));
+    const none = {lanes: 0, origin: 0, cost: 0, bytes: 0, phase: 0, object: ""};
+    const events = data.events.map((event) => ({...none, ...event}));
     const stage = document.createElement("div");
     stage.className = "player";
     stage.tabIndex = 0;
@@ -160,7 +194,7 @@
       if (event.bytes && (event.at || event.from !== undefined) && !event.what.startsWith("bulk"))
         drawRequest(picture, event, lanes);
       else
-        drawOther(picture, event);
+        drawOther(picture, event, waiting(events, at));
       said.textContent = `${at + 1} of ${events.length}. ${sentence(event, lanes)}`;
       slider.value = at;
       slider.setAttribute("aria-valuetext", said.textContent);

@@ -1,4 +1,4 @@
-"""A lesson's player on its page: docs/traces/NN.json and the source that it names, as a figure for player.js."""
+"""A lesson's player on its page: docs/traces/NN.json, or 32c.json of a step, and the source that it names, as a figure for player.js."""
 import html
 import json
 import pathlib
@@ -7,9 +7,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEAR = 5  # lines of source that are shown around a line
 
 
-def figure(number):
-    """The figure of a lesson by its number."""
-    path = ROOT / f"docs/traces/{number:02}.json"
+def figure(stage):
+    """The figure of a lesson by its number, or of a step by its label, as in 03 and 32c."""
+    path = ROOT / f"docs/traces/{stage}.json"
     trace = json.loads(path.read_text())
     named = {}
     for event in trace["events"]:
@@ -20,9 +20,11 @@ def figure(number):
         wanted = {line: lines[line - 1] for line in sorted(named.get(i, ())) if 0 < line <= len(lines)}
         files.append({"name": name, "lines": wanted})
     data = json.dumps({**trace, "files": files}, separators=(",", ":")).replace("</", "<\\/")
+    configuration = f' --configuration {trace["configuration"]}' if "configuration" in trace else ""
+    with_configuration = f' with <code>{trace["configuration"]}</code>' if configuration else ""
     block = ",".join(map(str, trace["block"]))
     return (f'<figure class="trace"><script type="application/json">{data}</script>'
             f'<noscript><p>With JavaScript this figure steps through what one block does; '
-            f'<code>./lab trace {number} --shape {trace["shape"]}</code> prints the same.</p></noscript>'
+            f'<code>./lab trace {stage} --shape {trace["shape"]}{configuration}</code> prints the same.</p></noscript>'
             f'<figcaption><b>Step by step</b>: block ({block}) of <code>{html.escape(trace["kernel"])}</code> on '
-            f'{html.escape(trace["shape"])}, in the simulator. {html.escape(trace["look"])}</figcaption></figure>')
+            f'{html.escape(trace["shape"])}{with_configuration}, in the simulator. {html.escape(trace["look"])}</figcaption></figure>')
