@@ -157,8 +157,14 @@ TEST_CASE("simt: matrix functions order nothing") {
   expect_fault("load_after_matrix_store", simt::FaultKind::race,
                [&] { launch_load_after_matrix_store(output, false); });
   expect_silence([&] { launch_load_after_matrix_store(output, true); });
-  expect_fault("load_of_another_warp", simt::FaultKind::race,
-               [&] { launch_load_of_another_warp(input, output, false); });
+  // A fragment is its warp's, and not that of the lane by which it is checked.
+  const auto others = expect_fault("load_of_another_warp", simt::FaultKind::race,
+                                   [&] { launch_load_of_another_warp(input, output, false); });
+  CHECK((others.thread.whole_warp || others.other_thread.whole_warp));
+  CHECK((!others.thread.whole_warp || !others.other_thread.whole_warp));
+  CHECK(others.thread.warp != others.other_thread.warp);
+  CHECK(std::string(others.thread.whole_warp ? others.access : others.other_access) == "reads");
+  CHECK(std::string(others.thread.whole_warp ? others.other_access : others.access) == "writes");
   expect_silence([&] { launch_load_of_another_warp(input, output, true); });
 }
 
