@@ -437,6 +437,23 @@ std::vector<SuiteCase> short_implicit_gemm_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> pointwise_suite() {
+  std::vector<SuiteCase> suite;
+  for (const char* text : {
+           "c=8,h=1,w=1,k=8",          // a pixel
+           "c=64,h=8,w=8,k=64",        // whole tiles
+           "c=136,h=5,w=13,k=72",      // a pixel more, and a step and a tile of filters that are not full
+           "n=3,c=24,h=5,w=13,k=136",  // several blocks both ways
+           "c=328,h=3,w=3,k=8"         // six steps: a ring of two buffers goes round three times
+       })
+    suite.push_back({parse_shape(text), InputKind::normal});
+  const ConvProblem problem = parse_shape("n=2,c=72,h=7,w=9,k=40");
+  for (const InputKind kind : {InputKind::normal, InputKind::integers, InputKind::impulse, InputKind::large,
+                               InputKind::nan, InputKind::infinity})
+    suite.push_back({problem, kind});
+  return suite;
+}
+
 std::vector<SuiteCase> suite_of_track(const Track& track) {
   struct Suite {
     std::string_view name;
@@ -546,6 +563,18 @@ void check_refusals_of_winograd(std::string_view stage) {
     const std::string reason = refusal(find_stage(stage), parse_shape(text), nullptr);
     CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
   }
+}
+
+void check_refusals_of_pointwise(std::string_view stage, int unit) {
+  const std::string some = "c=" + std::to_string(unit) + ",k=" + std::to_string(unit) + ",h=8,w=8";
+  check_refusal(stage, some + ",r=3,s=3", "the filter must be 1 x 1; got r=3, s=3");
+  check_refusal(stage, some + ",stride_w=2", "the stride must be 1; got stride_h=1, stride_w=2");
+  check_refusal(stage, some + ",pad_h=1", "there must be no padding; got pad_h=1, pad_w=0");
+  check_refusal(stage, "c=4,k=8,h=8,w=8", "c and k must be multiples of " + std::to_string(unit) + "; got c=4, k=8");
+  check_refusal(stage, "c=8,k=9,h=8,w=8", "c=8, k=9");
+  check_refusal(stage, "c=8,k=8,groups=2,h=8,w=8", "want groups = 1; got groups=2");
+  const std::string reason = refusal(find_stage(stage), parse_shape("n=65536,c=32768,k=8"), nullptr);
+  CHECK_MESSAGE(reason.find("elements n c h w") != std::string::npos, reason);
 }
 
 void check_refusals_of_implicit_gemm(std::string_view stage) {

@@ -61,11 +61,15 @@ std::vector<SuiteCase> implicit_gemm_suite();
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_implicit_gemm_suite();
 
+/// Batches of images with a 1 x 1 filter, for products of whole multiples of 8 channels and filters: pixels, channels
+/// and filters around 64.
+std::vector<SuiteCase> pointwise_suite();
+
 /// The suite of a track (Track::suite); that of images with dense filters.
 std::vector<SuiteCase> suite_of_track(const Track& track);
 
 /// Runs the stage once on one case. The same seed gives the same tensors. Stages of fp16 and int8, whose inputs are
-/// halves, have large_half in place of large.
+/// halves, have large_half instead of large.
 /// @param settings knobs by name, the others as by default
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings = {});
 
@@ -88,6 +92,10 @@ void check_refusals_of_winograd(std::string_view stage);
 
 /// Requires that the stage refuses what check_implicit_gemm() does, each by its rule (lowering.hpp). No tensor is made.
 void check_refusals_of_implicit_gemm(std::string_view stage);
+
+/// Requires that the stage refuses what check_pointwise() does, each by its rule (lowering.hpp). No tensor is made.
+/// @param unit of which channels and filters are multiples
+void check_refusals_of_pointwise(std::string_view stage, int unit);
 
 /// Requires of each shape that launch_without_transform() gives, on what launch() left, the outputs of launch().
 void check_product_alone(std::string_view stage, const std::vector<std::string>& shapes);

@@ -10,23 +10,14 @@ import json
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-WINNERS = ROOT / "common/harness/baselines/cudnn_winners.json"
+from report import WINNERS, problem_text
+
 KEY = ("gpu", "cudnn", "problem", "dtype", "layout", "output")
 TURNED = " as h x 1"  # how the name of a signal's trial along h ends
-DEFAULTS = {"stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1, "groups": 1}
-
-
-def problem_text(problem):
-    """As the program writes it: sizes, and what is not the default."""
-    shown = {key: problem[key] for key in ("n", "c", "h", "w", "k", "r", "s")}
-    defaults = {"pad_h": (problem["r"] - 1) // 2, "pad_w": (problem["s"] - 1) // 2, **DEFAULTS}
-    shown |= {key: problem[key] for key, default in defaults.items() if problem[key] != default}
-    return ",".join(f"{key}={value}" for key, value in shown.items())
 
 
 def turned(problem):
-    """A signal along h in place of w."""
+    """A signal along h instead of w."""
     pairs = {"h": "w", "r": "s", "pad_h": "pad_w", "stride_h": "stride_w", "dilation_h": "dilation_w"}
     swapped = {a: problem[b] for a, b in pairs.items()} | {b: problem[a] for a, b in pairs.items()}
     return {**problem, **swapped}
@@ -41,7 +32,9 @@ def plans(bench):
             problem = turned(row["workload"]) if trial["algorithm"].endswith(TURNED) else row["workload"]
             yield {"gpu": bench["device"]["name"], "cudnn": trial["version"], "problem": problem_text(problem),
                    "dtype": trial["dtype"], "layout": trial["layout"], "output": trial["output"],
-                   "engine": trial["engine"], "knobs": trial["knobs"], "time_us": round(trial["time_us"], 3)}
+                   "engine": trial["engine"], "knobs": trial["knobs"], "family": trial["family"],
+                   "rel_l2_err": trial["rel_l2_err"] and float(f"{trial['rel_l2_err']:.3g}"),
+                   "time_us": round(trial["time_us"], 3)}
 
 
 def merged(winners, found):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Exports the labs for students: `./lab handout DIR`.
 
-The copy has all that building, testing and grading need. It has no solutions, no instructor's notes, and no tests that
-hold answers. Parts of pages between <!-- instructors --> and <!-- /instructors --> are left out too. In a git checkout
-the files that git knows are copied, as they are now; elsewhere all files but what building makes.
+The copy has all that building, testing and grading need. It has no solutions, no answers to the question bank, no
+instructor's notes, and no tests that hold answers. Parts of pages between <!-- instructors --> and <!-- /instructors -->
+are left out too. In a git checkout the files that git knows are copied, as they are now; elsewhere all files but what
+building makes.
 """
 import os
 import pathlib
@@ -18,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOP = {"chapters", "cmake", "common", "docs", "tests", "tools", "lab", "CMakeLists.txt", "CMakePresets.json",
        "CONTRIBUTING.md", "LICENSE", "README.md", ".clang-format", ".clang-tidy"}
 LEFT_OUT = ("solutions/", "tools/generate.py", "tests/labs/", "tests/classroom/", "docs/instructors",
-            "docs/classroom/",
+            "docs/classroom/answers.md", "docs/classroom/syllabus.md", "docs/classroom/Dockerfile",
+            "docs/classroom/github-classroom.yml", "docs/classroom/gradescope/",
             "docs/results/nvidia-h200-lab-", ".ci/", ".git")
 MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.git|__pycache__)(/|$)|.*/__pycache__/")
 NOTES = re.compile(r"[ \t]*<!-- instructors -->.*?<!-- /instructors -->[ \t]*\n?", re.S)
@@ -53,8 +55,8 @@ def is_text(data):
 
 
 def kernels():
-    """Of each chapter the files that its stage is built from."""
-    for manifest in ROOT.glob("chapters/*/stage.json"):
+    """Of each chapter, and of its steps, the files that they are built from."""
+    for manifest in ROOT.glob("chapters/**/stage.json"):
         yield from manifest.parent.glob(manifest.parent.name.split("-", 1)[1].replace("-", "_") + ".c*")
         yield from manifest.parent.glob("*.cuh")
         yield from manifest.parent.glob("*.hpp")
@@ -65,7 +67,8 @@ def words(text):
 
 
 def solution_lines():
-    """Lines that only solutions have, of their code and of their explanations, and where they stand."""
+    """Lines that only solutions and the question bank's answers have, of code and of explanations, and where they
+    stand."""
     sys.path.insert(0, str(ROOT / "tools"))
     sys.dont_write_bytecode = True
     import generate  # tools/generate.py
@@ -75,13 +78,13 @@ def solution_lines():
     given = [generate.split(path.read_text())[0] for folder in folders for path in folder.glob("exercise.c*")]
     public = words(" ".join([path.read_text() for path in kernels()] + given))
     lines = {}
-    for folder in folders:
-        for path in (*folder.glob("exercise.c*"), folder / "README.md"):
-            code = path.suffix != ".md"
-            for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():
-                text = words(line)
-                if len(text) >= (24 if code else 60) and text not in public:
-                    lines[text] = path.relative_to(ROOT)
+    explained = [path for folder in folders for path in (*folder.glob("exercise.c*"), folder / "README.md")]
+    for path in (*explained, ROOT / "docs/classroom/answers.md"):
+        code = path.suffix != ".md"
+        for line in generate.split(path.read_text())[1] if code else path.read_text().splitlines():
+            text = words(line)
+            if len(text) >= (24 if code else 60) and text not in public:
+                lines[text] = path.relative_to(ROOT)
     return lines
 
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Draws what `./lab bench --json FILE` or `./lab tune` measured: python3 tools/plot.py FILE FOLDER writes SVG files.
 
-A GPU's results: speedup.svg (over the first stage of the track, one panel for each workload) and roofline.svg
-(share of the roofline), and choosing.svg (the methods for images by the side of the filter, where three sides or more
-were measured). Of the track lowering also ablation.svg and ablation-resnet.svg (effective TFLOP/s on the twelve layers
-and on those of a ResNet). The simulator's: bytes.svg (bytes that lanes asked for, for each output).
+A GPU's results: speedup.svg (over the first stage: a panel for each track, a line for each workload, a dot for each
+stage), roofline.svg (a roofline for each track, with its stages), and choosing.svg (the methods for images by the side
+of the filter, where three sides or more were measured). Of the track lowering also ablation.svg and ablation-resnet.svg
+(effective TFLOP/s on the twelve layers and on those of a ResNet). The simulator's: bytes.svg (bytes that lanes asked
+for, for each output).
 
 Of the track winograd: winograd-size.svg, winograd-batch.svg and winograd-channels.svg (over cuDNN's best and over its
 Winograd, a line for each stage, by the image's side, the batch and the channels).
 
-Of the track hopper: hopper-size.svg, hopper-batch.svg and hopper-channels.svg (effective TFLOP/s by the same, with those
-of cuDNN's best), and hopper-errors.svg (stage 35's tiles, speed over error).
+Of the track hopper: hopper-size.svg, hopper-batch.svg and hopper-channels.svg (effective TFLOP/s by the same, with
+those of cuDNN's best), and hopper-errors.svg (stage 35's tiles, speed over error).
 
 Of the track cpu: cpu.svg (GFLOP/s of stage 22 as its switches are turned on, and of what it is compared with).
 
@@ -18,6 +19,7 @@ Of a log of `./lab tune`: tuning.svg (the best configuration so far over the tri
 """
 
 import argparse
+import json
 import math
 import pathlib
 import sys
@@ -27,8 +29,8 @@ from comparisons import cudnn_best, cudnn_winograd, head_of, over_best, problem_
 from hopper_tables import (DRAWINGS, TYPES, error_of, heading as hopper_heading, hopper_workloads, names, numbers_of,
                            over_cudnn, tile_of, tiled_rows)
 from report import read_report
-from tables import (CHOOSING_SIZE, CPU_OTHERS, PRODUCT, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads,
-                    gflops, lowering_workloads, method_order, outputs)
+from tables import (CHOOSING_SIZE, CPU_OTHERS, RANK_ONE, choosing_rows, cpu_device, cpu_steps, cpu_workloads, gflops,
+                    lowering_workloads, method_order, outputs, stage_json)
 from winograd_tables import heading, numbers, over_winograd, type_of, winograd_workloads
 
 try:
@@ -38,25 +40,38 @@ try:
     from matplotlib import pyplot, ticker
 except ImportError:
     sys.exit("plot.py needs matplotlib: apt-get install python3-matplotlib, or python3 -m pip install matplotlib")
+from dot_plots import (BRIGHTER, GRID, INK, LETTERS, PALETTE, SIZE, SMALL, SOFT, WIDTH, Roofline, Sheet, add_dots,
+                       label_ends)
+from text_width import text_width
 
 # The same file from the same numbers.
 matplotlib.rcParams["svg.hashsalt"] = "convladder"
 
 # The colours of text and lines, and of the ground. Where the reader's theme is dark, a style sheet changes both.
-INK, PAPER = "#1f2328", "#ffffff"
+PAPER = "#ffffff"
 for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"):
     matplotlib.rcParams[key] = INK
 for key in ("figure.facecolor", "axes.facecolor"):
     matplotlib.rcParams[key] = PAPER
+IN_THE_DARK = "\n".join(
+    [f' [style*="{what}: {colour}"] {{ {what}: {brighter} !important }}' for colour, brighter in BRIGHTER.items()
+     for what in ("fill", "stroke")] +
+    [f' [style*="fill: {shade}"] {{ fill: {colour} !important }}' for colour, shade in LETTERS.items()])
 DARK = f"""@media (prefers-color-scheme: dark) {{
  [style*="fill: {INK}"] {{ fill: #e6edf3 !important }}
  [style*="stroke: {INK}"] {{ stroke: #e6edf3 !important }}
+ [style*="fill: {SOFT}"] {{ fill: #9198a1 !important }}
+ [style*="stroke: {SOFT}"] {{ stroke: #9198a1 !important }}
+ [style*="stroke: {GRID}"] {{ stroke: #3d444d !important }}
+{IN_THE_DARK}
  [style*="fill: {PAPER}"] {{ fill: none !important }}
 }}</style>"""
 
-WIDTH = 12  # of a figure, in inches
-LOG_RATIO = 20  # of the largest value to the smallest, beyond which a panel's axis is logarithmic
-SHARED_RATIO = 3  # of the panels' largest values, up to which they share one axis
+TRACKS = {track["name"]: track["title"] for track in json.loads(
+    (pathlib.Path(__file__).resolve().parent.parent / "common/harness/ladder/tracks.json").read_text())}
+APART = 0.18  # of two workloads' intensities, in decades, from which on a roofline has room for both
+FAR_APART = 0.6  # the same where types stand between them
+DULL = 10  # µs of the first stage, below which a workload tells of the launch, and not of the stage
 
 
 def workload_label(row):
@@ -70,64 +85,11 @@ def speedup_over_first(row):
     return row["speedup"]["first"]
 
 
-def ratio_text(value):
-    return f"{value:,.0f}×" if value >= 100 else f"{value:.2f}×"
-
-
-def speedup_text(row, value):
-    previous = row["speedup"]["previous"]
-    return ratio_text(value) + (f" (prev. {ratio_text(previous)})" if previous else "")
-
-
-def roofline_share(row):
-    return 100 * row["roofline"]["share"] if row["roofline"] and row["roofline"]["share"] is not None else None
-
-
-def percent_text(row, value):
-    return f"{value:.0f}%" if value >= 10 else f"{value:#.2g}%"
-
-
 def bytes_per_output(row):
     counters = row["counters"]
     if not counters:
         return None
     return (counters["global_load_bytes"] + counters["global_store_bytes"]) / outputs(row["workload"])
-
-
-def draw_panel(axes, title, values, texts, colours):
-    """Horizontal bars, one for each stage, with their texts in a column on the right."""
-    places = range(len(values))
-    axes.barh(places, list(values.values()), color=[colours[stage] for stage in values])
-    axes.set_yticks(places, list(values), fontsize=8)
-    axes.invert_yaxis()
-    column = axes.secondary_yaxis("right")
-    column.set_yticks(places, texts, fontsize=8)
-    for side in (axes, column):
-        side.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
-    column.spines["right"].set_visible(False)
-    axes.set_title(title, fontsize=9)
-
-
-def scale_panel(axes, values, label, may_be_log):
-    """The axis of a panel for these values: logarithmic, if it may be, where linear bars would vanish beside others."""
-    smallest, largest = min(values), max(values)
-    if may_be_log and smallest > 0 and largest > LOG_RATIO * smallest:
-        axes.set_xscale("log")
-        axes.set_xlim(smallest / 2, largest * 1.2)
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
-        label += ", log scale"
-    elif largest > 0:
-        axes.set_xlim(0, largest * 1.05)
-        axes.locator_params(axis="x", nbins=6)
-    axes.set_xlabel(label, fontsize=8)
-
-
-def bytes_text(row, value):
-    return f"{value:.1f}"
 
 
 def save(figure, path):
@@ -136,44 +98,84 @@ def save(figure, path):
     path.write_text(path.read_text().replace("</style>", DARK, 1))
 
 
-def draw(rows, title, label, value_of, text_of, path, may_be_log=True):
-    """One panel for each workload, one bar for each stage. Draws nothing where no row has the value.
-
-    The panels share one scale where their largest values are much alike.
-    """
-    panels = {}
+def by_track(rows, value_of):
+    """{track: {workload: {stage: value}}} of the stages that have a value; dull workloads left out."""
+    found, dull = {}, {}
     for row in rows:
-        if row["status"] == "ok" and value_of(row) is not None:
-            panels.setdefault(workload_label(row), {})[stage_cell(row)] = row
+        if row["number"] is None or row["status"] != "ok" or value_of(row) is None:
+            continue
+        track, workload = stage_json(row["number"])["track"], workload_label(row)
+        lines = found.setdefault(track, {})
+        if workload not in lines and median(row) and median(row) < DULL:
+            dull.setdefault(track, set()).add(workload)
+        lines.setdefault(workload, {})[stage_cell(row)] = value_of(row)
+    for track, lines in found.items():
+        if dull.get(track, set()) < set(lines):  # and not all of them
+            for workload in dull.get(track, ()):
+                del lines[workload]
+    return found
+
+
+def draw_dots(panels, title, label, path, suffix="", mark=None):
+    """A panel for each track. Draws nothing where there is none."""
     if not panels:
         return False
-    stages = sorted({stage for panel in panels.values() for stage in panel})
-    colours = {stage: f"C{i % 10}" for i, stage in enumerate(stages)}
-    values = {name: {stage: value_of(row) for stage, row in panel.items()} for name, panel in panels.items()}
-    peaks = [max(panel.values()) for panel in values.values()]
-    shared = max(peaks) <= SHARED_RATIO * min(peaks)
-    every_value = [value for panel in values.values() for value in panel.values()]
-
-    columns = len(panels) if len(panels) <= 3 else 2 if len(panels) == 4 else 3
-    lines = -(-len(panels) // columns)
-    tallest = max(len(panel) for panel in panels.values())
-    figure, grid = pyplot.subplots(
-        lines,
-        columns,
-        figsize=(WIDTH if columns > 1 else WIDTH / 2, 0.5 + lines * (0.8 + 0.24 * tallest)),
-        layout="constrained",
-        squeeze=False,
-    )
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    for axes, (name, panel) in zip(grid.flat, panels.items()):
-        texts = [text_of(row, value_of(row)) for row in panel.values()]
-        draw_panel(axes, name, values[name], texts, colours)
-        scale_panel(axes, every_value if shared else values[name].values(), label, may_be_log)
-    figure.suptitle(title)
-    save(figure, path)
+    sheet = Sheet(title)
+    for track, lines in panels.items():
+        add_dots(sheet, TRACKS.get(track, ""), lines, label, suffix, mark)
+    save(sheet.figure(), path)
     return True
+
+
+def draw(rows, title, label, value_of, path, suffix="", mark=None):
+    """A panel for each track, a line for each workload, a dot for each stage."""
+    return draw_dots(by_track(rows, value_of), title, label, path, suffix, mark)
+
+
+def intensity_and_rate(row):
+    """FLOP a byte of the problem, how many of these TFLOP/s the stage makes, and its type."""
+    roofline, time = row["roofline"], median(row)
+    if not roofline or not time:
+        return None
+    return roofline["flops"] / roofline["bytes"], roofline["flops"] / time * 1e-6, row["dtype"]
+
+
+def columns_of(lines):
+    """Of the workloads those that a roofline has room for: the first, and others of another intensity.
+
+    Where a track has several types, each of them has a column of its own: {name: {stage: (intensity, rate)}}.
+    """
+    types = list(dict.fromkeys(dtype for line in lines.values() for *_, dtype in line.values()))
+    kept, columns = [], {}
+    for workload, line in lines.items():
+        place = math.log10(next(iter(line.values()))[0])
+        if any(abs(place - other) < (APART if len(types) == 1 else FAR_APART) for other in kept):
+            continue
+        kept.append(place)
+        for dtype in types:
+            points = {stage: (x, y) for stage, (x, y, other) in line.items() if other == dtype}
+            if points:
+                columns[f"{workload}, {dtype}" if len(types) > 1 else workload] = points
+    return columns
+
+
+def draw_roofline(rows, ceilings, device, path):
+    """A panel for each track. Draws nothing where no row was timed."""
+    panels = by_track(rows, intensity_and_rate)
+    if not panels or not ceilings:
+        return False
+    sheet, drawn = Sheet(f"Stages on their way to the roof, {device}"), False
+    slopes = {what: ceilings[f"{what.lower()}_bytes_per_s"] * 1e-12 for what in ("DRAM", "L2")}
+    for track, lines in panels.items():
+        types = {dtype for line in lines.values() for *_, dtype in line.values()}
+        rates = {dtype: ceilings[f"{dtype}_{'ops' if dtype == 'int8' else 'flops'}_per_s"] for dtype in sorted(types)}
+        if all(rates.values()):
+            roofs = {dtype: rate * 1e-12 for dtype, rate in rates.items()}
+            Roofline(sheet, TRACKS[track], columns_of(lines), roofs, slopes)
+            drawn = True
+    if drawn:
+        save(sheet.figure(), path)
+    return drawn
 
 
 def draw_choosing(rows, device, path):
@@ -184,59 +186,65 @@ def draw_choosing(rows, device, path):
     by_side = choosing_rows(rows)
     if len(by_side) < 3:
         return False
-    figure, axes = pyplot.subplots(figsize=(WIDTH * 0.7, WIDTH * 0.45), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(WIDTH, WIDTH * 0.6), layout="constrained")
+    ends = []
     for i, method in enumerate(method_order(by_side)):
         points = [(side, times[method]) for side, times in by_side.items() if times.get(method)]
-        style = "--" if method in RANK_ONE else "-"
         if points:
-            axes.plot(*zip(*points), style, color=f"C{i}", marker="o", markersize=3, label=method)
+            axes.plot(*zip(*points), "--" if method in RANK_ONE else "-", color=PALETTE[i], marker="o", markersize=4)
+            ends.append((*points[-1], method, PALETTE[i]))
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xticks(list(by_side), [str(side) for side in by_side], fontsize=8)
+    axes.set_xlim(min(by_side) / 1.1, max(by_side) * 1.9)  # room for the names
+    axes.set_xticks(list(by_side), [str(side) for side in by_side], fontsize=SMALL)
     axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:,g}")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
     axes.yaxis.set_minor_locator(ticker.NullLocator())
-    axes.tick_params(axis="y", labelsize=8)
-    axes.set_xlabel("rows and columns of the filter", fontsize=8)
-    axes.set_ylabel("µs, log scale", fontsize=8)
+    axes.tick_params(axis="y", labelsize=SMALL)
+    axes.set_xlabel("rows and columns of the filter", fontsize=SMALL)
+    axes.set_ylabel("µs, log scale", fontsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)
     width, height = CHOOSING_SIZE
-    figure.suptitle(f"One image of {width}×{height}, {device}")
+    figure.suptitle(f"One image of {width}×{height}, {device}; dashed: for filters of rank one alone", fontsize=11)
+    label_ends(axes, ends)
     save(figure, path)
     return True
 
 
-COLOURS = {"random": "C0", "annealing": "C1", "exhaustive": "C2"}
+COLOURS = {"random": PALETTE[0], "annealing": PALETTE[3], "exhaustive": PALETTE[2]}
 
 
 def draw_tuning(log, path):
     """The best so far over the trials, a line for each search. Draws nothing where no trial was right."""
     measure = log["measure"]
-    figure, axes = pyplot.subplots(figsize=(WIDTH * 0.7, WIDTH * 0.4), layout="constrained")
-    drawn = False
+    figure, axes = pyplot.subplots(figsize=(WIDTH, WIDTH * 0.5), layout="constrained")
+    ends = []
     for session in log["sessions"]:
         best = [(number, trial["best_so_far"]) for number, trial in enumerate(session["trials"], 1)
                 if trial["best_so_far"] is not None]
         if best:
-            axes.step(*zip(*best), where="post", color=COLOURS.get(session["search"], "C3"), label=session["search"])
-            drawn = True
-    if not drawn:
+            colour = COLOURS.get(session["search"], PALETTE[4])
+            axes.step(*zip(*best), where="post", color=colour)
+            ends.append((*best[-1], session["search"], colour))
+    if not ends:
         pyplot.close(figure)
         return False
     default = log["default"][measure]
     if default is not None:
-        axes.axhline(default, color=INK, linewidth=0.8, linestyle="--", label="the default")
+        last = max(x for x, *_ in ends)
+        axes.plot([0, last], [default, default], color=INK, linewidth=0.8, linestyle="--")
+        ends.append((last, default, "the default", INK))
     axes.set_ylim(bottom=0)
+    axes.set_xlim(0, 1.18 * max(x for x, *_ in ends))  # room for the names
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter("{x:,g}")
-    axes.tick_params(labelsize=8)
-    axes.set_xlabel("trials", fontsize=8)
-    axes.set_ylabel("best so far, " + ("µs" if measure == "time_us" else "estimated cycles"), fontsize=8)
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel("trials", fontsize=SMALL)
+    axes.set_ylabel("best so far, " + ("µs" if measure == "time_us" else "estimated cycles"), fontsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)
     figure.suptitle(f"{log['stage']}, {log['device']}\n{log['problem']}, padding {log['padding']}", fontsize=10)
+    label_ends(axes, ends)
     save(figure, path)
     return True
 
@@ -244,12 +252,6 @@ def draw_tuning(log, path):
 def lowering_tflops(row):
     """The direct form's operations over the time, transform included."""
     return row["effective_tflops"] if median(row) else None
-
-
-def lowering_text(row, value):
-    """With the same of the product alone, where it was measured."""
-    product = median(row, PRODUCT)
-    return f"{value:.1f}" + (f" (product {value * median(row) / product:.1f})" if product else "")
 
 
 def draw_ablation(rows, prefix, device, path):
@@ -261,9 +263,10 @@ def draw_ablation(rows, prefix, device, path):
         workloads = lowering_workloads(rows, prefix)
     except TableError:
         return False
-    chosen = [row for stages in workloads.values() for row in stages.values()]
-    return draw(chosen, f"Direct convolution, im2col and im2win, {device}", "effective TFLOP/s", lowering_tflops,
-                lowering_text, path, may_be_log=False)
+    lines = {workload: {stage_cell(row): lowering_tflops(row) for row in stages.values() if lowering_tflops(row)}
+             for workload, stages in workloads.items()}
+    return draw_dots({"lowering": lines} if any(lines.values()) else {},
+                     f"Direct convolution, im2col and im2win, {device}", "effective TFLOP/s", path)
 
 
 # By the number of the stage. Colours that the colour-blind can tell apart; markers and strokes tell, too.
@@ -286,6 +289,33 @@ def winograd_panels(workloads, size):
     return panels
 
 
+def prepare_curves(axes, sizes, label, title):
+    """The axis of the sizes, with room for names at its right end."""
+    axes.set_xscale("log")
+    axes.set_xlim(sizes[0] / 1.1, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.16 * 1.02)
+    axes.set_xticks(sizes, [str(x) for x in sizes], fontsize=SMALL)
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.tick_params(axis="y", labelsize=SMALL, labelleft=True)
+    axes.set_xlabel(label, fontsize=SMALL)
+    axes.set_title(title, fontsize=SIZE)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def name_curves(figure, drawn, ends):
+    """A number at the end of each curve, and below the figure what the numbers mean.
+
+    @param drawn {number: (name, colour)}  @param ends [(axes, {number: {x: y}}, {number: colour})]
+    """
+    foot = 0.32 / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, foot, 1, 1 - foot))
+    x = 0.15
+    for name, colour in [drawn[key] for key in sorted(drawn, key=str)]:
+        figure.text(x / WIDTH, foot / 3, name, color=LETTERS.get(colour, colour), fontsize=SMALL, fontweight="bold")
+        x += text_width(name, SMALL, bold=True) / 72 + 0.14
+    for axes, curves, colours in ends:
+        label_ends(axes, [(max(points), points[max(points)], str(key), colours[key]) for key, points in curves.items()])
+
+
 def draw_winograd(rows, group, size, label, device, path):
     """A line for each stage over a size, a panel for each kind of workload and what the stages are compared with.
 
@@ -300,34 +330,28 @@ def draw_winograd(rows, group, size, label, device, path):
     if not panels:
         return False
     heads = sorted({head for _, head in panels})
-    columns = len(heads) if len(heads) > 1 else len(panels)
-    lines = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.8 + 3.4 * lines), layout="constrained",
-                                   squeeze=False, sharey="row" if len(heads) > 1 else False)
-    for axes in grid.flat[len(panels):]:
-        axes.set_visible(False)
-    drawn = {}
-    for axes, ((text, head), by_number) in zip(grid.flat, panels.items()):
-        sizes = sorted({x for points in by_number.values() for x in points})
-        for number, points in by_number.items():
-            drawn[number], = axes.plot(sizes, [points.get(x, math.nan) for x in sizes], STROKES[type_of(number)],
-                                       color=WINOGRAD_COLOURS[number], marker=WINOGRAD_MARKERS[number], markersize=5,
-                                       label=heading(number))
-        axes.axhline(1, color=INK, linewidth=0.8)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xticks(sizes, [str(x) for x in sizes], fontsize=8)
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
-        axes.yaxis.set_major_formatter("{x:g}×")
-        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_locator(ticker.NullLocator())
-        axes.tick_params(axis="y", labelsize=8)
-        axes.set_xlabel(label, fontsize=8)
-        axes.set_title(f"{head}, {text}" if len(heads) > 1 else text, fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.get_layout_engine().set(rect=(0, 0.35 / figure.get_figheight(), 1, 1 - 0.35 / figure.get_figheight()))
-    figure.legend(handles=[drawn[number] for number in sorted(drawn)], loc="lower center", ncols=8, fontsize=8,
-                  frameon=False)  # in the room that the line before leaves it
+    texts = [text for text in COMPARED_WITH if any(text == other for other, _ in panels)]
+    figure, grid = pyplot.subplots(len(heads), len(texts), figsize=(WIDTH, 0.9 + 2.9 * len(heads)), squeeze=False,
+                                   sharey="row", layout="constrained")
+    drawn, ends = {}, []
+    for head, line in zip(heads, grid):
+        for text, axes in zip(texts, line):
+            by_number = panels.get((text, head), {})
+            sizes = sorted({x for points in by_number.values() for x in points})
+            axes.set_visible(bool(sizes))
+            for number, points in by_number.items():
+                drawn[number] = heading(number), WINOGRAD_COLOURS[number]
+                axes.plot(sizes, [points.get(x, math.nan) for x in sizes], STROKES[type_of(number)],
+                          color=WINOGRAD_COLOURS[number], marker=WINOGRAD_MARKERS[number], markersize=4)
+            if sizes:
+                prepare_curves(axes, sizes, label, f"{head}, {text}" if len(heads) > 1 else text)
+                axes.plot([sizes[0], sizes[-1]], [1, 1], color=INK, linewidth=0.8)
+                axes.set_yscale("log")
+                axes.yaxis.set_major_formatter("{x:g}×")
+                axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_minor_locator(ticker.NullLocator())
+                ends.append((axes, by_number, WINOGRAD_COLOURS))
+    name_curves(figure, drawn, ends)
     figure.suptitle(f"How many times as fast as cuDNN in the stage's type, {device}")
     save(figure, path)
     return True
@@ -377,33 +401,29 @@ def draw_hopper(rows, kind, device, path):
         return False
     types = list(dict.fromkeys(dtype for dtype, _ in panels))
     heads = sorted({head for _, head in panels})
-    lines, columns = (len(types), len(heads)) if len(heads) > 1 else (1, len(types))
-    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.8 + 3 * lines), layout="constrained", squeeze=False,
-                                   sharey="row" if len(heads) > 1 else False)
-    for axes in grid.flat:
-        axes.set_visible(False)
-    drawn = {}
-    for (dtype, head), by_key in panels.items():
-        line, column = types.index(dtype), heads.index(head)
-        axes = grid[line, column] if len(heads) > 1 else grid[0, line]
-        axes.set_visible(True)
-        sizes = sorted({x for points in by_key.values() for x in points})
-        for key, points in by_key.items():
-            look = {"color": INK, "linestyle": "--", "marker": "x", "label": CUDNN} if key == CUDNN else {
-                "color": HOPPER_COLOURS[key], "marker": HOPPER_MARKERS[key], "label": hopper_heading(key)}
-            drawn[str(key)], = axes.plot(sizes, [points.get(x, math.nan) for x in sizes], markersize=5, **look)
-        axes.set_xscale("log")
-        axes.set_xticks(sizes, [str(x) for x in sizes], fontsize=8)
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
-        axes.tick_params(axis="y", labelsize=8)
-        axes.set_xlabel(label, fontsize=8)
-        axes.set_ylabel("effective TFLOP/s" if column == 0 else "", fontsize=8)
-        axes.set_title(f"{head}, {dtype}" if head else dtype, fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid.flat:  # now that those with a shared axis have all their lines
+    figure, grid = pyplot.subplots(len(heads), len(types), figsize=(WIDTH, 0.9 + 2.6 * len(heads)), squeeze=False,
+                                   sharey="col", layout="constrained")
+    drawn, ends = {}, []
+    for head, line in zip(heads, grid):
+        for dtype, axes in zip(types, line):
+            by_key = panels.get((dtype, head), {})
+            sizes = sorted({x for points in by_key.values() for x in points})
+            axes.set_visible(bool(sizes))
+            for key, points in by_key.items():
+                colour, marker = (INK, "x") if key == CUDNN else (HOPPER_COLOURS[key], HOPPER_MARKERS[key])
+                drawn[key] = CUDNN if key == CUDNN else hopper_heading(key), colour
+                axes.plot(sizes, [points.get(x, math.nan) for x in sizes], "--" if key == CUDNN else "-", color=colour,
+                          marker=marker, markersize=4)
+            if sizes:
+                prepare_curves(axes, sizes, label, f"{head}, {dtype}" if head else dtype)
+                axes.set_ylabel("effective TFLOP/s" if dtype == types[0] else "", fontsize=SMALL)
+                ends.append((axes, {"cu" if key == CUDNN else key: points for key, points in by_key.items()},
+                             {**HOPPER_COLOURS, "cu": INK}))
+    for axes in grid.flat:  # now that those with a shared axis have all their curves
         axes.set_ylim(bottom=0)
-    figure.get_layout_engine().set(rect=(0, 0.35 / figure.get_figheight(), 1, 1 - 0.35 / figure.get_figheight()))
-    figure.legend(handles=[drawn[key] for key in sorted(drawn)], loc="lower center", ncols=8, fontsize=8, frameon=False)
+    if CUDNN in drawn:
+        drawn[CUDNN] = f"cu {CUDNN}", INK
+    name_curves(figure, drawn, ends)
     figure.suptitle(f"The Hopper track and cuDNN, {device}")
     save(figure, path)
     return True
@@ -431,9 +451,10 @@ def draw_hopper_errors(rows, device, path):
     panels = hopper_errors(hopper_workloads(rows, DRAWINGS["errors"][0]))
     if not panels:
         return False
-    columns = min(len(panels), 3)
+    columns = min(len(panels), 2)
     lines = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.6 + 3 * lines), layout="constrained", squeeze=False)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.6 + 2.6 * lines), squeeze=False,
+                                   layout="constrained")
     for axes in grid.flat[len(panels):]:
         axes.set_visible(False)
     for axes, (name, points) in zip(grid.flat, panels.items()):
@@ -443,27 +464,26 @@ def draw_hopper_errors(rows, device, path):
             if chosen:
                 axes.plot(error, speed, color=INK, marker="o", markersize=12, fillstyle="none")
             left = what in ("4x4", "7x4")  # the errors of 7x4 and 6x6 are nearly the same
+            if what == CUDNN:  # a tile is where its name would stand
+                left = any(error < other < 6 * error and 0 < speed - slower < 0.3
+                           for other, slower, _ in points.values())
             below = speed < 1 if what[0].isdigit() else speed > 0.3  # not on each other
-            axes.annotate(what, (error, speed), xytext=(-8 if left else 8, -11 if below else 3), fontsize=8, color=INK,
-                          textcoords="offset points", horizontalalignment="right" if left else "left")
+            axes.annotate(what, (error, speed), xytext=(-8 if left else 8, -11 if below else 3), fontsize=SMALL,
+                          color=INK, textcoords="offset points", horizontalalignment="right" if left else "left")
         axes.axhline(1, color=INK, linewidth=0.8)
         axes.set_xscale("log")
         axes.set_xlim(1e-7, 1e-4)
-        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-"))
         axes.set_ylim(0, 1.15 * max(speed for _, speed, _ in points.values()))
         axes.yaxis.set_major_formatter("{x:g}×")
-        axes.tick_params(labelsize=8)
-        axes.set_xlabel("relative L2 error, log scale", fontsize=8)
-        axes.set_title(name, fontsize=9)
+        axes.tick_params(labelsize=SMALL)
+        axes.set_xlabel("relative L2 error, log scale", fontsize=SMALL)
+        axes.set_title(name, fontsize=SIZE)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Stage 35 by tile: times as fast as cuDNN's best in fp32; ringed: what the default bound takes, "
                     f"{device}", fontsize=11)
     save(figure, path)
     return True
-
-
-def gflops_text(row, value):
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
 def draw_cpu(rows, path):
@@ -476,24 +496,24 @@ def draw_cpu(rows, path):
     except TableError:
         return False
     order = [*cpu_steps(workloads), *CPU_OTHERS]
-    chosen = [stages[name] for stages in workloads.values() for name in order if name in stages]
-    return draw(chosen, f"Convolution on a CPU, {cpu_device(workloads)}", "GFLOP/s", gflops, gflops_text, path)
+    lines = {workload: {stage_cell(stages[name]): gflops(stages[name]) for name in order if gflops(stages.get(name))}
+             for workload, stages in workloads.items()}
+    return draw_dots({"cpu": lines} if any(lines.values()) else {},
+                     f"Convolution on a CPU, {cpu_device(workloads)}", "GFLOP/s", path)
 
 
 def draw_bench(report, folder):
     """The drawings of `./lab bench`'s JSON."""
     device = report["device"]["name"]
     rows = [row for row in report["rows"] if row["backend"] != "cpu"]  # those have a drawing of their own
-    plots = [
-        ("speedup.svg", "Speedup over the first stage", "times faster", speedup_over_first, speedup_text),
-        ("roofline.svg", "Share of the roofline", "%", roofline_share, percent_text),
-        ("bytes.svg", "Global memory traffic", "bytes for each output", bytes_per_output, bytes_text),
-    ]
-    drawn = [
-        folder / name
-        for name, title, axis, value_of, text_of in plots
-        if draw(rows, f"{title}, {device}", axis, value_of, text_of, folder / name)
-    ]
+    drawn = []
+    if draw(rows, f"How many times as fast as the track's first stage, {device}", "times as fast", speedup_over_first,
+            folder / "speedup.svg", "×", 1):
+        drawn.append(folder / "speedup.svg")
+    if draw_roofline(rows, report.get("ceilings"), device, folder / "roofline.svg"):
+        drawn.append(folder / "roofline.svg")
+    if draw(rows, f"Global memory traffic, {device}", "bytes for each output", bytes_per_output, folder / "bytes.svg"):
+        drawn.append(folder / "bytes.svg")
     choosing = folder / "choosing.svg"
     if draw_choosing(rows, device, choosing):
         drawn.append(choosing)

@@ -44,6 +44,11 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:hopper h200 drawing size -->     a drawing of plot.py's: size, batch, channels or errors
     <!-- /table -->
 
+A lesson shows a few rows and columns of such a table. They are named behind bars, in the order of the page, each as the
+table's first column or its headings write it, or as far as it begins like no other; the first column always stays:
+
+    <!-- table:times h200 3 | rows: w=2^24 r=5; w=2^24 r=31 | columns: time; over previous; over cuDNN -->
+
 Workloads of the track winograd are chosen by a word: image (one image of growing size), batch (conv2 to conv5 by
 batch), channels (the same by channels), wide, headline (a few of image and batch) or all. Those of the track hopper by
 image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
@@ -75,7 +80,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
 LADDER = ("nvidia-h200", "nvidia-h200-lowering", "nvidia-h200-winograd", "nvidia-h200-hopper")  # what its picture shows
 BEGINS = re.compile(r"^<!-- table:", re.MULTILINE)
-MARKED = re.compile(r"^(<!-- table:([^>]*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(r"^(<!-- table:(.*?) -->\n)(.*?)^(<!-- /table -->)$", re.DOTALL | re.MULTILINE)
 
 
 def outputs(problem):
@@ -667,8 +672,38 @@ def hopper(words):
     return hopper_table(rows, rest)
 
 
+def chosen(name, names):
+    """The index of the one name that this is, or else begins like. @throws TableError where it is none or several"""
+    found = [at for at, whole in enumerate(names) if whole == name] or [
+        at for at, whole in enumerate(names) if whole.startswith(name)]
+    if len(found) != 1:
+        raise TableError(f"has {len(found)} of '{name}': it has {'; '.join(names)}")
+    return found[0]
+
+
+def excerpt(text, rows, columns):
+    """The rows and columns of a Markdown table that are asked for; the first column, and all where none are named."""
+    lines = [re.split(r" (?<!\\)\| ", line[2:-2]) for line in text.splitlines()]
+    heads = [re.sub(r"[*`]", "", line[0]) for line in lines[2:]]
+    kept = lines[:2] + [lines[2 + chosen(row, heads)] for row in rows] if rows else lines
+    places = [0] + [chosen(column, lines[0]) for column in columns] if columns else range(len(lines[0]))
+    return "".join("| " + " | ".join(line[place] for place in places) + " |\n" for line in kept)
+
+
 def table(name, page):
     """The Markdown of one table, for a page."""
+    name, *selections = name.split(" | ")
+    wanted = {"rows": [], "columns": []}
+    for selection in selections:
+        kind, _, names = selection.partition(": ")
+        if kind not in wanted or not names:
+            raise TableError(f"has '{selection}' behind a bar: write rows: or columns:, and names between semicolons")
+        wanted[kind] = names.split("; ")
+    text = whole_table(name, page)
+    return excerpt(text, **wanted) if selections else text
+
+
+def whole_table(name, page):
     words = name.split()
     if words[:1] == ["lowering"]:
         if len(words) != 4 or words[2] not in LOWERING:

@@ -25,7 +25,8 @@ TRACES = {
            "The warps load the tile in one round, and two of them a little more. After the barrier each tap is one read "
            "of 32 neighbouring words, in 32 different banks, wherever it begins."),
     "04": (["--shape", "w=3000,s=11", "--block", "1"], "halo_1d", 0, 105, 0,
-           "The body comes by aligned loads of 16 bytes a lane, the halo apart, by a few lanes."),
+           "A warp asks for eight parts of the body, of 4 sectors each, before it stores one. The halos come apart, by a "
+           "few lanes."),
     "06": (["--shape", "h=40,w=40,r=5,s=5", "--warp", "0"], "cached_2d", 0, 50, 20,
            "At the tile's right edge the lanes part: most read shared memory, the last ones the image. One tap becomes "
            "two requests."),

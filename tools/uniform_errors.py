@@ -4,7 +4,7 @@ cases for which Wang and Zhen, whom the stage follows, state their own.
 
 Usage: uniform_errors.py PROGRAM RESULTS [BATCH...], as in
     uniform_errors.py build/bin/convladder nvidia-h200-uniform-errors              (32, 64, 96 and 128 images)
-    uniform_errors.py build/bin/convladder simulator-uniform-errors 2              (without a GPU)
+    uniform_errors.py build/bin/convladder simulator-uniform-errors 2              (two images, in the simulator)
 It writes docs/results/RESULTS.json, for a table of the kind grid.
 """
 

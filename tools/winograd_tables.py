@@ -288,7 +288,7 @@ def claims_table(rows):
 
     return markdown(["claim", "as reported, on an RTX 2080 Ti", "here"], [
         ["**one image, C = K = 64**", "**Tong et al., cuDNN 8.5**", ""],
-        ["24 over 23: the sum over channels as a matrix product", "15.84 FLOP/B in place of 1/12", on_images(24, 23)],
+        ["24 over 23: the sum over channels as a matrix product", "15.84 FLOP/B instead of 1/12", on_images(24, 23)],
         ["26 over 24: Tensor Cores, fp16 over fp32", "–", on_images(26, 24)],
         ["27 over 26: no barriers", "–", on_images(27, 26)],
         ["28 over 27: fusion through shared memory", "faster", at_sides(28, 27)],

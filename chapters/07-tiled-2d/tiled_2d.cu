@@ -29,7 +29,7 @@ __constant__ float c_filter[kMaxFilterTaps];
 
 // Where the body of the tile begins and ends along one dimension, and where the tile ends. With more padding than the
 // filter is long there is no left halo that is `pad` wide: then all of the halo lies on the left.
-// Comparisons in place of min(): nvcc 13.0 fuses three of those into one instruction and loses a sign.
+// Comparisons instead of min(): nvcc 13.0 fuses three of those into one instruction and loses a sign.
 struct Regions {
   int body, after_body, end;
 };

@@ -1,11 +1,11 @@
-// 08 separable: two passes in place of one.
+// 08 separable: two passes instead of one.
 //
 // Since 07: fewer operations. A filter of rank one is a column times a row, w[r][s] = column[r] * row[s], and then
 //
 //   y[i][j] = sum over r of column[r] * (sum over s of row[s] * x[i + r][j + s])
 //
 // The inner sum is a 1-D convolution of every row, the outer one of every column: rows + columns multiplications for a
-// pixel in place of rows * columns. Between the two lies an intermediate image, which is written and read once more.
+// pixel instead of rows * columns. Between the two lies an intermediate image, which is written and read once more.
 //
 //   prepare: the filter is split, or refused (rank_one.cuh).
 //   1. Rows: a block stages 2 rows of 256 outputs each with their halos; a thread sums 4 neighbours of each (as in 04).

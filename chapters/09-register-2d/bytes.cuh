@@ -1,5 +1,5 @@
 // 09 register-2d, for pictures: how its kernels read and write pixels of 8 bits. `./lab image` filters with integer
-// taps over a divisor, and moves 2 bytes for a pixel in place of 8.
+// taps over a divisor, and moves 2 bytes for a pixel instead of 8.
 //
 //   output = min(max(floor(sum / divisor + 1/2), 0), 255)
 //

@@ -1,6 +1,6 @@
 // 09 register-2d: many outputs of a thread, in registers.
 //
-// Since 07: a thread computes 16 or 32 outputs in place of one, so that what it has read serves all of them. Two walls
+// Since 07: a thread computes 16 or 32 outputs instead of one, so that what it has read serves all of them. Two walls
 // stand in the way, so there are two kernels, each with an idea of its own:
 //
 //   small_filter, for 3x3, 5x5 and 7x7: the wall is bandwidth. Pixels come by 16-byte loads and stay in registers; what

@@ -7,7 +7,7 @@
 //           for q_inner                       threadIdx.x    <- split(q, 16): q = 16 q_outer + q_inner, bind
 //             for r, s
 //
-// Since 12: a block has 256 threads in place of one. A split makes a loop into two, of which the inner one has a length
+// Since 12: a block has 256 threads instead of one. A split makes a loop into two, of which the inner one has a length
 // that suits the hardware. Where 16 does not divide the size, the last iteration reaches past the end: so a condition
 // guards it.
 //

@@ -3,7 +3,7 @@
 //   [filters][outputs] = [filters][(c, s, r)] x [(c, s, r)][outputs]      outputs: all (n, p, q) of the batch
 //
 // Since 19: what lies side by side is moved side by side. A thread's part is made of 4 x 4 squares, so that its
-// numbers come from shared memory as 16-byte vectors: 4 requests for 64 multiply-adds in place of 16. Filters come from
+// numbers come from shared memory as 16-byte vectors: 4 requests for 64 multiply-adds instead of 16. Filters come from
 // global memory, and sums go there, in 16 bytes too. Pixels cannot: a window begins at any multiple of 4 bytes.
 //
 //   1. In prepare(): the filters tile by tile, each tile in one piece and padded with zeros; the products' offsets.

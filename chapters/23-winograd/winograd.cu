@@ -3,7 +3,7 @@
 //   output tile (m x m) = A^T [ sum over c of (G g G^T) . (B^T d B) ] A        . multiplies element by element
 //
 // A direct convolution multiplies 9 m^2 times for m^2 outputs of a filter and a channel, this one (m + 2)^2 times: 16
-// in place of 36 for m = 2, 36 in place of 144 for m = 4, 64 in place of 324 for m = 6.
+// instead of 36 for m = 2, 36 instead of 144 for m = 4, 64 instead of 324 for m = 6.
 //
 //   1. The filters are transformed in prepare(), the input's tiles in the first kernel of a launch (winograd.cuh).
 //   2. The products: a thread sums one element of one tile and filter over all channels.

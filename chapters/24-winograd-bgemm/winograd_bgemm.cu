@@ -4,7 +4,7 @@
 //
 // Since 23: (m + 2)^2 independent matrix products, a batch. What 19 to 21 did for one product is done for each: a block
 // computes 64 filters x 128 tiles of one position, a thread 8 x 8 of them, while asynchronous copies bring what the
-// next step multiplies. A number from memory is used 64 or 128 times in place of once.
+// next step multiplies. A number from memory is used 64 or 128 times instead of once.
 //
 //   1. The block's part of the product, and the thread's part of that.
 //   2. A step brings 16 channels of both matrices: 4-byte copies, zeros past the ends.

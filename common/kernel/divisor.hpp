@@ -1,5 +1,5 @@
 /// @file
-/// Division by a number that is known before the launch: a multiplication and a shift in place of some twenty
+/// Division by a number that is known before the launch: a multiplication and a shift instead of some twenty
 /// instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994).
 #pragma once
 #include "common/kernel/kernel.hpp"

@@ -67,7 +67,7 @@ class Request {
     if (check_access(address, static_cast<unsigned>(bytes), kind_, pc_) != Space::global)
       fail(FaultKind::out_of_bounds, pc_, "a bulk copy from or to what is not global memory");
     bytes_ += bytes;
-    for (std::uintptr_t sector = address >> 5; sector <= (address + bytes - 1) >> 5; ++sector)
+    for (std::uint64_t sector = address / kSector; sector <= (address + bytes - 1) / kSector; ++sector)
       if (sectors_.empty() || sectors_.back() != sector) sectors_.push_back(sector);
   }
 
@@ -80,6 +80,7 @@ class Request {
     (load ? at.global_load_requests : at.global_store_requests) += 1;
     (load ? at.global_load_bytes : at.global_store_bytes) += static_cast<std::int64_t>(bytes_);
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
+    if (load) count_loads(sectors_.data(), static_cast<std::size_t>(sectors));
     ++machine.measurement.thread_accesses;
     mark(load ? Deed::bulk_load : Deed::bulk_store, shared, pc_, static_cast<unsigned>(bytes_), sectors);
   }
@@ -88,7 +89,7 @@ class Request {
   Kind kind_;
   Pc pc_;
   std::size_t bytes_ = 0;
-  std::vector<std::uintptr_t> sectors_;
+  std::vector<std::uint64_t> sectors_;
 };
 
 /// A box of a tensor at some coordinates.

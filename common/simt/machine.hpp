@@ -20,6 +20,7 @@
 namespace simt {
 
 constexpr unsigned kWarp = 32;
+constexpr unsigned kSector = 32;  ///< bytes of global memory that are fetched together
 constexpr unsigned kMaxThreads = 1024;
 constexpr std::size_t kStackBytes = 128 << 10;
 constexpr std::size_t kStackReserve = 16 << 10;  ///< for the runtime, which runs on the same stack
@@ -135,6 +136,8 @@ BlockEvent* record_event(Deed kind, Pc pc);
 void mark(Deed kind, const void* place, Pc pc, unsigned bytes = 0, std::int64_t cost = 0);
 /// The warp has come to a lane's mark, the `index`-th of the launch.
 void issue_mark(std::uint64_t index);
+/// Counts a request's sectors, address / 32 each, where loads are logged.
+void count_loads(const std::uint64_t* sectors, std::size_t count);
 /// Names what lies at an address, and gives `event` its place in it.
 void record_place(BlockEvent& event, std::uintptr_t address);
 
@@ -212,6 +215,7 @@ struct Machine {
   std::vector<BarrierCall> skipped_barriers;
   BlockRecording* recording = nullptr;
   bool recorded = false;  ///< this block is
+  LoadLog* load_log = nullptr;
 
   const void* kernel = nullptr;
   dim3 grid, block;

@@ -591,7 +591,7 @@ void __sanitizer_cov_trace_pc() {
                reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)), simt::Kind::step, simt::Space::global);
 }
 
-// What a lab's exercise calls in place of the library's own (objcopy renames them there): the library's carry no hooks.
+// What a lab's exercise calls instead of the library's own (objcopy renames them there): the library's carry no hooks.
 void* simt_memmove(void* to, const void* from, std::size_t bytes) {
   simt::hook_range(from, bytes, simt::Kind::load, SIMT_HERE);
   simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);

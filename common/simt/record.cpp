@@ -1,5 +1,7 @@
-// What one block of each launch does, event by event: what `./lab trace` shows.
+// What one block of each launch does, event by event, and how often all blocks load each sector: what `./lab trace`
+// shows.
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,7 @@ BlockEvent* record_event(Deed kind, Pc pc) {
 
 void record_place(BlockEvent& event, std::uintptr_t address) {
   std::uintptr_t begin = address;
+  bool placed_by_linker = false;  // where in a line such an object begins differs from one program to the next
   if (const Allocation* allocation = find_allocation(address)) {
     event.space = "global";
     event.object = allocation->name;
@@ -54,12 +57,14 @@ void record_place(BlockEvent& event, std::uintptr_t address) {
     event.space = "shared";
     event.object = shared->name;
     begin = shared->begin;
+    placed_by_linker = true;
   } else if (const Variable* constant = find_variable(program().constants, address)) {
     event.space = "constant";
     event.object = constant->name;
     begin = constant->begin;
+    placed_by_linker = true;
   }
-  event.origin = begin % 128;
+  event.origin = placed_by_linker ? 0 : begin % 128;
   event.at.push_back(static_cast<std::int64_t>(address - begin));
 }
 
@@ -89,6 +94,33 @@ void issue_mark(std::uint64_t index) {
     }
   }
   if (BlockEvent* added = record_event(event.kind, event.pc)) *added = std::move(event);
+}
+
+void log_loads(LoadLog* log) { machine.load_log = log; }
+
+void count_loads(const std::uint64_t* sectors, std::size_t count) {
+  if (!machine.load_log) return;
+  LoadLog& log = *machine.load_log;
+  SectorLoads* of = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uintptr_t address = sectors[i] * kSector;
+    const auto holds = [address](const SectorLoads& each) {
+      return each.kernel == machine.kernel && address >= each.begin && address - each.begin < each.bytes;
+    };
+    if (!of || !holds(*of)) {
+      const auto found = std::find_if(log.begin(), log.end(), holds);
+      if (found != log.end()) {
+        of = &*found;
+      } else {
+        const Allocation* const allocation = find_allocation(address);
+        if (!allocation) continue;
+        const std::size_t bytes = allocation->end - allocation->begin;
+        of = &log.emplace_back(SectorLoads{machine.kernel, allocation->name, allocation->begin, bytes, {}});
+        of->loads.resize((bytes + kSector - 1) / kSector);
+      }
+    }
+    ++of->loads[(address - of->begin) / kSector];
+  }
 }
 
 }  // namespace simt

@@ -38,15 +38,18 @@ std::int64_t count_distinct(std::uint64_t* values, unsigned count) {
   return std::unique(values, values + count) - values;
 }
 
+/// Those that the lanes touch.
 std::int64_t sectors_of(const Event* const* lanes, unsigned count) {
   std::uint64_t sectors[kWarp * 2];
   unsigned found = 0;
   for (unsigned i = 0; i < count; ++i) {
     const std::uint64_t first = lanes[i]->address(), last = first + lanes[i]->bytes() - 1;
-    for (std::uint64_t sector = first >> 5; sector <= last >> 5; ++sector)
+    for (std::uint64_t sector = first / kSector; sector <= last / kSector; ++sector)
       if (found == 0 || sectors[found - 1] != sector) sectors[found++] = sector;
   }
-  return count_distinct(sectors, found);
+  const std::int64_t distinct = count_distinct(sectors, found);
+  if (lanes[0]->kind() == Kind::load) count_loads(sectors, static_cast<std::size_t>(distinct));
+  return distinct;
 }
 
 /// Passes over the banks for lanes that are served together: the most distinct words that one bank must give.

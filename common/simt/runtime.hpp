@@ -155,7 +155,7 @@ struct BlockEvent {
   std::int64_t cost = 0;         ///< of a global request its sectors, of a shared one its extra passes over the banks
   const char* space = "";        ///< "global", "shared" or "constant"
   std::string object;            ///< what is accessed there, by name; of an mbarrier, where it lies
-  unsigned origin = 0;           ///< where in a line of 128 bytes the object begins
+  unsigned origin = 0;           ///< where in a line of 128 bytes the object begins; 0 for an array of the program's
   std::vector<std::int64_t> at;  ///< the first byte in the object: of each lane that took part, or of the copy
   Pc pc = 0;
   int line = 0;  ///< of a barrier, which knows its own; else 0
@@ -175,6 +175,19 @@ struct BlockRecording {
 };
 /// Records into `recording` from now on; null ends it. @param recording must stay alive
 void record_block(BlockRecording* recording);
+
+/// How often one kernel loaded each sector, 32 bytes, of one object in global memory.
+struct SectorLoads {
+  const void* kernel;
+  std::string object;
+  std::uintptr_t begin;
+  std::size_t bytes;
+  std::vector<std::uint32_t> loads;  ///< of each sector: the requests that fetch it, of warps and of bulk copies
+};
+/// In the order in which they were first loaded, since begin_measurement().
+using LoadLog = std::vector<SectorLoads>;
+/// Counts into `log` from now on; null ends it. @param log must stay alive
+void log_loads(LoadLog* log);
 
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.

@@ -464,6 +464,7 @@ void begin_measurement() {
   machine.measurement = {};
   machine.stopped = false;
   if (machine.recording) machine.recording->launches.clear();
+  if (machine.load_log) machine.load_log->clear();
   forget_requests();
   forget_loads();
 }

@@ -173,6 +173,19 @@ def test_list_json():
     assert stages[0]["previous"] is None, "the first stage has a previous one"
 
 
+def test_steps_are_beside_the_ladder():
+    labels = [line.split()[0] for line in succeeds("list").stdout.splitlines() if re.match(r"\d\d[a-z]? ", line)]
+    assert "31a" in labels and labels == sorted(labels), labels
+    result = json.loads(succeeds("run", "31a", "--backend", "sim", "--json").stdout)
+    assert (result["stage"], result["number"], result["status"]) == ("ldmatrix-mma", None, "ok"), result
+    out = succeeds("compare", "31", "31a", "--backend", "sim").stdout
+    assert "31-implicit-gemm: verified" in out and "31a-ldmatrix-mma: verified" in out, out
+    trace = json.loads(succeeds("trace", "31a", "--json").stdout)
+    assert (trace["stage"], trace["number"], trace["status"]) == ("ldmatrix-mma", None, "ok"), trace["stage"]
+    refuses(["bench", "--stage", "31a"], "31a-ldmatrix-mma is a step of a chapter", "./lab run 31a")
+    refuses(["run", "32z"], "unknown step '32z'; chapter 32 has the steps 32a, 32b, 32c")
+
+
 def test_run_prints_a_verified_result():
     result = succeeds("run", "1", "--shape", "w=1000,s=5", "--backend", "sim")
     assert result.stdout.startswith("SIMT simulator\n01 naive-1d"), result.stdout
@@ -1213,6 +1226,17 @@ def test_trace_adds_up_to_the_counters():
             assert pathlib.Path(ROOT / event["file"]).is_file() and event["line"] > 0, event
 
 
+def test_loads_add_up_to_the_counters():
+    for stage, shape in {"3": "w=300,s=11", "26": "c=32,h=9,w=7,k=32,r=3,s=3", "32": "c=16,h=8,w=56,k=16,r=3,s=3"}.items():
+        counters = json.loads(succeeds("run", stage, "--shape", shape, "--backend", "sim", "--json").stdout)["counters"]
+        tensors = json.loads(succeeds("trace", stage, "--shape", shape, "--loads", "--json").stdout)["tensors"]
+        assert sum(sum(each["loads"]) for each in tensors) == counters["global_load_sectors"], stage
+        assert all(len(each["loads"]) == -(-each["bytes"] // 32) for each in tensors), stage
+        assert "input" in [each["tensor"] for each in tensors], stage
+    assert re.search(r"^input +38 +\d+ +1 +1\.\d\d +3 +tiled_1d$",
+                     succeeds("trace", "3", "--shape", "w=300,s=11", "--loads").stdout, re.MULTILINE)
+
+
 def test_trace_of_copies_and_mbarriers():
     launch, = traced("32", "c=16,h=8,w=56,k=16,r=3,s=3", "--block", "1")["launches"]
     count = collections.Counter(event["what"] for event in launch["events"])
@@ -1235,6 +1259,7 @@ def test_trace_with_wrong_arguments():
     refuses(["trace", "22"], "22-im2win-cpu runs on the CPU: it has no blocks")
     for block in "", "a", "1,", "1,2,3,4", "-1":
         refuses(["trace", "3", "--block", block], "--block takes x, x,y or x,y,z")
+    refuses(["trace", "3", "--loads", "--warp", "1"], "--warp excludes --loads")
     refuses(["trace", "3", "--warp", "32"], "--warp must be from 0 to 31; got 32")
     refuses(["trace", "3", "--shape", "w=300,s=11", "--block", "2"], "no launch of 03-tiled-1d has a block (2,0,0)")
     assert lab("trace", "33", "--shape", "c=16,h=8,w=8,k=16,r=5,s=5").returncode == 3

@@ -834,9 +834,10 @@ class Handout(unittest.TestCase):
             target = pathlib.Path(parent) / "students"
             done = self.run_handout(str(target))
             self.assertEqual(done.returncode, 0, done.stderr)
-            for name in ("lab", "tools/grade.py", "chapters/01-naive-1d/exercise.cu"):
+            for name in ("lab", "tools/grade.py", "chapters/01-naive-1d/exercise.cu", "docs/classroom/questions.md"):
                 self.assertTrue((target / name).exists(), name)
-            for name in ("solutions", "tests/labs", "docs/instructors.md", "docs/classroom"):
+            for name in ("solutions", "tests/labs", "docs/instructors.md", "docs/classroom/answers.md",
+                         "docs/classroom/syllabus.md", "docs/classroom/gradescope"):
                 self.assertFalse((target / name).exists(), name)
             self.assertGreater(len(handout.solution_lines()), 30)
             everything = "\n".join(path.read_text(errors="replace") for path in target.rglob("*") if path.is_file())
@@ -847,6 +848,11 @@ class Handout(unittest.TestCase):
                 (target / "README.md").write_text(quoted)
                 with self.assertRaisesRegex(handout.Failure, "README.md holds a line of solutions/"):
                     handout.check(target)
+            # And one of an answer to the question bank.
+            line = next(line for line, origin in handout.solution_lines().items() if origin.name == "answers.md")
+            (target / "README.md").write_text(line)
+            with self.assertRaisesRegex(handout.Failure, "README.md holds a line of docs/classroom/answers.md"):
+                handout.check(target)
             again = self.run_handout(str(target))
             self.assertEqual((again.returncode, again.stdout), (2, ""))
             self.assertIn("not an empty folder", again.stderr)

@@ -8,7 +8,7 @@ namespace convladder {
 enum class DepthwiseMutation {
   none,
   first_filter,            ///< the filter of channel 0 for every channel
-  filter_of_image,         ///< nc / channels in place of nc % channels: the filter goes with the image
+  filter_of_image,         ///< nc / channels instead of nc % channels: the filter goes with the image
   filter_of_plane,         ///< the filter of plane nc, which only the first image has
   planes_swapped,          ///< the planes of the input lie as [channels][batch]
   batch_ignored,           ///< every image is computed from the first
@@ -23,7 +23,7 @@ enum class DepthwiseMutation {
   swapped_padding,         ///< pad_h along the columns, pad_w along the rows
   reads_plane_above,       ///< rows above the plane read the plane before it in memory, rows below the one after
   reads_row_before,        ///< columns before a row read the end of the row before it in memory, and the other way
-  flipped_filter,          ///< mathematical convolution in place of correlation
+  flipped_filter,          ///< mathematical convolution instead of correlation
   transposed_filter,       ///< rows and columns of the filter are swapped
   even_centre,             ///< taps count from one too far left, as if the radius were (s + 1) / 2
   replicate_reads_zero,    ///< wrong padding value

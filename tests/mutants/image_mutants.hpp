@@ -12,7 +12,7 @@ enum class ImageMutation {
   shifted_columns,       ///< the tile starts one column late
   transposed_filter,     ///< rows and columns of the filter are swapped
   swapped_padding,       ///< pad_h along the columns, pad_w along the rows
-  flipped_filter,        ///< mathematical convolution in place of correlation
+  flipped_filter,        ///< mathematical convolution instead of correlation
   missing_barrier,       ///< between loading the tile and reading it
   unwritten_column,      ///< the last column of each tile
   write_past_row,        ///< the last tile of a row writes outputs that the image does not have

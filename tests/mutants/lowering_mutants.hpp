@@ -19,7 +19,7 @@ enum class LoweringMutation {
   stride_across_for_both,  ///< the stride across, also down
   swapped_padding,         ///< pad_h along the columns, pad_w along the rows
   batch_ignored,           ///< every image is computed from the first
-  flipped_filter,          ///< mathematical convolution in place of correlation
+  flipped_filter,          ///< mathematical convolution instead of correlation
   replicate_reads_zero,    ///< wrong padding value
   reflect_repeats_edge,    ///< reflect, off by one
   nan_swallowed,           ///< NaN in the input becomes 0

@@ -387,7 +387,7 @@ TEST_CASE("mutants: a last step that goes on into the next filter and channel is
 TEST_CASE("mutants: a last step that nothing fills with zeros is caught, where it is not full (simulator)") {
   check_rejected(lowering<LoweringMutation::unfilled_last_step>, "uninitialized", "", ends_in_part_of_a_step);
 }
-TEST_CASE("mutants: a last step filled with pixels in place of zeros is caught, by an infinity only") {
+TEST_CASE("mutants: a last step filled with pixels instead of zeros is caught, by an infinity only") {
   check_wrong(lowering<LoweringMutation::first_pixel_in_last_step>, has_infinity);
 }
 TEST_CASE("mutants: a filter too many is caught, where the last tile has room for it") {
@@ -422,7 +422,7 @@ TEST_CASE("mutants: copies in no group are caught, by name (simulator)") {
 TEST_CASE("mutants: a wait for all groups but the newest is caught, by name (simulator)") {
   check_fault(lowering<LoweringMutation::one_group_unwaited>, "missing_wait");
 }
-TEST_CASE("mutants: a wait behind the barrier in place of before is caught, by name (simulator)") {
+TEST_CASE("mutants: a wait behind the barrier instead of before is caught, by name (simulator)") {
   check_fault(lowering<LoweringMutation::wait_after_barrier>, "missing_wait");
 }
 TEST_CASE("mutants: no barrier behind the wait is caught, as a race (simulator)") {
@@ -678,7 +678,7 @@ TEST_CASE("mutants: no Winograd stage has a barrier too many, and 27 none (simul
 }
 
 // No bound forbids it, and normal inputs have much the same range at all positions; what is uniform in [0, 1) has not.
-TEST_CASE("mutants: a scale for the whole input in place of one for each position makes larger errors") {
+TEST_CASE("mutants: a scale for the whole input instead of one for each position makes larger errors") {
   const SuiteCase uniform{parse_shape("n=2,c=18,k=9,h=33,w=34,r=3,s=3"), InputKind::uniform};
   const auto error = [&](const Mutant& mutant) {
     const RunResult result = run_case(stage_of(mutant), uniform);

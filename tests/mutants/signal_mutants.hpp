@@ -9,7 +9,7 @@ enum class SignalMutation {
   none,
   short_halo,            ///< the last element of the right halo is not loaded
   shifted_halo,          ///< the tile starts one element late
-  flipped_filter,        ///< mathematical convolution in place of correlation
+  flipped_filter,        ///< mathematical convolution instead of correlation
   missing_barrier,       ///< between loading the tile and reading it
   unwritten_tail,        ///< the last output of each block
   write_past_end,        ///< the last block writes a full block of outputs

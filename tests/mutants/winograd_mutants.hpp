@@ -15,7 +15,7 @@ enum class WinogradMutation {
   unmasked_last_row,     ///< the last tile of a column is written to its end, into the next plane
   past_padding,          ///< the last tiles read what lies in memory beyond the input, where no output needs it
   reads_row_before,      ///< columns outside of the input read the row before or after
-  mask_transposed,       ///< bit (j, i) in place of (i, j) tells whether a pixel is inside
+  mask_transposed,       ///< bit (j, i) instead of (i, j) tells whether a pixel is inside
   swapped_padding,       ///< pad_h along the columns, pad_w along the rows
   nan_swallowed,         ///< NaN in the input becomes 0
   // Transforms
@@ -44,7 +44,7 @@ enum class FragmentMutation {
   shared_piece,        ///< all blocks have one piece of global memory
   patch_of_next_warp,  ///< sums leave through the patch of the next warp
   // int8
-  scales_of_transpose,     ///< of position (j, i) in place of (i, j)
+  scales_of_transpose,     ///< of position (j, i) instead of (i, j)
   scale_of_next_filter,    ///< the output is multiplied by it
   scale_of_first_channel,  ///< a filter's scale comes from its first channel alone
   wraps,                   ///< what is too large for a byte is not clipped

@@ -6,7 +6,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/checks"))
+import check_drawings  # noqa: E402
 import check_includes  # noqa: E402
+import check_lessons  # noqa: E402
 import check_paths  # noqa: E402
 import check_sources  # noqa: E402
 
@@ -87,6 +89,16 @@ class Paths(Tree):
         self.assertEqual(list(check_paths.problems(self.root)),
                          ["docs/page.md:1: names common/stage.hpp, which is not there"])
 
+    def test_lines_that_a_page_quotes(self):
+        self.write("chapters/01-a/b.cu", "//   1. All.\nfloat sum =\n    0;\n")
+        quote = "`float sum = {};` in\n[b.cu](../chapters/01-a/b.cu), step {}\n"
+        for value, step, expected in ((0, 1, []), (1, 1, ["docs/page.md: quotes `float sum = 1;`, which "
+                                                          "../chapters/01-a/b.cu does not have"]),
+                                      (0, 2, ["docs/page.md: names step 2 of ../chapters/01-a/b.cu, "
+                                              "which numbers none so"])):
+            self.write("docs/page.md", quote.format(value, step))
+            self.assertEqual(list(check_paths.problems(self.root)), expected)
+
 
 class Sources(Tree):
     """A stage that follows one work, and a lesson that leans on another."""
@@ -143,6 +155,80 @@ class Sources(Tree):
         self.write("common/stage/stage.hpp", "// Requests are those of the source, which is read later. The TVM post\n"
                                              "// says so, and the partial-fusion paper. A source's language.\n")
         self.assert_found()
+
+
+class Drawings(unittest.TestCase):
+    def found(self, texts):
+        return list(check_drawings.problems(
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" font-size="10"><style>'
+            f'.end {{ text-anchor: end; }} .big {{ font-size: 20px }} @media (x) {{ text {{ fill: red }} }}'
+            f'</style>{texts}</svg>'))
+
+    def test_texts_that_fit(self):
+        self.assertEqual(self.found('<text x="2" y="10">twelve of it</text>'
+                                    '<text class="end" x="98" y="30">at right</text>'
+                                    '<g class="big"><text x="2" y="46">MMMM</text></g>'
+                                    '<text transform="translate(96 40) rotate(-90)">up</text>'), [])
+
+    def test_texts_that_do_not(self):
+        for text in ('<text x="60" y="10">too long here</text>', '<text class="end" x="20" y="10">before</text>',
+                     '<text x="2" y="5">above</text>', '<text class="big" x="2" y="46">MMMMMM</text>',
+                     '<g font-size="20"><text x="2" y="46">in a group</text></g>',
+                     '<text transform="translate(96 10) rotate(-90)">up</text>'):
+            self.assertEqual(len(self.found(text)), 1, text)
+            self.assertIn("out of the drawing", self.found(text)[0])
+
+    def test_texts_on_each_other(self):
+        texts = '<text x="2" y="20">one and</text><text x="{}" y="24">another</text>'
+        self.assertEqual(self.found(texts.format(50)), [])
+        self.assertEqual(self.found(texts.format(30)), ["'another' is written on 'one and'"])
+
+
+class Lessons(unittest.TestCase):
+    LESSON = "# 04 x: y\n\n" + check_lessons.IDEA + "One. Two.\n" + "".join(
+        f"\n## {section}\n\n" + 130 * "word " + "\n" for section in check_lessons.SECTIONS) + """
+![a drawing](a.svg) [one](docs/glossary.md#one) [two](docs/glossary.md#two) [three](docs/glossary.md#three)
+
+```diff
+-  old(1);
+...
++  changed(  2);  // a comment
+```
+
+```cpp
+called();
+...
+```
+
+```c++
+nowhere();
+```
+
+<!-- table:times x 4 -->
+""" + 5 * "| a |\n" + "<!-- /table -->\n"
+
+    def found(self, lesson):
+        return list(check_lessons.faults(lesson, "changed(2);", "old(1);", "called();", {"one", "two", "three"}))
+
+    def test_a_lesson_as_its_template(self):
+        self.assertEqual(self.found(self.LESSON), [])
+
+    def test_each_fault_is_found(self):
+        for old, new, part in (
+                ("## The idea", "## An idea", "has '## An idea' where '## The idea' comes"),
+                ("\n## Sources\n", "\n", "has '## nothing' where '## Sources' comes"),
+                (check_lessons.IDEA, "", "does not begin with"),
+                (130 * "word ", "word ", "words of prose"),
+                (130 * "word ", 300 * "word ", "words of prose"),
+                ("a.svg", "a.png", "has no drawing"),
+                ("glossary.md#three", "glossary.md#four", "links glossary.md#four, which is no entry"),
+                ("(docs/glossary.md#three)", "(x)", "links fewer than 3"),
+                ("| a |\n", "| a |\n| a |\n", "has a table of 8 rows"),
+                ("word ", "in place of ", "says 'in place of'"),
+                ("-  old", "-  changed", "quotes what is not in the sources: -  changed"),
+                ("+  changed(  2)", "+  old(1)", "quotes what is not in the sources: +  old"),
+                ("called", "nowhere", "quotes what is not in the sources: nowhere")):
+            self.assertIn(part, "\n".join(self.found(self.LESSON.replace(old, new))), old)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ if not importlib.util.find_spec("matplotlib"):
     print("skipped: no matplotlib")
     sys.exit(77)
 
+import dot_plots  # noqa: E402
 import hopper_tables  # noqa: E402
 import plot  # noqa: E402
 import winograd_tables  # noqa: E402
+from cells import median  # noqa: E402
 
 
 class Plots(unittest.TestCase):
@@ -36,6 +38,33 @@ class Plots(unittest.TestCase):
             self.assertFalse(plot.draw_winograd(rows, "batch", "n", "images", "A", path))
             self.assertFalse(plot.draw_winograd([row(25, None)], "image", "h", "side", "A", path))
             self.assertFalse(path.exists())
+
+    def test_dots_lie_on_no_other(self):
+        levels = dot_plots.levels_of({"a": 1.0, "b": 1.05, "c": 1.1, "d": 1.25, "e": 3})
+        self.assertEqual(levels, {"a": 0, "b": 1, "c": 2, "d": 0, "e": 0})
+        self.assertEqual(dot_plots.looks_of(["01 x", "y", "z"])["z"][0], "b")
+
+    def test_names_at_the_ends_of_curves(self):
+        figure, axes = plot.pyplot.subplots(figsize=(4, 3))
+        axes.set_ylim(0, 1)
+        dot_plots.label_ends(axes, [(1, y, str(y), "#000000") for y in (0.98, 0.99, 0.5, 1)])
+        places = sorted(text.get_window_extent().y0 for text in axes.texts)
+        self.assertTrue(all(b - a > 0.9 * dot_plots.SMALL * figure.dpi / 72 for a, b in zip(places, places[1:])), places)
+        self.assertLess(places[-1], axes.bbox.y1)
+        plot.pyplot.close(figure)
+
+    def test_workloads_that_say_something(self):
+        rows = [row(25, time, size=size) for size, time in ((224, 80), (7, 4))]
+        self.assertEqual([list(lines) for lines in plot.by_track(rows, median).values()],
+                         [["image (1,64,224,224)->64 3x3"]])
+        self.assertEqual(len(plot.by_track(rows[1:], median)["winograd"]), 1, "there is nothing else")
+
+    def test_columns_of_a_roofline(self):
+        lines = {"a": {"01 x": (1, 5, "fp32"), "02 y": (1, 9, "fp32")}, "near": {"01 x": (1.1, 5, "fp32")},
+                 "far": {"01 x": (9, 5, "fp32")}}
+        self.assertEqual(list(plot.columns_of(lines)), ["a", "far"])
+        lines["a"]["03 z"] = (2, 7, "int8")
+        self.assertEqual(plot.columns_of(lines)["a, int8"], {"03 z": (2, 7)})
 
     def test_points_of_plots(self):
         rows = [row(25, 80), row(25, 40, size=960), failed(25, "refused", size=448), row(30, 5)]

@@ -169,6 +169,11 @@ class Pages(InFolder):
         copies = [(self.site.html / f"chapters-03-three-a-{theme}.svg").read_text() for theme in ("light", "dark")]
         self.assertEqual(copies, ["@media not all {} @media all {}", "@media all {} @media not all {}"])
 
+    def test_a_slider_stands_at_its_marker(self):
+        self.assertIn('<figure class="sliders">', self.converted("a\n\n<!-- slider tile-1d -->\n\nb"))
+        with self.assertRaises(build.SiteError):
+            self.converted("<!-- slider tile-9d -->")
+
     def test_a_page_without_title_and_an_open_block_are_errors(self):
         for text in ("no title\n", "# Title\n\n```\nno end\n"):
             with self.subTest(text), self.assertRaises(build.SiteError):

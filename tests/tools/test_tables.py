@@ -316,27 +316,51 @@ class Ladder(unittest.TestCase):
 
     def drawn(self, *rows):
         text = ladder.picture([{"number": number, "tile": "2x2" if number == 25 else None, "speedup": {
-            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}}} for number, previous, best in rows],
+            "previous": previous, "cudnn_best": best, "over": {"tile": "4x4"}},
+                               "roofline": {"share": (best or 1) / 10}} for number, previous, best in rows],
                               tables.stage_json)
         xml.etree.ElementTree.fromstring(text)
         return text
 
     def test_steps(self):
         text = self.drawn((1, None, 1), (2, 1.04, 2), (3, 12.34, 4), (3, 99, 99), (5, None, 0.5), (6, 0.6, 0.3))
-        for words in (">1.04×<", ">12.3×<", 'class="factor down', ">tiled-1d<", ">Signals, 1D<", ">Images, 3×3<"):
+        for words in (">1.04×<", ">12.3×<", 'class="down middle', ">10%<", ">3%<", ">tiled-1d<", ">Signals, 1D<",
+                      ">Images, 3×3<"):
             self.assertIn(words, text)
         for words in (">99", "Winograd<", 'class="below" cx="6'):
             self.assertNotIn(words, text)
 
     def test_what_is_off_the_axis_or_not_to_be_compared(self):
-        self.assertIn(">0.0007×<", self.drawn((10, None, 0.0007), (11, 4, 0.1)))
+        text = self.drawn((10, None, 0.0007), (11, 4, 0.1))
+        self.assertTrue(">0.0007×<" in text and ">&lt;1%<" in text, text)
         self.assertIn(">2.8× (fp16)<", self.drawn((24, None, 1), (26, 2.8, 0.5)))
-        self.assertIn('class="factor type', self.drawn((24, None, 1), (25, 1.02, 2)))
+        self.assertIn('class="type middle', self.drawn((24, None, 1), (25, 1.02, 2)))
         self.assertNotIn("constant-1d", self.drawn((1, None, 1), (2, 1.04, None)))
 
     def test_a_faster_stage_is_higher(self):
         self.assertLess(ladder.height(2), ladder.height(1))
         self.assertEqual(ladder.height(0.001), ladder.height(ladder.LOWEST))
+
+
+class Excerpts(unittest.TestCase):
+    TABLE = ("| workload | time (µs) | times |\n| --- | ---: | ---: |\n| r=5 | 1 | 2 |\n"
+             "| r=51 | 3 | 4 \\| 5 |\n| **mean** | 6 | 7 |\n")
+
+    def test_rows_and_columns_in_the_order_asked_for(self):
+        self.assertEqual(tables.excerpt(self.TABLE, ["mean", "r=5"], ["times", "time ("]),
+                         "| workload | times | time (µs) |\n| --- | ---: | ---: |\n| **mean** | 7 | 6 |\n"
+                         "| r=5 | 2 | 1 |\n")
+        self.assertEqual(tables.excerpt(self.TABLE, ["r=51"], []),
+                         "| workload | time (µs) | times |\n| --- | ---: | ---: |\n| r=51 | 3 | 4 \\| 5 |\n")
+
+    def test_what_is_missing_or_not_the_only_one(self):
+        for rows, columns in ((["r=6"], []), ([], ["tim"])):
+            with self.assertRaises(tables.TableError):
+                tables.excerpt(self.TABLE, rows, columns)
+
+    def test_a_wrong_selection(self):
+        with self.assertRaises(tables.TableError):
+            tables.table("times nvidia-h200 3 | lines: r=5", ROOT / "README.md")
 
 
 class Grid(unittest.TestCase):

@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import comparisons  # noqa: E402
 import cudnn_winners  # noqa: E402
+import report  # noqa: E402
 
 PROBLEM = {"n": 1, "c": 64, "h": 224, "w": 224, "k": 64, "r": 3, "s": 3, "pad_h": 1, "pad_w": 1, "stride_h": 1,
            "stride_w": 1, "dilation_h": 1, "dilation_w": 1, "groups": 1, "padding": "zero"}
@@ -18,7 +19,7 @@ PROBLEM = {"n": 1, "c": 64, "h": 224, "w": 224, "k": 64, "r": 3, "s": 3, "pad_h"
 
 def trial(time, status="ok", engine=4, algorithm="plan (eng4{k24=28})", **other):
     return {"algorithm": algorithm, "layout": "NHWC", "status": status, "time_us": time, "dtype": "int8",
-            "version": "9.19.0", "engine": engine, "knobs": {"24": 28}, "output": "int8", **other}
+            "version": "9.19.0", "family": "GEMM", "rel_l2_err": 0.02, "engine": engine, "knobs": {"24": 28}, "output": "int8", **other}
 
 
 def bench(problem, *trials):
@@ -56,6 +57,22 @@ class Winners(unittest.TestCase):
         self.assertEqual(cudnn_winners.merged([fast], [slow]), [fast])
         other = {**slow, "cudnn": "9.14.0"}
         self.assertEqual(cudnn_winners.merged([fast], [other]), [other, fast])
+
+    def test_a_row_is_compared_with_a_clearly_faster_winner(self):
+        def row(median):
+            return {"device": "A GPU", "workload": PROBLEM, "dtype": "int8", "cudnn": [trial(10, algorithm="GEMM")],
+                    "time_us": {"median": median}, "speedup": {"cudnn_best": 10 / median}}
+
+        winner = next(cudnn_winners.plans(bench(PROBLEM, trial(8))))
+        for winners, best in (([winner], 8), ([{**winner, "time_us": 9.8}], 10), ([{**winner, "gpu": "B"}], 10),
+                              ([{**winner, "time_us": 9}, winner], 8), ([], 10)):
+            rows = {"rows": [row(4)]}
+            report.with_known_winners(rows, winners)
+            self.assertEqual(rows["rows"][0]["speedup"]["cudnn_best"], best / 4)
+            self.assertEqual(min(one["time_us"] for one in rows["rows"][0]["cudnn"]), best)
+        self.assertEqual(rows["rows"][0]["cudnn"], [trial(10, algorithm="GEMM")])
+        report.with_known_winners(rows, [winner])
+        self.assertEqual(rows["rows"][0]["cudnn"][1]["algorithm"], "plan (eng4{k24=28}), cuDNN 9.19.0")
 
     def test_a_table_names_engine_knobs_and_version(self):
         self.assertEqual(comparisons.trial_cell(trial(7.9)), "7.90 (engine 4, k24=28, 9.19, NHWC)")

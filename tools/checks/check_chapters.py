@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), naming each."""
+"""Fails if a chapter lacks a part that every chapter has (CONTRIBUTING.md, "A complete chapter"), or a step of a chapter
+its tests, naming each."""
 import json
 import pathlib
 import re
@@ -36,7 +37,8 @@ def missing(root):
         if track.get("pictures") and not (chapter / "after.png").exists():
             yield f"{(chapter / 'before.png').relative_to(root)} and after.png (tools/pictures.py)"
         lesson, tests = text_of(chapter / "README.md"), text_of(chapter / "test.cpp")
-        for section in (renamed.get(section, section) for section in SECTIONS):
+        of_lesson = [] if "## What you will be able to do" in lesson else SECTIONS  # check_lessons.py looks at these
+        for section in (renamed.get(section, section) for section in of_lesson):
             if section not in lesson:
                 yield f"'{section}' in {(chapter / 'README.md').relative_to(root)}"
         if "(LAB.md)" not in lesson:
@@ -45,15 +47,19 @@ def missing(root):
             of_track = call.replace("check_", r"check_(\w+_)?")  # check_prediction, or check_winograd_prediction
             if not re.search(of_track, tests) and not (on_host and call == COUNTED_BY):
                 yield f"{call}() in {(chapter / 'test.cpp').relative_to(root)}"
+        for step in sorted(path.parent for path in chapter.glob("*/stage.json")):
+            for call in (call for call in TESTED_BY if call not in text_of(step / "test.cpp")):
+                yield f"{call}() in {(step / 'test.cpp').relative_to(root)}"
 
 
 def sees_what_is_missing():
     with tempfile.TemporaryDirectory() as name:
         chapter = pathlib.Path(name) / "chapters/01-x"
-        chapter.mkdir(parents=True)
-        (chapter / "stage.json").write_text("{}")
+        for folder in (chapter, chapter / "01a-y"):
+            folder.mkdir(parents=True)
+            (folder / "stage.json").write_text("{}")
         found = len(list(missing(pathlib.Path(name))))
-    return found == len(FILES) - 1 + len(OF_SOLUTION) + 1 + len(SECTIONS) + 1 + len(TESTED_BY)
+    return found == len(FILES) - 1 + len(OF_SOLUTION) + 1 + len(SECTIONS) + 1 + 2 * len(TESTED_BY)
 
 
 def main():

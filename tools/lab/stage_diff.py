@@ -1,5 +1,6 @@
 """`./lab diff`: what one stage's code changes in another's."""
 import difflib
+import re
 import sys
 
 from machine import ROOT, Unusable
@@ -11,7 +12,7 @@ import changes  # noqa: E402
 DESCRIPTION = ("Prints what the code of stage AFTER changes in that of BEFORE, as a diff: lines that go begin "
                "with '-', lines that come with '+'. Neither indentation counts, nor a stage's own name, nor the "
                "comment that a file begins with.")
-STAGE = "a number, name or folder, as in 3, tiled-1d or 03-tiled-1d"
+STAGE = "a number, name or folder, as in 3, tiled-1d or 03-tiled-1d; or a step of a chapter, as in 32a"
 
 
 def add_arguments(parser):
@@ -20,12 +21,16 @@ def add_arguments(parser):
 
 
 def find(designation):
-    """The stage's folder."""
+    """The folder of a stage or a step."""
     known = {}
-    for folder in sorted(path.parent for path in ROOT.glob("chapters/*/stage.json")):
+    for folder in sorted(path.parent for path in ROOT.glob("chapters/**/stage.json")):
         number, _, name = folder.name.partition("-")
         known |= {number: folder, number.lstrip("0"): folder, name: folder, folder.name: folder}
     if designation not in known:
+        if (match := re.fullmatch(r"(\d+)[a-z]", designation)) and match[1] in known:
+            steps = sorted(key for key in known if re.fullmatch(match[1] + "[a-z]", key))
+            raise Unusable(f"diff: unknown step '{designation}'; chapter {match[1]} has "
+                           f"{'the steps ' if steps else 'no steps'}{', '.join(steps)}")
         near = [name for name in difflib.get_close_matches(designation, known) if not name.isdigit()]
         raise Unusable(f"diff: unknown stage '{designation}'" + (f", did you mean '{near[0]}'?" if near else "") +
                        "; './lab list' shows the stages")

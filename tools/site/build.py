@@ -30,6 +30,7 @@ import changes  # noqa: E402
 import check_links  # noqa: E402
 import check_pages  # noqa: E402
 import finish  # noqa: E402
+import sliders  # noqa: E402
 import trace_figure  # noqa: E402
 from handout import LEFT_OUT  # noqa: E402  of the students' copy: a link to it is plain text there
 
@@ -56,6 +57,7 @@ AUDIENCES = [
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
 TRACE = "<!-- trace -->"  # in a lesson: here stands its player
+SLIDER = re.compile(r"<!-- slider ([\w-]+) -->")  # likewise: a figure of sliders.py
 COMMENT = re.compile(r"^ *<!--.*--> *$")
 # What tools/figures.py and its check put around figures in prose. Doxygen would drop the space behind such a comment.
 OF_FIGURES = re.compile(r"<!--(?:=.*?|derived|quoted [\w-]+|/)-->", re.DOTALL)
@@ -255,6 +257,11 @@ class Site:
             elif line == TRACE:
                 flush()
                 lines.append(block(trace_figure.figure(page)))
+            elif slider := SLIDER.fullmatch(line):
+                flush()
+                if slider[1] not in sliders.SLIDERS:
+                    raise SiteError(f"{page}: there is no slider {slider[1]}")
+                lines.append(block(sliders.figure(slider[1])))
             elif COMMENT.match(line):
                 continue
             elif heading := HEADING.match(line):
@@ -344,11 +351,11 @@ class Site:
                      f'<details class="toc"><summary>On this page</summary><ul>{items}</ul></details>')
 
     def with_steps(self, chapter, text):
-        """A lesson with links from the numbered steps of "The kernel" to the lines that have their numbers.
+        """A lesson with links from the numbered steps of "The change" to the lines that have their numbers.
 
         Where the section has several lists, a number's first line is the first list's, and so on.
         """
-        before, heading, rest = text.partition("\n# The kernel ")
+        before, heading, rest = re.split("(\n# The (?:kernel|change) )", text, maxsplit=1)
         section, end, after = rest.partition("\n# ")
         lists, lines = 0, []
         for line in section.split("\n"):
@@ -374,7 +381,7 @@ class Site:
         name = f"{previous.number:02} {previous.name}"
         label = f"{self.label(chapter.lesson)}--changes"
         place = next((index + 1 for index, heading in enumerate(self.headings[chapter.lesson])
-                      if heading[:2] == (2, "The kernel")), 0)
+                      if heading[:2] in ((2, "The kernel"), (2, "The change"))), 0)
         after = next((name for level, _, name in self.headings[chapter.lesson][place:] if place and level == 2), None)
         views = [("Side by side", "side-by-side", changes.side_by_side), ("Inline", "inline", changes.inline)]
         tables = "".join(f'<details class="changes"><summary>{title}</summary><div class="table-frame" tabindex="0">'
@@ -518,10 +525,10 @@ class Site:
             "HTML_EXTRA_STYLESHEET": [
                 *(self.awesome / f"doxygen-awesome{part}.css"
                   for part in ("", "-sidebar-only", "-sidebar-only-darkmode-toggle")),
-                SITE / "site.css", SITE / "player.css"],
+                SITE / "site.css", SITE / "player.css", SITE / "sliders.css"],
             "HTML_EXTRA_FILES": [
                 *(self.awesome / f"doxygen-awesome-{part}.js" for part in ("darkmode-toggle", "fragment-copy-button")),
-                SITE / "site.js", SITE / "search.js", SITE / "player.js"],
+                SITE / "site.js", SITE / "search.js", SITE / "player.js", SITE / "sliders.js"],
         }
         if tuple(map(int, version.split("."))) >= (1, 9, 5):
             settings["HTML_COLORSTYLE"] = ["LIGHT"]  # the dark theme is doxygen-awesome's

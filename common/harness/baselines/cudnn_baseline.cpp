@@ -34,7 +34,7 @@ void find_candidates(const ConvProblem& problem, const CudnnTypes& types, CudnnC
   reinterpret_cast<CudnnModuleFunction*>(module().function)(problem, types, found);
 }
 
-/// A signal along h in place of w.
+/// A signal along h instead of w.
 ConvProblem turned(ConvProblem problem) {
   std::swap(problem.h, problem.w);
   std::swap(problem.r, problem.s);

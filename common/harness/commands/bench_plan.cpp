@@ -156,7 +156,13 @@ std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
         fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
   }
   std::set<int> numbers;
-  for (const std::string& designation : command.stages) numbers.insert(find_stage(designation).number);
+  for (const std::string& designation : command.stages) {
+    const StageInfo& stage = find_stage(designation);
+    if (is_step(stage))
+      throw UsageError(fmt::format("{} is a step of a chapter, and bench takes the ladder's stages; try ./lab run {}",
+                                   stage.folder, label_of(stage)));
+    numbers.insert(stage.number);
+  }
   std::vector<const StageInfo*> chosen;
   for (const StageInfo& stage : stages()) {
     if (!numbers.empty() && !numbers.contains(stage.number)) continue;

@@ -16,7 +16,7 @@ struct BenchCommand {
   std::vector<std::string> stages;                 ///< empty: all
   std::vector<std::string> tracks;                 ///< empty: all
   std::vector<std::string> workloads;              ///< names, or "all"; empty: the first few of each track
-  std::vector<std::string> shapes;                 ///< the user's layers, in place of workloads
+  std::vector<std::string> shapes;                 ///< the user's layers, instead of workloads
   std::optional<std::string> padding;              ///< of those
   std::optional<std::filesystem::path> json, csv;  ///< written when everything has run
   std::vector<std::string> benchmark_flags;        ///< Google Benchmark's own

@@ -137,7 +137,7 @@ int do_run(CommandLine& line, char** arguments) {
 
 void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
   CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
-  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03), name or folder");
+  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03; a step: 32a), name or folder");
   if (one_stage) {
     line.stage = std::string(stages().front().folder);
   } else {
@@ -181,7 +181,7 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   CLI::Option* const shape =
       bench
           ->add_option("--shape", line.bench.shapes,
-                       "a layer of your own (repeat), as of run, for every stage that takes it; in place of workloads")
+                       "a layer of your own (repeat), as of run, for every stage that takes it; instead of workloads")
           ->type_name("KEY=N,...")
           ->allow_extra_args(false)
           ->excludes(workload);
@@ -284,13 +284,13 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       app.add_subcommand("tune", "searches the configurations of a stage, 15 by default, for the fastest here");
   add_optional(*command, "STAGE", tune.stage, "a number, name or folder; default: 15");
   add_problem(*command, tune.problem);
-  add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, in place of --shape")
+  add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, instead of --shape")
       ->type_name("NAME");
   command->add_option("--search", tune.search, "random, annealing (default), exhaustive, or all: one after the other");
   command->add_option("--trials", tune.trials,
                       "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
-  command->add_flag("--json", tune.json, "print the log's JSON object in place of the report");
+  command->add_flag("--json", tune.json, "print the log's JSON object instead of the report");
   command->footer(
       "--plot DIR draws DIR/tuning.svg afterwards.\nCtrl-C ends the search and keeps what was found (exit status "
       "130).");
@@ -313,12 +313,12 @@ void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments)
       add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
           ->type_name("NAME"));
   of_rules.push_back(
-      add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; in place of the GPU's")
+      add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; instead of the GPU's")
           ->type_name("BYTES"));
   of_rules.push_back(
-      add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; in place of the GPU's")->type_name("BYTES"));
+      add_optional(*command, "--l2", explore.l2, "L2 cache, as in 5.5M; instead of the GPU's")->type_name("BYTES"));
   of_rules.push_back(
-      add_optional(*command, "--sms", explore.sms, "multiprocessors, in place of the GPU's")->type_name("N"));
+      add_optional(*command, "--sms", explore.sms, "multiprocessors, instead of the GPU's")->type_name("N"));
   of_rules.push_back(command->add_option("--type", explore.type, "of the transformed tensors: fp16 (default) or int8")
                          ->type_name("TYPE"));
   CLI::Option* const shape =
@@ -338,7 +338,7 @@ void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   command->add_option("--budget", measure.budget, "with --measure: begin no further point after so many seconds")
       ->type_name("SECONDS")
       ->needs(measures);
-  command->add_option("--backend", line.backend, "with --measure: auto, gpu or sim, which counts in place of timing")
+  command->add_option("--backend", line.backend, "with --measure: auto, gpu or sim, which counts instead of timing")
       ->check(CLI::IsMember({"auto", "gpu", "sim"}))
       ->needs(measures);
   command->add_flag("--json", explore.json, "print one JSON object");
@@ -381,6 +381,8 @@ void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   command->add_option("--block", trace.block, "which block, as in 2 or 0,1; default: the first")->type_name("X,Y,Z");
   add_number(*command, "--warp", trace.warp, "only what this warp of the block does, and barriers");
   command->add_option("--events", trace.events, "of each launch, at most; default: 1000")->type_name("N");
+  command->add_flag("--loads", trace.loads, "instead: how often each sector of each tensor is loaded, by all blocks")
+      ->excludes("--block", "--warp", "--events");
   command->add_flag("--json", trace.json, "print one JSON object");
   command->callback([&, arguments] {
     body = [&line, arguments] {

@@ -53,7 +53,7 @@ Beside beside(const StageInfo& stage) {
 std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, const ProblemOptions& problem,
                                const RunOptions& options, const Beside& beside = {}) {
   for (const StageInfo* stage : stages) require_device(*stage);
-  UserProblem user = read_problem(problem, stages.front()->track);
+  UserProblem user = read_problem(problem, stages);
   std::vector<RunResult> results;
   try {
     if (all_on_host(stages)) {
@@ -133,10 +133,14 @@ int list_stages(bool json) {
     return 0;
   }
   TextTable table({"no.", "name", "track", "type", "needs", "after", "idea"}, 5);
-  for (const StageInfo& stage : stages()) {
-    table.add({fmt::format("{:02}", stage.number), std::string(stage.name), std::string(stage.track),
+  const auto add = [&](const StageInfo& stage) {
+    table.add({std::string(label_of(stage)), std::string(stage.name), std::string(stage.track),
                std::string(stage.dtype), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
                stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
+  };
+  for (const StageInfo& stage : stages()) {
+    add(stage);
+    for (const StageInfo* step : steps_of(stage)) add(*step);
   }
   fmt::print("{}", table.text(terminal_of(stdout)));
   return 0;

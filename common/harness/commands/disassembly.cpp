@@ -67,13 +67,18 @@ std::string sass_of(const StageInfo& stage) {
   const std::string listing =
       output_of(fmt::format("PATH={}:\"$PATH\" {} --dump-sass {} 2>&1", shell_word(tool.parent_path()),
                             shell_word(tool), shell_word(program)));
-  // Each source file has a piece of its own: "Fatbin elf code:", facts with its name, then its functions.
-  const std::string identifier = fmt::format("/{}/", stage.folder);
+  // Each source file has a piece of its own: "Fatbin elf code:", facts with its name, then its functions. The steps of
+  // a chapter lie in folders within its own.
+  const std::string folder = fmt::format("/{}/", stage.folder);
+  const auto is_of_stage = [&](const std::string& piece) {
+    const std::size_t at = piece.find(folder);
+    return at != std::string::npos && piece.find_first_of("/\n", at + folder.size()) == piece.find('\n', at);
+  };
   std::string sass;
   for (std::size_t begin = listing.find(kPiece); begin != std::string::npos;) {
     const std::size_t end = listing.find(kPiece, begin + kPiece.size());
     const std::string piece = listing.substr(begin, end - begin);
-    if (piece.find(identifier) != std::string::npos && piece.find("Function : ") != std::string::npos) sass += piece;
+    if (is_of_stage(piece) && piece.find("Function : ") != std::string::npos) sass += piece;
     begin = end;
   }
   if (sass.empty()) {

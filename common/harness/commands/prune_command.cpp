@@ -80,7 +80,8 @@ int prune_command(const PruneCommand& command) {
   options.time = false;
   options.settings = command.configuration;
   const PruneReport report =
-      prune(stage, prune_shapes(stage.track), options, command.greedy ? Removal::greedy : Removal::each_alone);
+      prune(stage, is_step(stage) ? std::vector{parse_shape(stage.shape)} : prune_shapes(stage.track), options,
+            command.greedy ? Removal::greedy : Removal::each_alone);
   const auto& findings = report.findings;
   const auto needed = std::count_if(findings.begin(), findings.end(), [](const auto& each) { return each.needed(); });
   const auto unseen = std::count_if(findings.begin(), findings.end(), [](const BarrierFinding& finding) {
@@ -93,7 +94,7 @@ int prune_command(const PruneCommand& command) {
     for (const ConvProblem& shape : report.shapes) shapes.push_back(to_string(shape));
     for (const BarrierFinding& finding : findings) list.push_back(json_of(finding));
     fmt::print("{}", text_of(Json{{"stage", stage.name},
-                                  {"number", stage.number},
+                                  {"number", on_ladder(stage) ? Json(stage.number) : Json()},
                                   {"greedy", command.greedy},
                                   {"shapes", std::move(shapes)},
                                   {"barriers", std::move(list)},
@@ -102,7 +103,7 @@ int prune_command(const PruneCommand& command) {
                                   {"needed_but_output_right", unseen}}));
     return 0;
   }
-  fmt::print("{:02} {}: {} taken away, on {} shapes in the simulator\n\n", stage.number, stage.name,
+  fmt::print("{} {}: {} taken away, on {} shapes in the simulator\n\n", label_of(stage), stage.name,
              command.greedy ? "one block barrier after another" : "each block barrier", report.shapes.size());
   for (const BarrierFinding& finding : findings) fmt::print("{}\n", text_of_finding(finding, command.greedy));
   fmt::print("{} barrier{}: {} needed, {} not needed on these shapes", findings.size(), findings.size() == 1 ? "" : "s",

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <vector>
 
 #include "common/harness/commands/commands.hpp"
@@ -112,6 +113,26 @@ void print_text(const std::vector<BlockTrace>& traces, const TraceCommand& comma
   }
 }
 
+Json json_of(const std::vector<TensorLoads>& loads) {
+  Json tensors = Json::array();
+  for (const TensorLoads& each : loads)
+    tensors.push_back({{"kernel", each.kernel}, {"tensor", each.tensor}, {"bytes", each.bytes}, {"loads", each.loads}});
+  return tensors;
+}
+
+void print_text(const std::vector<TensorLoads>& loads) {
+  TextTable table({"tensor", "sectors", "loads", "least", "mean", "most", "kernel"}, 1);
+  for (const TensorLoads& each : loads) {
+    const auto [least, most] = std::minmax_element(each.loads.begin(), each.loads.end());
+    const std::int64_t sum = std::accumulate(each.loads.begin(), each.loads.end(), std::int64_t{0});
+    const auto sectors = static_cast<std::int64_t>(each.loads.size());
+    table.add({each.tensor, grouped(sectors), grouped(sum), grouped(*least),
+               fmt::format("{:.2f}", static_cast<double>(sum) / static_cast<double>(sectors)), grouped(*most),
+               each.kernel});
+  }
+  fmt::print("\n{}", table.text(terminal_of(stdout)));
+}
+
 }  // namespace
 
 void require_usable(const TraceCommand& command) {
@@ -131,30 +152,41 @@ int trace_command(const TraceCommand& command) {
   RunOptions options;
   options.time = false;
   options.settings = command.configuration;
-  const UserProblem problem = read_problem(command.problem, stage.track);
+  const UserProblem problem = read_problem(command.problem, {&stage});
   require_valid(problem.problem);
   const Workload workload = make_workload(problem, command.problem.seed);
   RunResult result;
+  const auto run = [&] { result = run_stage(stage, workload, options); };
+  const std::vector<TensorLoads> loads = command.loads ? loads_of(run) : std::vector<TensorLoads>{};
   const std::vector<BlockTrace> traces =
-      traces_of(block, command.events, [&] { result = run_stage(stage, workload, options); });
+      command.loads ? std::vector<BlockTrace>{} : traces_of(block, command.events, run);
   if (result.status == Status::refused) {
     fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
     return exit_status({result});
   }
-  if (traces.empty())
+  if (traces.empty() && !command.loads)
     throw UsageError(fmt::format("no launch of {} has a block {} on {}", stage.folder, text_of_index(block),
                                  to_string(workload.problem)));
   if (command.json) {
-    fmt::print("{}", text_of(Json{{"stage", stage.name},
-                                  {"number", stage.number},
-                                  {"shape", to_string(workload.problem)},
-                                  {"block", block},
-                                  {"status", to_string(result.status)},
-                                  {"launches", json_of(traces, command)}}));
+    Json json{{"stage", stage.name},
+              {"number", on_ladder(stage) ? Json(stage.number) : Json()},
+              {"shape", to_string(workload.problem)}};
+    if (!command.loads) json["block"] = block;
+    json["status"] = to_string(result.status);
+    if (command.loads)
+      json["tensors"] = json_of(loads);
+    else
+      json["launches"] = json_of(traces, command);
+    fmt::print("{}", text_of(json));
   } else {
-    fmt::print("{:02} {} on {}: what block {} does, in the simulator\n", stage.number, stage.name,
-               to_string(workload.problem), text_of_index(block));
-    print_text(traces, command);
+    fmt::print("{} {} on {}: ", label_of(stage), stage.name, to_string(workload.problem));
+    if (command.loads) {
+      fmt::print("how often each sector is loaded, in the simulator\n");
+      print_text(loads);
+    } else {
+      fmt::print("what block {} does, in the simulator\n", text_of_index(block));
+      print_text(traces, command);
+    }
   }
   return exit_status({result});
 }

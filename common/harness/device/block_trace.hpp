@@ -1,5 +1,6 @@
 /// @file
-/// What one block of a launch does, event by event, as the simulator meets it. In a GPU program this throws.
+/// What one block of a launch does, event by event, and what all blocks load, as the simulator meets it. In a GPU
+/// program this throws.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -35,5 +36,16 @@ struct BlockTrace {
 /// Runs `work` and tells what the block at `index` did in each of its launches whose grid has it.
 /// @param limit events of a launch that are kept
 std::vector<BlockTrace> traces_of(std::array<unsigned, 3> index, std::size_t limit, const std::function<void()>& work);
+
+/// How often one kernel loaded each sector, 32 bytes, of one tensor.
+struct TensorLoads {
+  std::string kernel;                ///< its name
+  std::string tensor;                ///< its name
+  std::size_t bytes = 0;             ///< of the tensor
+  std::vector<std::uint32_t> loads;  ///< of each sector: the requests that fetch it
+};
+
+/// Runs `work` and tells what its kernels loaded from global memory, in the order in which they began to.
+std::vector<TensorLoads> loads_of(const std::function<void()>& work);
 
 }  // namespace convladder

@@ -1,6 +1,7 @@
 #include "common/harness/ladder/registry.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -19,11 +20,29 @@ int number_of(std::string_view text) {
   return error == std::errc() && rest == text.data() + text.size() ? number : -1;
 }
 
+/// "32c" of a chapter without that step.
+void throw_if_unknown_step(std::string_view designation) {
+  if (designation.size() < 2 || designation.back() < 'a' || designation.back() > 'z') return;
+  const int number = number_of(designation.substr(0, designation.size() - 1));
+  for (const StageInfo& stage : stages()) {
+    if (stage.number != number) continue;
+    std::vector<std::string_view> labels;
+    for (const StageInfo* step : steps_of(stage)) labels.push_back(label_of(*step));
+    throw UsageError(fmt::format("unknown step {}; chapter {} has {}{}", in_quotes(designation), label_of(stage),
+                                 labels.empty()       ? "no steps"
+                                 : labels.size() == 1 ? "the step "
+                                                      : "the steps ",
+                                 fmt::join(labels, ", ")));
+  }
+}
+
 [[noreturn]] void throw_unknown_stage(std::string_view designation) {
   std::vector<std::string_view> names;
-  for (const StageInfo& stage : stages()) {
-    names.push_back(stage.name);
-    names.push_back(stage.folder);
+  for (const std::span<const StageInfo> known : {stages(), steps()}) {
+    for (const StageInfo& stage : known) {
+      names.push_back(stage.name);
+      names.push_back(stage.folder);
+    }
   }
   if (stages().size() == 1) {
     throw UsageError(
@@ -41,7 +60,17 @@ const StageInfo& find_stage(std::string_view designation) {
   for (const StageInfo& stage : stages()) {
     if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
   }
+  for (const StageInfo& step : steps())
+    if (label_of(step) == designation || step.name == designation || step.folder == designation) return step;
+  if (stages().size() > 1) throw_if_unknown_step(designation);
   throw_unknown_stage(designation);
+}
+
+std::vector<const StageInfo*> steps_of(const StageInfo& stage) {
+  std::vector<const StageInfo*> result;
+  for (const StageInfo& step : steps())
+    if (number_of(label_of(step).substr(0, 2)) == stage.number) result.push_back(&step);
+  return result;
 }
 
 const Track& track_of(const StageInfo& stage) { return track_named(stage.track); }

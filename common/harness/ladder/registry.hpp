@@ -1,5 +1,7 @@
 /// @file
-/// The stages linked into this program. The build generates the table from chapters/NN-name/stage.json.
+/// The stages linked into this program, and the steps of chapters, small programs that lead to a stage: a step is found
+/// and runs as a stage does, and is not on the ladder. The build generates the table from chapters/NN-name/stage.json
+/// and chapters/NN-name/NNa-name/stage.json.
 #pragma once
 #include <span>
 #include <string_view>
@@ -26,10 +28,16 @@ struct StageInfo {
   std::string_view settings = {};       ///< of a row that is a stage with some knobs set ("m=4"): which
   Elements tensors = Elements::floats;  ///< its input and output; the filter is fp32 in KCRS for every stage
   int settings_of = 0;                  ///< of a row with settings: the number of the stage whose knobs they set
+  std::string_view shape = {};          ///< of a step: what it runs on unless it is told otherwise
 };
 
-/// Whether it is a stage: bench has rows that are none, and their number is 0.
+/// Whether it is a stage: the number of steps is 0, and that of bench's rows that are no stages.
 inline bool on_ladder(const StageInfo& stage) { return stage.number > 0; }
+/// Whether it is a step.
+inline bool is_step(const StageInfo& stage) { return !stage.shape.empty(); }
+
+/// What its folder begins with, by which it is called: "03"; of a step, "32a".
+inline std::string_view label_of(const StageInfo& stage) { return stage.folder.substr(0, stage.folder.find('-')); }
 
 /// What its track says of it.
 const Track& track_of(const StageInfo& stage);
@@ -53,8 +61,13 @@ inline bool takes_halves(const StageInfo& stage) { return stage.tensors == Eleme
 
 /// In the order of their numbers.
 std::span<const StageInfo> stages();
+/// In the order of their labels.
+std::span<const StageInfo> steps();
+/// Those of a stage's chapter.
+std::vector<const StageInfo*> steps_of(const StageInfo& stage);
 
-/// A stage by number ("1", "01"), name or folder. @throws UsageError, with the nearest names, if there is none
+/// A stage by number ("1", "01"), name or folder; a step by its label ("32a"), name or folder.
+/// @throws UsageError if there is none, with the nearest names, or with the steps that the chapter has
 const StageInfo& find_stage(std::string_view designation);
 
 /// Whether GPUs of a compute capability, 10 * major + minor, run the stage: from 70 on for "sm_70", 90 alone for

@@ -192,7 +192,7 @@ std::string other_configuration(const RunResult& result) {
 
 std::string run_text(const RunResult& result, const Terminal& terminal) {
   const StageInfo& stage = *result.stage;
-  std::string text = fmt::format("{:02} {}: {}\n", stage.number, stage.name, stage.title);
+  std::string text = fmt::format("{} {}: {}\n", label_of(stage), stage.name, stage.title);
   text += fmt::format("problem: {}, padding {}\n", to_string(result.problem), to_string(result.problem.padding));
   text += with_coloured_status(result.faults.empty() ? verdict_line(result) : "fault:", terminal) + "\n";
   for (const Fault& fault : result.faults) text += fault_line(fault);

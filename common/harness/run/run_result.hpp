@@ -122,7 +122,7 @@ struct RunOptions {
   bool cold = true;    ///< on a GPU: with buffers rotated past L2, too
   bool keep_output = false;
   Sampling sampling = take_samples;            ///< of the hot time on a GPU
-  std::optional<Configuration> configuration;  ///< of a tunable stage, in place of the tuned or default one
+  std::optional<Configuration> configuration;  ///< of a tunable stage, instead of the tuned or default one
   std::string settings;  ///< the same by name, the other knobs as by default; "" for none. See settings.hpp
 };
 

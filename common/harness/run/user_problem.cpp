@@ -96,6 +96,13 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
   return user;
 }
 
+UserProblem read_problem(const ProblemOptions& options, const std::vector<const StageInfo*>& stages) {
+  ProblemOptions of_stages = options;
+  const auto step = std::ranges::find_if(stages, [](const StageInfo* stage) { return is_step(*stage); });
+  if (step != stages.end() && !options.shape && !options.input) of_stages.shape = (*step)->shape;
+  return read_problem(of_stages, stages.front()->track);
+}
+
 void require_valid(const ConvProblem& problem) {
   const std::int64_t host = host_memory_bytes(), device = device_info().memory_bytes;
   const char* const device_name = backend() == Backend::gpu ? "the GPU" : "the simulator on this machine";

@@ -30,6 +30,9 @@ struct UserProblem {
 /// Reads the options; without shape and files the first workload of `track`. Not yet validated.
 /// @throws UsageError
 UserProblem read_problem(const ProblemOptions& options, std::string_view track);
+/// The same for some stages, of the first one's track; where steps are among them, without shape and files the shape of
+/// the first step.
+UserProblem read_problem(const ProblemOptions& options, const std::vector<const StageInfo*>& stages);
 
 /// Checks the problem against the memory of host and device. @throws UsageError, RefusedError
 void require_valid(const ConvProblem& problem);

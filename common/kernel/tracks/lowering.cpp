@@ -92,6 +92,17 @@ Verdict check_implicit_gemm_hopper(const ConvProblem& p, int channels, int filte
   return check_implicit_gemm(p, channels, filters);
 }
 
+Verdict check_pointwise(const ConvProblem& p, int unit) {
+  if (p.r != 1 || p.s != 1) return Verdict::refuse("the filter must be 1 x 1; got r={}, s={}", p.r, p.s);
+  if (p.stride_h != 1 || p.stride_w != 1)
+    return Verdict::refuse("the stride must be 1; got stride_h={}, stride_w={}", p.stride_h, p.stride_w);
+  if (p.pad_h != 0 || p.pad_w != 0)
+    return Verdict::refuse("there must be no padding; got pad_h={}, pad_w={}", p.pad_h, p.pad_w);
+  if (p.c % unit != 0 || p.k % unit != 0)
+    return Verdict::refuse("c and k must be multiples of {}; got c={}, k={}", unit, p.c, p.k);
+  return check_implicit_gemm(p, 64, 64);
+}
+
 Lowering lowering_of(const ConvProblem& p) {
   const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
   return {integer(p.n),        integer(p.c),          integer(p.h),          integer(p.w),

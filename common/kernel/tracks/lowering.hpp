@@ -32,6 +32,9 @@ Verdict check_lowering(const ConvProblem& problem);
 Verdict check_implicit_gemm(const ConvProblem& problem, int channels, int filters);
 /// Accepts of these problems those with a 3 x 3 filter, stride and dilation 1, and zero padding.
 Verdict check_implicit_gemm_hopper(const ConvProblem& problem, int channels, int filters);
+/// Accepts of these problems those that are a plain product: a 1 x 1 filter with stride 1 and no padding, channels and
+/// filters in whole multiples of `unit`.
+Verdict check_pointwise(const ConvProblem& problem, int unit);
 /// The problem as these kernels take it.
 Lowering lowering_of(const ConvProblem& problem);
 

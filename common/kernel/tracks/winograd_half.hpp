@@ -1,5 +1,5 @@
 /// @file
-/// Winograd's input transform on half2: two channels at a time, in fp16. Include it in place of winograd.hpp.
+/// Winograd's input transform on half2: two channels at a time, in fp16. Include it instead of winograd.hpp.
 #pragma once
 #include "common/kernel/tracks/winograd.hpp"
 // After kernel.hpp.

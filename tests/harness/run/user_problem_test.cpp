@@ -50,5 +50,16 @@ TEST_CASE("without a shape the track's first workload is run") {
   CHECK(has(usage_error([&] { read_problem(options, "signals"); }), "circular"));
 }
 
+TEST_CASE("without a shape a step runs on its own, and so do the stages beside it") {
+  const StageInfo &step = find_stage("31a"), &stage = find_stage("31");
+  const ConvProblem own = parse_shape(step.shape);
+  CHECK(to_string(read_problem({}, {&step}).problem) == to_string(own));
+  CHECK(to_string(read_problem({}, {&stage, &step}).problem) == to_string(own));
+  CHECK(read_problem({}, {&stage}).name == workloads_of("hopper", backend()).front().name);
+  ProblemOptions options;
+  options.shape = "c=8,k=8,h=2";
+  CHECK(read_problem(options, {&step}).problem.h == 2);
+}
+
 }  // namespace
 }  // namespace convladder

@@ -402,6 +402,10 @@ std::vector<BlockTrace> traces_of(std::array<unsigned, 3>, std::size_t, const st
   throw std::logic_error("only the simulator sees what a block does");
 }
 
+std::vector<TensorLoads> loads_of(const std::function<void()>&) {
+  throw std::logic_error("only the simulator counts the loads of each sector");
+}
+
 double run_and_wait(const std::function<void(Stream)>& work) {
   const Stream stream = device_stream();
   wait_for_stream("earlier work");

@@ -214,6 +214,22 @@ std::vector<BlockTrace> traces_of(std::array<unsigned, 3> index, std::size_t lim
   return traces;
 }
 
+std::vector<TensorLoads> loads_of(const std::function<void()>& work) {
+  simt::LoadLog log;
+  struct Logging {
+    explicit Logging(simt::LoadLog* log) { simt::log_loads(log); }
+    ~Logging() { simt::log_loads(nullptr); }
+  };
+  {
+    const Logging logging(&log);
+    work();
+  }
+  std::vector<TensorLoads> result;
+  for (simt::SectorLoads& each : log)
+    result.push_back({simt::kernel_name(each.kernel), std::move(each.object), each.bytes, std::move(each.loads)});
+  return result;
+}
+
 double run_and_wait(const std::function<void(Stream)>& work) {
   const auto start = std::chrono::steady_clock::now();
   const Observation observation = observe(work, false);
