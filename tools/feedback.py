@@ -174,8 +174,11 @@ def fault_lines(fault):
         join = " " if what.startswith(("reads ", "writes ")) else ": " if what else ""
         return access_lines(fault, join + what)
     waits = {"divergent_barrier": "waits"}.get(fault["kind"])
+    first, second = fault["second"], fault
+    if place_of(first) == place_of(second):
+        first = {**first, "code": ""}
     lines = []
-    for access in (fault["second"], fault):
+    for access in (first, second):
         word = waits or access["access"]
         lines += access_lines(access, f" {word} here" if word else "")
     return lines
@@ -207,6 +210,11 @@ def folded(check, marks):
             and all(cause_of(marks["cases"][number]) for number in check["lost_in"]))
 
 
+def comes_first(marks):
+    """Whether the fault is to be corrected before all else: the first line that is lost was lost by it."""
+    return next((folded(check, marks) for check in marks["checks"] if check["score"] < check["max_score"]), False)
+
+
 def name_of_cause(case):
     """ "a race within one block at exercise.cu:40" """
     fault = case["fault"]
@@ -222,8 +230,7 @@ def explanation(marks, level):
         return [], False
     first, *others = causes
     case, fault, more = first[0], first[0]["fault"], False
-    lost = next((check for check in marks["checks"] if check["score"] < check["max_score"]), None)
-    head = "Correct this first:" if lost and folded(lost, marks) else "There is a fault:"
+    head = "Correct this first:" if comes_first(marks) else "There is a fault, too:"
     shapes = f"{len(first)} of {len(marks['cases'])} shapes, here in {case['name']}"
     if fault:
         name, meaning, hint = described(fault)
@@ -315,18 +322,18 @@ def as_text(marks, folder, source, level=1):
         lines += [f"{check['score']:3}/{check['max_score']:<3} {check['name']}" for check in marks["checks"]]
     else:
         explained, more = explanation(marks, level)
-        lines += ["", *explained] if explained else []
-        lines.append("")
         because = [check for check in marks["checks"] if folded(check, marks)]
-        count = f"{len(because)} lines" if len(because) > 1 else "1 line"
-        lines += together(because, f"{count} failed because of this:")
         waiting = [check for check in marks["checks"] if check["waits"] and check not in because]
+        count = f"{len(because)} lines" if len(because) > 1 else "1 line"
+        of_fault = ["", *explained, "", *together(because, f"{count} failed because of this:")] if explained else []
+        others = []
         for check in marks["checks"]:
             if check not in because and check not in waiting:
                 shown, further = check_lines(check, level)
-                lines += shown
+                others += shown
                 more = more or further
-        lines += together(waiting, "graded once outputs are right:")
+        others += together(waiting, "graded once outputs are right:")
+        lines += [*of_fault, *others] if of_fault and comes_first(marks) else ["", *others, *of_fault]
         if more:
             lines += ["", f"More exact hints: --hint {level + 1}"]
     if marks["score"] < marks["max_score"]:

@@ -82,7 +82,7 @@ struct Bound {
 /// kept; if all threads stored some of them; or if no case had a fault.
 struct Check {
   std::string name;
-  Json hints;  ///< texts, the general first; of no_faults a text for each kind of fault, or texts
+  std::string hints;  ///< as JSON: texts, the general first; of no_faults a text for each kind of fault, or texts
   int points = 0;
   std::vector<std::size_t> cases;  ///< of the lab; unused for no_faults
   std::vector<Bound> bounds;
@@ -149,13 +149,13 @@ void read_shapes(Lab& lab, const Json& json, Check& check) {
 }
 
 /// "hint", a text, or "hints": a list of them, or of "no_faults" an object of a text for each kind of fault.
-Json read_hints(const Json& json) {
+std::string read_hints(const Json& json) {
   if (json.contains("hint") == json.contains("hints")) throw UsageError("a line has either \"hint\" or \"hints\"");
   const Json hints = json.contains("hint") ? Json::array({json.at("hint")}) : json.at("hints");
   if (hints.empty() || !(hints.is_array() || (hints.is_object() && json.contains("no_faults"))) ||
       !std::all_of(hints.begin(), hints.end(), [](const Json& hint) { return hint.is_string(); }))
     throw UsageError("\"hints\" must be texts");
-  return hints;
+  return hints.dump();
 }
 
 Check read_check(Lab& lab, const Json& json) {
@@ -310,7 +310,7 @@ std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem,
 struct Outcome {
   std::string wrong;    ///< why its output is not right
   std::string faulty;   ///< what went wrong while it ran, be the output right or not
-  Json fault;           ///< the first one, as the runner has it; null where there is none
+  std::string fault;    ///< the first one, as the runner's JSON has it; "" where there is none
   std::string stopped;  ///< why it did not run to its end, other than by a fault
   Counters counters;
   std::vector<LineCounters> lines;
@@ -399,8 +399,9 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
   }
   compare(lab, a_case, tensors_of(lab, number, seed), folder / fmt::format("{}.output.npy", number), outcome);
   if (status == "fault") {
-    outcome.fault = json.at("faults").at(0);
-    outcome.faulty = fault_text(outcome.fault);
+    const Json& fault = json.at("faults").at(0);
+    outcome.fault = fault.dump();
+    outcome.faulty = fault_text(fault);
     if (!outcome.wrong.empty()) outcome.wrong = outcome.faulty + "; " + outcome.wrong;
   }
   if (!json.contains("counters")) return outcome;  // on a GPU
@@ -491,7 +492,7 @@ Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome
   if (check.no_faults) {
     // Code that computes nothing right earns nothing for having no faults.
     const auto is_right = [](const Outcome& outcome) { return outcome.wrong.empty(); };
-    const auto has_fault = [](const Outcome& outcome) { return !outcome.fault.is_null(); };
+    const auto has_fault = [](const Outcome& outcome) { return !outcome.fault.empty(); };
     std::vector<std::size_t> all(lab.cases.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     remarks.lost_in = cases_with(all, outcomes, &Outcome::faulty);
@@ -514,7 +515,7 @@ Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome
     remarks.lost_in = cases_with(check.cases, outcomes, &Outcome::wrong);
     // A fault is explained elsewhere: here first what has none.
     std::stable_partition(remarks.lost_in.begin(), remarks.lost_in.end(),
-                          [&](std::size_t number) { return outcomes[number].fault.is_null(); });
+                          [&](std::size_t number) { return outcomes[number].fault.empty(); });
     remarks.messages = messages_of(lab, remarks.lost_in, check.cases.size(), outcomes, &Outcome::wrong);
   } else {
     const Case& a_case = lab.cases[check.cases.front()];
@@ -571,11 +572,13 @@ Json marks(const Lab& lab, const std::vector<Outcome>& outcomes) {
                       {"right", check.cases.size() - std::min(remarks.lost_in.size(), check.cases.size())},
                       {"shapes", check.cases.size()},
                       {"lost_in", remarks.lost_in},
-                      {"hints", check.hints}});
+                      {"hints", Json::parse(check.hints)}});
   }
   Json cases = Json::array();
   for (std::size_t i = 0; i < lab.cases.size(); ++i)
-    cases.push_back({{"name", lab.cases[i].name()}, {"fault", outcomes[i].fault}, {"stopped", outcomes[i].stopped}});
+    cases.push_back({{"name", lab.cases[i].name()},
+                     {"fault", outcomes[i].fault.empty() ? Json() : Json::parse(outcomes[i].fault)},
+                     {"stopped", outcomes[i].stopped}});
   return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score},
           {"max_score", 100},   {"checks", checks},       {"cases", cases}};
 }

@@ -282,6 +282,16 @@ def test_diff_of_no_stage(copy):
     copy.refuses(["diff", "tild-1d", "3"], "unknown stage 'tild-1d', did you mean 'tiled-1d'?; './lab list'")
 
 
+def test_diff_of_steps(copy):
+    for label in ("04a", "04b"):
+        copy.write(f"chapters/04-halo-1d/{label}-one/stage.json", "{}")
+        copy.write(f"chapters/04-halo-1d/{label}-one/one.cu", f"void {label}();\n")
+    assert copy.lab("diff", "4a", "04b").stdout == ("04a-one → 04b-one: lines that go: 1, that come: 1\n"
+                                                    "@@ one.cu:1 → one.cu:1 @@\n-void 04a();\n+void 04b();\n")
+    copy.refuses(["diff", "04a", "04c"], "diff: unknown step '04c'; chapter 04 has the steps 04a, 04b")
+    copy.refuses(["diff", "3", "3a"], "diff: unknown step '3a'; chapter 3 has no steps")
+
+
 # ---- next -----------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -322,16 +332,6 @@ def test_next(three_labs):
     assert lines() == ["Done: 3 of 3 labs (01, 02, 22)", "All labs are done."]
     three_labs.write("build/labs/marks.json", "{")
     assert lines()[0] == "Done: 0 of 3 labs"
-
-def test_diff_of_steps(copy):
-    for label in ("04a", "04b"):
-        copy.write(f"chapters/04-halo-1d/{label}-one/stage.json", "{}")
-        copy.write(f"chapters/04-halo-1d/{label}-one/one.cu", f"void {label}();\n")
-    assert copy.lab("diff", "4a", "04b").stdout == ("04a-one → 04b-one: lines that go: 1, that come: 1\n"
-                                                    "@@ one.cu:1 → one.cu:1 @@\n-void 04a();\n+void 04b();\n")
-    copy.refuses(["diff", "04a", "04c"], "diff: unknown step '04c'; chapter 04 has the steps 04a, 04b")
-    copy.refuses(["diff", "3", "3a"], "diff: unknown step '3a'; chapter 3 has no steps")
-
 
 # ---- doctor, --plot -------------------------------------------------------------------------------------------------
 

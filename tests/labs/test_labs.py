@@ -490,13 +490,16 @@ class Grader(unittest.TestCase):
     def test_malformed_labs(self):
         for why, change in {"no shape": {"right": []}, "positive": {"points": -1}, "no key": {"point": 3},
                             "there is no counter": {"counter": "flops"},
-                            "needs": {"at_most": None}}.items():
+                            "needs": {"at_most": None}, "either": {"hints": ["a"]}}.items():
             lab = json.loads(self.lab.read_text())
             check = lab["checks"][3 if "counter" in change or "at_most" in change else 0]
             check.update(change)
             if change.get("at_most", 0) is None:
                 del check["at_most"]
             self.assert_malformed(lab, why)
+        for hints in ([], ["a", 1], {"race": "only for no_faults"}):
+            check = {key: value for key, value in LAB["checks"][0].items() if key != "hint"}
+            self.assert_malformed({**LAB, "checks": [{**check, "hints": hints}]}, "must be texts")
         self.assert_malformed({**LAB, "filter": "dense"}, "must be \"rank-one\", or absent")
         self.assert_malformed({**LAB, "dtype": "fp32"}, "must be \"fp16\" or \"int8\", or absent")
         self.assert_malformed({**LAB, "winograd": {"m": 3}}, "\"m\" must be 2, 4 or 6")
@@ -727,6 +730,14 @@ class Feedback(unittest.TestCase):
         self.assertIn("Correct this first: a race within one block, in 2 of 4 shapes, here in w=2", text)
         self.assertIn("Then there is a race between two blocks at x.cu:7, in 1 of 4 shapes", text)
         self.assertIn("  0/60  1 line failed because of this:\n        folded\n  0/40  kept\n        y\n", text)
+
+    def test_a_fault_that_is_not_the_first_cause_comes_later(self):
+        marks = marks_of({"name": "right", "score": 0, "max_score": 60, "lost_in": [0], "messages": ["x"]},
+                         {"name": "faults", "score": 0, "max_score": 40, "lost_in": [1], "messages": ["y"]},
+                         cases=[{}, race(("(0,0,0)", 0), ("(1,0,0)", 0))])
+        text = printed(marks)
+        self.assertLess(text.index("  0/60  right"), text.index("There is a fault, too: a race between two blocks"))
+        self.assertNotIn("Correct this first", text)
 
     def test_a_crash_is_named_once(self):
         marks = marks_of({"name": "first", "score": 0, "max_score": 100, "lost_in": [0, 1], "messages": ["x"]},
