@@ -54,6 +54,9 @@ batch), channels (the same by channels), wide, headline (a few of image and batc
 image, batch, channels (56 x 56), tiles (a few of image and batch), others (neither image nor batch) or all. Where a
 report of this track is missing, its tables say so.
 
+    <!-- table:objectives signals -->      no table: each lesson of a track with its "What you will be able to do";
+    <!-- table:objectives 00-the-machine -->   that of one lesson
+
 Figures in prose stand between comments of their own: tools/figures.py tells them. It draws the ladder too:
 docs/results/plots/ladder.svg (tools/ladder.py).
 
@@ -690,8 +693,26 @@ def excerpt(text, rows, columns):
     return "".join("| " + " | ".join(line[place] for place in places) + " |\n" for line in kept)
 
 
+OBJECTIVES = re.compile(r"^## What you will be able to do\n\n(.*?)\n## ", re.DOTALL | re.MULTILINE)
+
+
+def objectives(which, page):
+    """What the lessons say that their readers will be able to do. @param which  a track, or a chapter's folder"""
+    chapters = [path.parent for path in sorted((ROOT / "chapters").glob("*/README.md"))
+                if path.parent.name == which or ((path.parent / "stage.json").exists()
+                                                 and json.loads((path.parent / "stage.json").read_text())["track"] == which)]
+    if not chapters:
+        raise TableError("is neither a track nor a chapter")
+    found = [(chapter, OBJECTIVES.search((chapter / "README.md").read_text())) for chapter in chapters]
+    return "\n" + "\n".join(
+        f"[{chapter.name.replace('-', ' ', 1)}]({os.path.relpath(chapter / 'README.md', page.parent)}):\n\n{own[1]}"
+        for chapter, own in found if own) + "\n"
+
+
 def table(name, page):
     """The Markdown of one table, for a page."""
+    if name.startswith("objectives "):
+        return objectives(name.partition(" ")[2], page)
     name, *selections = name.split(" | ")
     wanted = {"rows": [], "columns": []}
     for selection in selections:

@@ -363,6 +363,17 @@ class Excerpts(unittest.TestCase):
             tables.table("times nvidia-h200 3 | lines: r=5", ROOT / "README.md")
 
 
+class Objectives(unittest.TestCase):
+    def test_the_lists_of_a_track_or_of_one_lesson(self):
+        page = ROOT / "docs/classroom/objectives.md"
+        signals = tables.table("objectives signals", page)
+        self.assertIn("\n[03 tiled-1d](../../chapters/03-tiled-1d/README.md):\n\n- Load a tile", signals)
+        self.assertNotIn("##", signals)
+        self.assertIn("00 the-machine", tables.table("objectives 00-the-machine", page))
+        with self.assertRaises(tables.TableError):
+            tables.table("objectives sounds", page)
+
+
 class Grid(unittest.TestCase):
     """A measurement of its own."""
     REPORT = {"corner": "stage", "columns": ["µs", "%"], "format": [".2f", ".0f"],
