@@ -37,7 +37,7 @@ TRACES = {
            "different banks: no extra pass."),
     "13": (["--shape", "n=1,c=2,h=20,w=40,k=2,groups=2,r=3,s=3", "--warp", "0"], "depthwise_thread_2d", 0, 40, 0,
            "A warp is two rows of 16 lanes: it reads a piece of each."),
-    "18": (["--shape", "n=1,c=2,h=12,w=40,k=32,r=3,s=3", "--warp", "0"], "multiply", 0, 37, 1,
+    "18": (["--shape", "n=1,c=2,h=12,w=40,k=32,r=3,s=3", "--warp", "0"], "multiply", 0, 37, 0,
            "Neighbouring outputs read windows that begin three words apart. Count the sectors of such a request."),
     "19": (["--shape", "n=1,c=8,h=14,w=14,k=64,r=3,s=3", "--warp", "0"], "multiply", 0, 64, 33,
            "After the barrier a thread reads 8 taps and 8 pixels, 16 requests, for 64 multiply-adds."),

@@ -235,14 +235,5 @@ class ByHand(unittest.TestCase):
                              ["README.md:2: quotes other, which is no entry of docs/references.md"])
 
 
-    def test_pages_that_wait_are_let_through_until_they_are_clean(self):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(check_figures, "NOT_YET", {"README.md"}):
-            page = pathlib.Path(folder) / "README.md"
-            page.write_text("takes 3.1 µs\n")
-            self.assertEqual(list(check_figures.problems(page.parent)), [])
-            page.write_text("takes long\n")
-            self.assertIn("take it out of NOT_YET", " ".join(check_figures.problems(page.parent)))
-
-
 if __name__ == "__main__":
     unittest.main()

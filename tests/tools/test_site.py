@@ -14,7 +14,6 @@ sys.path.insert(0, str(ROOT / "tools" / "site"))
 import build  # noqa: E402
 import changes  # noqa: E402
 import check_links  # noqa: E402
-import check_pages  # noqa: E402
 import finish  # noqa: E402
 
 
@@ -111,7 +110,8 @@ class Pages(InFolder):
             ("../02-two/README.md", "chapters-02-two.html"),
             ("../02-two", "chapters-02-two.html"),
             ("../../docs/results/", "docs-results.html"),
-            ("../../README.md", "index.html"),
+            ("../../README.md", "readme.html"),
+            ("../../tools/site/first-page.md", "index.html"),
             ("#here", "chapters-03-three.html#chapters-03-three--here"),
             ("three.cu", "chapters-03-three.html#kernel"),
             ("three.cu#L7", "chapters-03-three.html#l00007"),
@@ -217,7 +217,7 @@ class Pages(InFolder):
                    "b();  // of 12.\n// 1. Again\n")
         self.write("chapters/03-three/more.cuh", "// ---- 4. There ----\n")
         site = build.Site(self.folder / "out", None, None)
-        self.write("chapters/03-three/README.md", "# T\n\n## Other\n\n1. x\n\n## The kernel\n\n1. x\n2. x\n3. x\n4. x\n"
+        self.write("chapters/03-three/README.md", "# T\n\n## Other\n\n1. x\n\n## The change\n\n1. x\n2. x\n3. x\n4. x\n"
                    "\nso\n\n1. y\n2. y\n\n## End\n\n1. x\n")
         chapter = site.chapters[1]
         text = site.with_steps(chapter, site.convert(chapter.lesson)[1])
@@ -225,22 +225,49 @@ class Pages(InFolder):
                          [("1.", "f1-l00002"), ("2.", "f1-l00004"), ("4.", "l00001"), ("1.", "f1-l00006")])
         self.assertEqual(site.link(chapter.lesson, "three.cu#L3"), "chapters-03-three.html#f1-l00003")
 
+    def test_steps_in_the_prose_lead_to_the_lines(self):
+        self.write("chapters/03-three/three.cu", "// 1.\na();\n// 2.\n")
+        site = build.Site(self.folder / "out", None, None)
+        self.write("chapters/03-three/README.md", "# T\n\n## The change\n\n1. as\n   step 2 does\n\n## End\n\n"
+                   "In step 2, not (in 20, step 2), each step 2 or step 2.5, and step 9.\n\n"
+                   "```c++\nstep 2\n```\n\nStep 1.\n")
+        text = site.with_steps(site.chapters[1], site.convert(site.chapters[1].lesson)[1])
+        self.assertEqual(re.findall(r'href="#([^"]*)"[^>]*>([^<]*)<', text),
+                         [("l00001", "line 1"), ("l00003", "step 2"), ("l00003", "step 2"), ("l00001", "Step 1")])
+
+    def test_the_first_page(self):
+        self.write("docs/techniques.md", "# Techniques\n")
+        self.write("README.md", "# Top\n")
+        self.write("docs/traces/03.json", json.dumps({"files": [], "events": [], "block": [0, 0, 0], "shape": "w=1",
+                                                      "kernel": "k", "look": "Look."}))
+        site = build.Site(self.folder / "out", None, None)
+        self.addCleanup(setattr, build.trace_figure, "ROOT", build.trace_figure.ROOT)
+        build.trace_figure.ROOT = self.folder
+        self.write("tools/site/first-page.md", "# First\n\n<!-- ways in -->\n\n<!-- trace 03 -->\n")
+        text = site.convert(build.FIRST_PAGE)[1]
+        self.assertIn('<li><a href="docs-techniques.html">Techniques</a></li>', text)
+        self.assertIn('<li><a href="readme.html">The whole ladder, and how to run it</a></li>', text)
+        self.assertNotIn("Teach a course", text)  # of whose pages there is none here
+        self.assertIn('<figure class="trace">', text)
+
     def test_what_changed_since_the_stage_before(self):
         for name in ("two", "three"):
             folder = next(self.folder.glob(f"chapters/*-{name}"))
             (folder / f"{name}.cu").write_text(f"// {name}\nvoid {name}();\nuse<{name}>(1, 2, {len(name)});\n")
         manifest = self.folder / "chapters/03-three/stage.json"
         manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "previous": 2}))
-        self.write("chapters/03-three/README.md", "# T\n\n## The kernel\n\nk\n\n### More\n\nm\n\n## After\n\na\n")
+        self.write("chapters/03-three/README.md", "# T\n\n## The change\n\nk\n\n### More\n\nm\n\n## After\n\na\n")
         site = build.Site(self.folder / "out", None, None)
         two, three = site.chapters[:2]
         text = site.with_changes(three, site.convert(three.lesson)[1])
-        places = [text.index(words) for words in ("More", "# What changed since 02 two", "# After")]
+        places = [text.index(words) for words in ("More", "## All that changed since 02 two", "# After")]
         self.assertEqual(places, sorted(places))
         self.assertIn("that go: 1; lines that come: 1.", text)  # the last
         self.assertEqual(site.with_changes(two, "x"), "x")
         self.assertEqual([text for _, text, _ in site.headings[three.lesson]],
-                         ["The kernel", "More", "What changed since 02 two", "After"])
+                         ["The change", "More", "All that changed since 02 two", "After"])
+        self.assertRegex(text, '<details class="changes" open>(?s:.)*value="inline" checked(?s:.)*"side-by-side">')
+        self.assertIn('<details class="changes">', build.diff_of([], unfolded=False))
 
 
 class Changes(unittest.TestCase):
@@ -283,31 +310,6 @@ class Finish(InFolder):
         self.assertEqual(json.loads(text.removeprefix("searchIndex = ").removesuffix(";\n")), [
             ["chapters-03-three.html", "Three", "Lesson",
              [["", "", "Begin & go"], ["x--tile", "The tile", "bank conflict"]]]])
-
-
-class CheckPages(InFolder):
-    def wrong(self, text):
-        self.write("a.html", text)
-        return check_pages.wrong_pages(self.folder)
-
-    def test_good_pages(self):
-        self.assertEqual(self.wrong('<p>2 * 3 <code>a**b</code> \\(|x| |y|\\)</p>'
-                                    '<div class="fragment">| a |</div><!-- fragment -->'
-                                    '<div class="table-frame"><table class="markdownTable"><tr><th>a</th></tr>'
-                                    '<tr><td>b</td></tr></table></div>'), [])
-
-    def test_what_is_wrong_is_found(self):
-        for text, says in [
-            ("<p>so **<code>a</code> b**</p>", "shows ** as"),
-            ("<p>| a | 1 |</p>", "shows a row of a table"),
-            ("<p>[x](y.md)</p>", "shows a link"),
-            ('<table class="markdownTable"><tr><td>a</td></tr></table>', "without a frame"),
-            ('<div class="table-frame"><table class="markdownTable"><tr><th>a</th></tr><tr><td>b</td><td>c</td></tr>'
-             '</table></div>', "differ in length"),
-        ]:
-            with self.subTest(text):
-                wrong = self.wrong(text)
-                self.assertTrue(wrong and all(says in sentence for sentence in wrong), wrong)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import changes  # noqa: E402
 import check_links  # noqa: E402
-import check_pages  # noqa: E402
 import finish  # noqa: E402
 import sliders  # noqa: E402
 import trace_figure  # noqa: E402
@@ -43,20 +43,24 @@ MATHJAX_PARTS = ["MathJax.js", "extensions/tex2jax.js", "extensions/TeX", "exten
 # The simulator's insides, between its own parts: no pages of the API.
 INTERNAL = [pathlib.Path("common/simt") / name for name in ("async.hpp", "machine.hpp", "fiber.hpp", "warp.hpp")]
 RESULTS = pathlib.Path("docs/results/README.md")
-# Who should begin where; a page that is not in this copy is not offered.
-AUDIENCES = [
-    ("Students", "Read a lesson, then do its lab. No GPU is needed.",
-     ["docs/students.md", "chapters/00-the-machine/README.md", "chapters/01-naive-1d/README.md",
-      "docs/glossary.md", "docs/simulator.md"]),
-    ("Instructors", "Hand out labs, grade them, write your own.", ["docs/instructors.md", "docs/instructors-labs.md"]),
-    ("Kernel engineers", "Measure a kernel, compare it with cuDNN, add a stage.",
-     ["docs/results/README.md", "docs/lowering.md", "docs/winograd.md", "docs/winograd-accuracy.md", "docs/hopper.md",
-      "docs/harness.md", "docs/profiling.md", "CONTRIBUTING.md", "docs/writing-kernels.md"]),
+FIRST_PAGE = pathlib.Path("tools/site/first-page.md")
+README = pathlib.Path("README.md")
+TITLES = {README: "The whole ladder, and how to run it"}  # of pages that have another where they stand alone
+# Three ways in, by what a reader wants; a page that is not in this copy is not offered.
+WAYS = [
+    ("Learn one technique", "Choose one idea. Its lesson has a drawing, the kernel, and what it brought and why.",
+     ["docs/techniques.md", "chapters/03-tiled-1d/README.md", "chapters/09-register-2d/README.md",
+      "chapters/26-winograd-tensor-core/README.md", "chapters/32-implicit-gemm-hopper/README.md", "docs/glossary.md"]),
+    ("Run the whole ladder", "Count every kernel in the simulator, or time it on your GPU beside cuDNN.",
+     ["README.md", "chapters/00-the-machine/README.md", "chapters/01-naive-1d/README.md", "docs/students.md",
+      "docs/simulator.md", "docs/results/README.md"]),
+    ("Teach a course", "Hand out labs, have them graded, and write your own.",
+     ["docs/classroom/syllabus.md", "docs/instructors.md", "docs/classroom/textbooks.md", "docs/instructors-labs.md"]),
 ]
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$")
-TRACE = "<!-- trace -->"  # in a lesson: here stands its player
+TRACE = re.compile(r"<!-- trace(?: (\d\d))? -->")  # here stands a player: a lesson's own, or that of a number
 SLIDER = re.compile(r"<!-- slider ([\w-]+) -->")  # likewise: a figure of sliders.py
 COMMENT = re.compile(r"^ *<!--.*--> *$")
 # What tools/figures.py and its check put around figures in prose. Doxygen would drop the space behind such a comment.
@@ -65,7 +69,12 @@ DRAWING = re.compile(r"^( *)!\[([^\]]*)\]\(([^)\s]+\.svg)\) *$")
 DETAILS = re.compile(r"^( *)(<details>.*|</details>|<summary>.*</summary>) *$")
 # Bold text that begins or ends with code, which Doxygen would show with its asterisks.
 BOLD_CODE = re.compile(r"\*\*(`[^`]+`[^*]*|[^*`\s][^*]*`[^`]+`[^\w\s*]?)\*\*")
+WAYS_IN = "<!-- ways in -->"
+# "step 3" of this lesson's kernel: neither "20, step 3" nor "step 3 of 20".
+PROSE_STEP = re.compile(r"(?<!each )(?<!\d, )(?<!['’]s )\b([Ss]tep )([1-9]\d?)\b(?!\.\d| of (?:lesson )?\[?\d)")
 STEP = re.compile(r"^([1-9]\d?)\. (?=\S)")
+LIST_OF_STEPS = "The change"  # the section whose numbered lists are those of the kernel's comments
+SHORT_DIFF = 80  # lines, up to which it stands open
 CONTENTS = 4  # headings, from which on a page has a list of them
 # What is rewritten in running text. A code span is found to be passed over.
 SPAN = re.compile(r"""
@@ -99,11 +108,44 @@ def block(text, indent=""):
     return f"\n{indent}\\htmlonly[block]\n{indent}{text}\n{indent}\\endhtmlonly\n"
 
 
+class TextLine(NamedTuple):
+    text: str
+    fenced: bool  # in a block of code
+
+
+def unfenced(text):
+    """The lines of a page that was converted, and which of them are code, or HTML that Doxygen passes on."""
+    end = None
+    for line in text.split("\n"):
+        fence = re.match(r" *(`{3,}|~{3,})", line)
+        begins = fence and fence[1] or ("\\endhtmlonly" if line.strip() == "\\htmlonly[block]" else
+                                        "\\f]" if line.strip() == "\\f[" else None)
+        yield TextLine(line, bool(end or begins))
+        if end:
+            if line.strip() == end or end[0] in "`~" and line.strip().startswith(end):
+                end = None
+        else:
+            end = begins
+
+
+def diff_of(groups, unfolded):
+    """Groups of changes in HTML, with a switch between two views. site.js picks one; without it, it is inline."""
+    views = [("inline", "Inline", changes.inline), ("side-by-side", "Side by side", changes.side_by_side)]
+    switch = "".join(f'<label><input type="radio" name="diff" value="{kind}"{" checked" if kind == "inline" else ""}>'
+                     f'{title}</label>' for kind, title, _ in views)
+    tables = "".join(f'<div class="table-frame {kind}" tabindex="0"><table class="diff {kind}">{"".join(rows(groups))}'
+                     '</table></div>' for kind, _, rows in views)
+    return (f'<details class="changes"{" open" if unfolded else ""}><summary>The diff</summary>'
+            f'<fieldset class="switch"><legend>Show it</legend>{switch}</fieldset>{tables}</details>')
+
+
 class Chapter:
-    def __init__(self, manifest):
-        stage = json.loads(manifest.read_text())
-        self.number, self.name, self.title, self.idea = (stage[key] for key in ("number", "name", "title", "idea"))
-        self.folder = manifest.parent.relative_to(ROOT)
+    def __init__(self, folder):
+        self.folder = folder.relative_to(ROOT)
+        number, _, name = folder.name.partition("-")
+        manifest = folder / "stage.json"
+        stage = json.loads(manifest.read_text()) if manifest.is_file() else {"number": int(number), "name": name}
+        self.number, self.name, self.idea = stage["number"], stage["name"], stage.get("idea", "")
         self.lesson = self.folder / "README.md"
         self.lab = self.folder / "LAB.md"
         self.solution = pathlib.Path("solutions") / self.folder.name / "README.md"
@@ -130,14 +172,14 @@ class Site:
         self.html = output / "html"
         self.work = output / "work"
         self.pages = self.work / "pages"
-        self.chapters = sorted((Chapter(path) for path in ROOT.glob("chapters/[0-9][0-9]-*/stage.json")),
+        self.chapters = sorted((Chapter(path.parent) for path in ROOT.glob("chapters/[0-9][0-9]-*/README.md")),
                                key=lambda chapter: chapter.number)
         self.headers = {path.relative_to(ROOT) for path in ROOT.glob("common/**/*.hpp")} - set(INTERNAL)
         of_chapters = [page for chapter in self.chapters for page in chapter.pages()]
-        guides = [path.relative_to(ROOT) for path in [ROOT / "chapters/00-the-machine/README.md",
-                                                      *sorted(ROOT.glob("docs/**/*.md")), ROOT / "CONTRIBUTING.md"]]
+        guides = [path.relative_to(ROOT) for path in [ROOT / README, *sorted(ROOT.glob("docs/**/*.md")),
+                                                      ROOT / "CONTRIBUTING.md"]]
         self.guides = [path for path in guides if path != RESULTS and (ROOT / path).is_file()]
-        self.markdown = [pathlib.Path("README.md"), RESULTS, *self.guides, *of_chapters]
+        self.markdown = [FIRST_PAGE, RESULTS, *self.guides, *of_chapters]
         self.files = []  # files and folders that get a page because one links to them
         self.labels = {}
         self.headings = {}  # of each page: [(level, text, anchor)]
@@ -146,10 +188,10 @@ class Site:
 
     def label(self, path):
         """The name of the page of a file or folder."""
-        if path == pathlib.Path("README.md"):
+        if path == FIRST_PAGE:
             return "index"
         if path in self.markdown:
-            name = slug(str(path.parent if path.name == "README.md" else path.with_suffix("")))
+            name = slug(str(path.parent if path.name == "README.md" and path != README else path.with_suffix("")))
         else:
             name = "file-" + slug(str(path))
         if self.labels.setdefault(name, path) != path:
@@ -254,9 +296,12 @@ class Site:
                 fence = mark
                 language = HIGHLIGHTED.get(mark[3], ".unparsed")
                 lines.append(f"{mark[1]}\\f[" if mark[3] == "math" else f"{mark[1]}{mark[2]}{{{language}}}")
-            elif line == TRACE:
+            elif trace := TRACE.fullmatch(line):
                 flush()
-                lines.append(block(trace_figure.figure(page)))
+                lines.append(block(trace_figure.figure(int(trace[1] or page.parent.name[:2]))))
+            elif line == WAYS_IN:
+                flush()
+                lines.append(self.ways_in())
             elif slider := SLIDER.fullmatch(line):
                 flush()
                 if slider[1] not in sliders.SLIDERS:
@@ -288,7 +333,7 @@ class Site:
         flush()
         if title is None:
             raise SiteError(f"{page}: it needs a title, a line that begins with '# '")
-        return title, "\n".join(lines) + "\n"
+        return TITLES.get(page, title), "\n".join(lines) + "\n"
 
     # ---- Pages ------------------------------------------------------------------------------------------------------
 
@@ -297,7 +342,8 @@ class Site:
         (self.pages / f"{label}.md").write_text(head + "\n" + text)
 
     def title(self, path):
-        return next((line[2:] for line in (ROOT / path).read_text().splitlines() if line.startswith("# ")), str(path))
+        lines = (ROOT / path).read_text().splitlines()
+        return TITLES.get(path) or next((line[2:] for line in lines if line.startswith("# ")), str(path))
 
     def steps(self, place, page):
         """Links to the chapter before and after, and between the pages of this one."""
@@ -351,27 +397,42 @@ class Site:
                      f'<details class="toc"><summary>On this page</summary><ul>{items}</ul></details>')
 
     def with_steps(self, chapter, text):
-        """A lesson with links from the numbered steps of "The change" to the lines that have their numbers.
+        """A lesson with links to the kernel's lines: from the numbered steps of "The change" to those that have their
+        numbers, and from "step 3" anywhere in its prose.
 
         Where the section has several lists, a number's first line is the first list's, and so on.
         """
-        before, heading, rest = re.split("(\n# The (?:kernel|change) )", text, maxsplit=1)
-        section, end, after = rest.partition("\n# ")
-        lists, lines = 0, []
-        for line in section.split("\n"):
-            if step := STEP.match(line):
+        def link(found, words, attributes=""):
+            path, number = found
+            return (f'\\htmlonly <a{attributes} href="#{finish.line_anchor(chapter.kernels.index(path), number)}" '
+                    f'title="{path.name}, line {number}">{words}</a>\\endhtmlonly')
+
+        def in_prose(match):
+            found = chapter.lines_of_step(match[2])
+            return link(found[0], match[1] + match[2], ' class="step-named"') if found else match[0]
+
+        section, lists, lines = "", 0, []
+        for line in unfenced(text):
+            if heading := re.match(r"# (.*?) *\{#", line.text):
+                section = heading[1]
+            if line.fenced or line.text.startswith(("#", "\\", "<")):
+                lines.append(line.text)
+                continue
+            step = STEP.match(line.text) if section == LIST_OF_STEPS else None
+            if step:
                 lists += step[1] == "1"
                 found = chapter.lines_of_step(step[1])
                 if len(found) >= lists > 0:
-                    path, number = found[lists - 1]
-                    link = (f'<a class="step" href="#{finish.line_anchor(chapter.kernels.index(path), number)}" '
-                            f'title="{path.name}, line {number}">line {number}</a>')
-                    line = f"{step[0]}\\htmlonly {link} \\endhtmlonly {line[step.end():]}"
-            lines.append(line)
-        return before + heading + "\n".join(lines) + end + after
+                    number = found[lists - 1][1]
+                    lines.append(step[0] + link(found[lists - 1], f"line {number}", ' class="step"') + " " +
+                                 PROSE_STEP.sub(in_prose, line.text[step.end():]))
+                    continue
+            lines.append(PROSE_STEP.sub(in_prose, line.text))
+        return "\n".join(lines)
 
     def with_changes(self, chapter, text):
-        """A lesson with what its kernel changes in that of the stage before, after the section "The kernel"."""
+        """A lesson with all that its kernel changes in that of the stage before, at the end of the section that tells
+        of it."""
         previous = next((other for other in self.chapters if other.number == chapter.previous), None)
         if not previous:
             return text
@@ -381,17 +442,14 @@ class Site:
         name = f"{previous.number:02} {previous.name}"
         label = f"{self.label(chapter.lesson)}--changes"
         place = next((index + 1 for index, heading in enumerate(self.headings[chapter.lesson])
-                      if heading[:2] in ((2, "The kernel"), (2, "The change"))), 0)
+                      if heading[0] == 2 and heading[1] == LIST_OF_STEPS), 0)
         after = next((name for level, _, name in self.headings[chapter.lesson][place:] if place and level == 2), None)
-        views = [("Side by side", "side-by-side", changes.side_by_side), ("Inline", "inline", changes.inline)]
-        tables = "".join(f'<details class="changes"><summary>{title}</summary><div class="table-frame" tabindex="0">'
-                         f'<table class="diff {kind}">{"".join(rows(groups))}</table></div></details>'
-                         for title, kind, rows in views)
-        section = (f"# What changed since {name} {{#{label}}}\n\n"
+        section = (f"## All that changed since {name} {{#{label}}}\n\n"
                    f"Lines of [{name}]({self.label(previous.lesson)}.html) that go: {went}; lines that come: {came}. "
                    "Indentation does not count, nor the stage's own name, nor the comment at the head of a file. "
-                   f"`./lab diff {previous.number} {chapter.number}` prints the same.\n" + block(tables) + "\n")
-        entry = (2, f"What changed since {name}", label)
+                   f"`./lab diff {previous.number} {chapter.number}` prints the same.\n" +
+                   block(diff_of(groups, unfolded=came + went <= SHORT_DIFF)) + "\n")
+        entry = (3, f"All that changed since {name}", label)
         if not after:
             self.headings[chapter.lesson].append(entry)
             return f"{text}\n{section}"
@@ -424,18 +482,15 @@ class Site:
                     text += f"Next in this chapter: \\subpage {self.label(follows[0])}\n"
                 self.write(self.label(page), title, text + block("</div>") + self.beside(self.sources(chapter, page)))
 
-    def landing(self):
-        """README.md, with who should begin where after its picture."""
-        title, text = self.convert(pathlib.Path("README.md"))
+    def ways_in(self):
+        """The cards of the first page."""
         cards = []
-        for who, what, paths in AUDIENCES:
+        for way, what, paths in WAYS:
             links = "".join(f'<li><a href="{self.label(path)}.html">{html.escape(self.title(path))}</a></li>'
                             for path in map(pathlib.Path, paths) if path in self.markdown)
             if links:
-                cards.append(f"<div><h3>{who}</h3><p>{what}</p><ul>{links}</ul></div>")
-        introduction, picture, rest = text.partition("\n\\endhtmlonly\n")
-        audiences = block(f'<div class="audiences">{"".join(cards)}</div>')
-        return title, self.contents(pathlib.Path("README.md")) + introduction + picture + audiences + rest
+                cards.append(f"<div><h2>{way}</h2><p>{what}</p><ul>{links}</ul></div>")
+        return block(f'<nav class="ways" aria-label="Ways in">{"".join(cards)}</nav>')
 
     def source_page(self, path):
         if (ROOT / path).is_dir():
@@ -458,7 +513,7 @@ class Site:
         for path in [*self.guides, RESULTS]:
             title, text = self.convert(path)
             self.write(self.label(path), title, self.contents(path) + text)
-        title, text = self.landing()
+        title, text = self.convert(FIRST_PAGE)
         for path in self.files:  # grows while folders are written
             self.write(self.label(path), str(path), self.source_page(path))
 
@@ -469,7 +524,7 @@ class Site:
             f"- \\subpage {self.label(chapter.lesson)}\n\n  {chapter.idea}\n\n" for chapter in self.chapters))
         listing("guides", "Guides", self.guides)
         listing("repository", "Other files", sorted(self.files))
-        text += ("\n# On this site {#index--on-this-site}\n\n- \\subpage lessons\n- \\subpage guides\n"
+        text += ("\n# All of this site {#index--on-this-site}\n\n- \\subpage lessons\n- \\subpage guides\n"
                  f"- \\subpage {self.label(pathlib.Path('docs/results/README.md'))}\n- \\subpage repository\n")
         self.write("index", title, text)
 
@@ -577,7 +632,7 @@ def main():
         sys.exit(f"build.py: {error}")
     for warning in warnings:
         print(f"build.py: {warning}", file=sys.stderr)
-    broken = check_links.report(site.html) | check_pages.report(site.html)
+    broken = check_links.report(site.html)
     sys.exit(1 if warnings or broken else 0)
 
 

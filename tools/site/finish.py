@@ -11,8 +11,8 @@ import json
 import re
 
 TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
-# "1.29× (IMPLICIT_PRECOMP_GEMM)", or without the ratio's name "plan 29 (eng5{})".
-ALGORITHM = re.compile(r"(>\s*[\d.,]+×) \(((?:[^()<]|\([^()<]*\))*)\)(?=\s*</td>)")
+# "1.29× (IMPLICIT_PRECOMP_GEMM)" or "120.6 (plan 29 (eng5{}))".
+ALGORITHM = re.compile(r"(>\s*[\d.,]+×?) \(((?:[^()<]|\([^()<]*\))*)\)(?=\s*</td>)")
 NUMBERED = re.compile(r"<th[^>]*>no\.\s")
 # Code: neither searched nor read as text.
 CODE = re.compile(r'<div class="fragment">.*?</div><!-- fragment -->|<table class="diff.*?</table>', re.DOTALL)

@@ -145,7 +145,7 @@
     const picture = element("svg", {viewBox: `0 0 ${LEFT + 32 * CELL} 266`, "aria-hidden": "true"});
     const strip = element("svg", {"aria-hidden": "true", class: "strip"});
     const code = document.createElement("pre");
-    code.className = "code";
+    code.className = "source";
     const slider = document.createElement("input");
     Object.assign(slider, {type: "range", min: 0, max: events.length - 1, value: 0});
     slider.setAttribute("aria-label", "event");

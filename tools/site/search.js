@@ -1,7 +1,7 @@
 // The search over all pages, in search-index.js: [file, title, kind, [[anchor, heading, text], ...]] for each page.
 document.addEventListener("DOMContentLoaded", () => {
   const field = document.getElementById("MSearchField");
-  const WEIGHTS = { Lesson: 2, Guide: 1.2, Lab: 1, API: 0.8, Solution: 0.5 };
+  const WEIGHTS = { Lesson: 5, Guide: 1.2, Lab: 1, API: 0.8, Solution: 0.5 };
   const PAGES = 20, SECTIONS = 3; // that are listed
   let panel, loading;
 
@@ -20,7 +20,7 @@ document.addEventListener("DOMContentLoaded", () => {
     let sum = 0;
     for (const word of patterns) {
       const count = (where) => where.match(word)?.length ?? 0;
-      const found = 12 * Math.min(count(title), 1) + 8 * Math.min(count(heading), 1) + Math.min(count(text), 6);
+      const found = 16 * Math.min(count(title), 1) + 8 * Math.min(count(heading), 1) + Math.min(count(text), 6);
       if (found === 0) return 0;
       sum += found;
     }
@@ -34,7 +34,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const pages = searchIndex.map(([file, title, kind, sections]) => {
       const found = sections.map((section) => ({ section, score: score(section, title, patterns, phrase) }))
         .filter((hit) => hit.score > 0).sort((a, b) => b.score - a.score);
-      return { file, title, kind, found, score: (found[0]?.score ?? 0) * WEIGHTS[kind] };
+      const rest = found.slice(1).reduce((sum, hit) => sum + hit.score, 0); // a page that speaks of it all along
+      return { file, title, kind, found, score: ((found[0]?.score ?? 0) + 0.5 * Math.min(rest, 20)) * WEIGHTS[kind] };
     });
     return pages.filter((page) => page.score > 0).sort((a, b) => b.score - a.score);
   };

@@ -1,6 +1,26 @@
-// The dark theme's switch, buttons that copy code, and the kernel beside its lesson.
+// The dark theme's switch, buttons that copy code, what scrolls, the diff's two views, and the kernel beside its
+// lesson.
 DoxygenAwesomeDarkModeToggle.init();
 DoxygenAwesomeFragmentCopyButton.init();
+
+// A table or a drawing that is wider than its frame says that it scrolls.
+document.addEventListener("DOMContentLoaded", () => {
+  const watch = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.classList.toggle("scrolls", target.scrollWidth > target.clientWidth + 1);
+  });
+  for (const frame of document.querySelectorAll(".table-frame, .drawing-frame")) watch.observe(frame);
+});
+
+// The diff: the view that was chosen last, or what there is room for.
+document.addEventListener("DOMContentLoaded", () => {
+  const views = document.querySelectorAll('.changes input[name="diff"]');
+  const chosen = localStorage.getItem("diff") ??
+    (window.matchMedia("(min-width: 1100px)").matches ? "side-by-side" : "inline");
+  for (const view of views) {
+    view.checked = view.value === chosen;
+    view.addEventListener("change", () => localStorage.setItem("diff", view.value));
+  }
+});
 
 document.addEventListener("DOMContentLoaded", () => {
   const kernel = document.querySelector("aside.beside");

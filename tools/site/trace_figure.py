@@ -7,9 +7,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NEAR = 5  # lines of source that are shown around a line
 
 
-def figure(page):
-    """The figure of a lesson."""
-    number = int(page.parent.name[:2])
+def figure(number):
+    """The figure of a lesson by its number."""
     path = ROOT / f"docs/traces/{number:02}.json"
     trace = json.loads(path.read_text())
     named = {}
