@@ -94,7 +94,7 @@ struct Lab {
   std::string title;
   int minutes = 0;
   bool on_host = false;   ///< the exercise is C++ for the host
-  bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
+  bool circular = false;  ///< compared with the signal continued periodically, instead of the problem's padding
   FilterForm filter = FilterForm::dense;
   Precision precision = Precision::fp32;
   bool nhwc = false;      ///< whether its floats are in NHWC, as halves and bytes always are
