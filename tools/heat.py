@@ -113,7 +113,7 @@ def sentence(tensors):
               if plain(each["kernel"]) not in readers and each["tensor"] not in ("input", "filter")]
     if not others:
         return ""
-    names = [f"the {name}" for name in dict.fromkeys(each["tensor"] for each in others)]
+    names = [f"the {name.removeprefix('the ')}" for name in dict.fromkeys(each["tensor"] for each in others)]
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"{' and '.join(readers)} reads it; the kernels after it read {listed}."
 

@@ -3,7 +3,7 @@
 //   [filters][outputs] += [filters][channels] of a tap x [channels][pixels 2 x + s]
 //
 // Stage 32 takes stride 1: the pixels that a tap of 64 outputs reads lie side by side. With stride 2 they are every
-// other pixel. No product can skip the ones between. But the copy engine can: told of a tensor that holds every other
+// other pixel. No product can skip the ones between. But TMA can: told of a tensor that holds every other
 // column, it brings these side by side. Tap 2 then reads what tap 0 does, one pixel further.
 //
 //   1. In prepare(): the taps as halves, swizzled (given).

@@ -125,7 +125,7 @@ TEST_CASE("32 implicit-gemm-hopper: refuses by rule (sm_90)") {
   }
   check_refusal("32", "h=8,w=8", "must be 3 x 3");
   ConvProblem problem = parse_shape(shape("h=8,w=8"));
-  for (const auto& [padding, rule] : {std::pair{Padding::replicate, "the padding must be zeros, which the copy engine"},
+  for (const auto& [padding, rule] : {std::pair{Padding::replicate, "the padding must be zeros, which TMA"},
                                       {Padding::reflect, "fills in; got reflect"}}) {
     problem.padding = padding;
     const std::string reason = refusal(find_stage("32"), problem, nullptr);

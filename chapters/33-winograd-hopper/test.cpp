@@ -137,7 +137,7 @@ TEST_CASE("33 winograd-hopper: no bank conflict on the way to and from the ring 
                    two = counters_of("n=2,c=64,k=64,h=8,w=60,r=3,s=3");
     CHECK(one.shared_store_requests > 0);
     CHECK(one.shared_store_conflicts == 0);
-    CHECK(one.shared_load_requests == 0);  // wgmma and the copy engine do the rest
+    CHECK(one.shared_load_requests == 0);  // wgmma and TMA do the rest
     CHECK(two.shared_store_conflicts == 0);
     CHECK(two.shared_load_requests > 0);  // threads store what belongs to two images
     CHECK(two.shared_load_conflicts == 0);

@@ -452,7 +452,7 @@ __device__ __forceinline__ void set_max_registers_decrease() {
 
 namespace convladder {
 
-/// Describes a tensor to the copy engine, for kernels' parameters.
+/// Describes a tensor to TMA, for kernels' parameters.
 /// @param global its address on the device
 /// @throws std::invalid_argument with the rule of check_tensor() that is broken
 TensorMap make_tensor_map(const void* global, const TensorForm& form);

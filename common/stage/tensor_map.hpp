@@ -1,5 +1,5 @@
 /// @file
-/// What the copy engine of sm_90 is told of a tensor in global memory, and the rules of CUDA for it.
+/// What TMA of sm_90 is told of a tensor in global memory, and the rules of CUDA for it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -231,5 +231,33 @@ nowhere();
             self.assertIn(part, "\n".join(self.found(self.LESSON.replace(old, new))), old)
 
 
+class LessonOfSteps(Tree):
+    """A chapter with a step, whose lesson is longer and quotes the step's code."""
+
+    LESSON = Lessons.LESSON.replace(130 * "word ", 300 * "word ").replace("old(1)", "of_step()").replace(
+        "called()", "of_step()")
+
+    def setUp(self):
+        super().setUp()
+        self.write("docs/glossary.md", "## One\n\n## Two\n\n## Three\n")
+        self.write("chapters/04-x/stage.json", "{}")
+        self.write("chapters/04-x/x.cu", "changed(2);\n")
+        self.write("chapters/04-x/README.md", self.LESSON)
+        self.write("chapters/04-x/04a-y/y.cu", "of_step();\n")
+        self.write("chapters/04-x/04a-y/stage.json", "{}")
+
+    def found(self):
+        return check_lessons.chapter_faults(self.root, self.root / "chapters/04-x")
+
+    def test_a_lesson_with_steps(self):
+        self.assertEqual(self.found(), [])
+
+    def test_without_the_step(self):
+        (self.root / "chapters/04-x/04a-y/stage.json").unlink()
+        self.assertIn("words of prose", "\n".join(self.found()))
+        (self.root / "chapters/04-x/04a-y/y.cu").unlink()
+        self.assertIn("quotes what is not in the sources: of_step();", "\n".join(self.found()))
+
+
 if __name__ == "__main__":
     unittest.main()

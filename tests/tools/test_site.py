@@ -217,7 +217,7 @@ class Pages(InFolder):
                    "b();  // of 12.\n// 1. Again\n")
         self.write("chapters/03-three/more.cuh", "// ---- 4. There ----\n")
         site = build.Site(self.folder / "out", None, None)
-        self.write("chapters/03-three/README.md", "# T\n\n## Other\n\n1. x\n\n## The kernel\n\n1. x\n2. x\n3. x\n4. x\n"
+        self.write("chapters/03-three/README.md", "# T\n\n## Other\n\n1. x\n\n## The change\n\n1. x\n2. x\n3. x\n4. x\n"
                    "\nso\n\n1. y\n2. y\n\n## End\n\n1. x\n")
         chapter = site.chapters[1]
         text = site.with_steps(chapter, site.convert(chapter.lesson)[1])
@@ -256,7 +256,7 @@ class Pages(InFolder):
             (folder / f"{name}.cu").write_text(f"// {name}\nvoid {name}();\nuse<{name}>(1, 2, {len(name)});\n")
         manifest = self.folder / "chapters/03-three/stage.json"
         manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "previous": 2}))
-        self.write("chapters/03-three/README.md", "# T\n\n## The kernel\n\nk\n\n### More\n\nm\n\n## After\n\na\n")
+        self.write("chapters/03-three/README.md", "# T\n\n## The change\n\nk\n\n### More\n\nm\n\n## After\n\na\n")
         site = build.Site(self.folder / "out", None, None)
         two, three = site.chapters[:2]
         text = site.with_changes(three, site.convert(three.lesson)[1])
@@ -265,7 +265,7 @@ class Pages(InFolder):
         self.assertIn("that go: 1; lines that come: 1.", text)  # the last
         self.assertEqual(site.with_changes(two, "x"), "x")
         self.assertEqual([text for _, text, _ in site.headings[three.lesson]],
-                         ["The kernel", "More", "All that changed since 02 two", "After"])
+                         ["The change", "More", "All that changed since 02 two", "After"])
         self.assertRegex(text, '<details class="changes" open>(?s:.)*value="inline" checked(?s:.)*"side-by-side">')
         self.assertIn('<details class="changes">', build.diff_of([], unfolded=False))
 

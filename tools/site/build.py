@@ -73,7 +73,7 @@ WAYS_IN = "<!-- ways in -->"
 # "step 3" of this lesson's kernel: neither "20, step 3" nor "step 3 of 20".
 PROSE_STEP = re.compile(r"(?<!each )(?<!\d, )(?<!['’]s )\b([Ss]tep )([1-9]\d?)\b(?!\.\d| of (?:lesson )?\[?\d)")
 STEP = re.compile(r"^([1-9]\d?)\. (?=\S)")
-LISTS_OF_STEPS = ("The change", "The kernel")  # sections whose numbered lists are those of the kernel's comments
+LIST_OF_STEPS = "The change"  # the section whose numbered lists are those of the kernel's comments
 SHORT_DIFF = 80  # lines, up to which it stands open
 CONTENTS = 4  # headings, from which on a page has a list of them
 # What is rewritten in running text. A code span is found to be passed over.
@@ -418,7 +418,7 @@ class Site:
             if line.fenced or line.text.startswith(("#", "\\", "<")):
                 lines.append(line.text)
                 continue
-            step = STEP.match(line.text) if section in LISTS_OF_STEPS else None
+            step = STEP.match(line.text) if section == LIST_OF_STEPS else None
             if step:
                 lists += step[1] == "1"
                 found = chapter.lines_of_step(step[1])
@@ -442,7 +442,7 @@ class Site:
         name = f"{previous.number:02} {previous.name}"
         label = f"{self.label(chapter.lesson)}--changes"
         place = next((index + 1 for index, heading in enumerate(self.headings[chapter.lesson])
-                      if heading[0] == 2 and heading[1] in LISTS_OF_STEPS), 0)
+                      if heading[0] == 2 and heading[1] == LIST_OF_STEPS), 0)
         after = next((name for level, _, name in self.headings[chapter.lesson][place:] if place and level == 2), None)
         section = (f"## All that changed since {name} {{#{label}}}\n\n"
                    f"Lines of [{name}]({self.label(previous.lesson)}.html) that go: {went}; lines that come: {came}. "

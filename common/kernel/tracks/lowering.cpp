@@ -87,7 +87,7 @@ Verdict check_implicit_gemm_hopper(const ConvProblem& p, int channels, int filte
   if (p.dilation_h != 1 || p.dilation_w != 1)
     return Verdict::refuse("the dilation must be 1; got dilation_h={}, dilation_w={}", p.dilation_h, p.dilation_w);
   if (p.padding != Padding::zero)
-    return Verdict::refuse("the padding must be zeros, which the copy engine fills in; got {}",
+    return Verdict::refuse("the padding must be zeros, which TMA fills in; got {}",
                            p.padding == Padding::replicate ? "replicate" : "reflect");
   return check_implicit_gemm(p, channels, filters);
 }
