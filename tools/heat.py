@@ -75,7 +75,7 @@ def place_of(loads, scale):
 
 def grid(stage, problem, loads, line):
     """The loads of each number of the first channel, in lines from top to bottom."""
-    size = BYTES[stage["dtype"]]
+    size = BYTES[stage["tensors"]["input"].split()[0]]  # 30 computes in bytes and reads halves
     numbers = range(problem["h"] * problem["w"])
     step = problem["c"] if stage.get("layout") == "NHWC" else 1
     values = [loads[number * step * size // SECTOR] for number in numbers]
