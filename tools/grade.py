@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Grades the exercise of a chapter: `./lab grade` builds what this needs, then runs it.
 
-    grade.py --build DIR CHAPTER [--file FILE] [--json]
+    grade.py --build DIR CHAPTER [--file FILE] [--json] [--watch] [--hint LEVEL | --no-hints] [--variant SEED]
 
 1. The file is looked over and compiled (`build_exercise`): it may use what kernel.hpp and its companions offer, and
    nothing else of the machine.
@@ -9,7 +9,7 @@
 3. The runner, with the exercise linked in, runs them in a process of its own, in the simulator and, with a GPU, there
    too; or on the host's processor, where the lab is about that. It has the inputs, a limit on its processor time and
    memory, and a folder for what comes out.
-4. The judge, which holds the right results, compares and gives the marks.
+4. The judge, which holds the right results, compares and gives the marks; feedback.py says them.
 
 Exit status: 0 for full marks, 1 for marks lost, 2 where nothing could be graded.
 """
@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import ctypes
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -27,8 +28,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
+
+from feedback import as_gradescope, as_text, shorten
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -38,6 +40,7 @@ WALL_SECONDS = 60  # for all cases, restarts included
 RUN_GIB = 6
 THREADS = 4  # of an exercise on the host, on however many cores
 DEATHS = 3  # how often the runner may crash, or be stopped, before the remaining cases are given up
+POLL_SECONDS = 0.3  # of --watch
 GIB = 1 << 30
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # of prctl(2)
 FACTORY = "_Z13make_exercisev"  # convladder::Stage* make_exercise()
@@ -53,6 +56,9 @@ class Rejected(Exception):
     def __init__(self, message, hint):
         super().__init__(message)
         self.hint = hint
+
+
+UNUSABLE = (Unusable, OSError, subprocess.CalledProcessError, ValueError)
 
 
 # ---- The chapter -----------------------------------------------------------------------------------------------------
@@ -87,6 +93,54 @@ def runs_on_host(lab):
 
 def exercise_of(folder):
     return folder / ("exercise.cpp" if runs_on_host(folder / "lab.json") else "exercise.cu")
+
+
+# ---- Variants --------------------------------------------------------------------------------------------------------
+
+# In a shape of lab.json a size may be a range: w=300..340, or h=16..32/8 for every eighth. Without --variant it is the
+# first; with it, it is drawn, so that each student has shapes, outputs and counters of his own.
+RANGE = re.compile(r"(\d+)\.\.(\d+)(?:/(\d+))?")
+
+
+def variant_name(text):
+    if not re.fullmatch(r"[\w.@-]{1,64}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no seed")
+    return text
+
+
+def drawn(shape, variant, chapter):
+    """A shape whose ranges are numbers. Equal shapes of a lab are drawn alike, on any machine."""
+    places = iter(range(len(shape)))
+
+    def number(match):
+        low, high, step = (int(group or 1) for group in match.groups())
+        if low > high or step == 0:
+            raise Unusable(f"'{match[0]}' is no range")
+        if variant is None:
+            return str(low)
+        digest = hashlib.sha256(f"{variant}/{chapter}/{shape}/{next(places)}".encode()).digest()
+        return str(low + step * (int.from_bytes(digest[:8], "big") % ((high - low) // step + 1)))
+
+    return RANGE.sub(number, shape)
+
+
+def vary(lab, variant, folder):
+    """The lab with its shapes drawn, as a file in `folder`, and which these are. As it is, where nothing is drawn."""
+    text = lab.read_text() if lab.exists() else ""
+    shapes = []
+
+    def draw(match):
+        shape = drawn(match[0], variant, lab.parent.name)
+        if shape not in shapes:
+            shapes.append(shape)
+        return shape
+
+    changed = re.sub(r'"[a-z_]+=[^"]*\d\.\.\d[^"]*"', draw, text)
+    if not shapes:
+        return lab, []
+    path = folder / "lab.json"
+    path.write_text(changed)
+    return path, [shape.strip('"') for shape in shapes]
 
 
 # ---- What a file may hold --------------------------------------------------------------------------------------------
@@ -412,8 +466,9 @@ def judge(toolchain, *arguments):
     return done.stdout
 
 
-def grade(lab, build, source, gpu):
-    """The marks, as the judge gives them, with the compiler's warnings; "rejected" and "remedy" where nothing was run."""
+def grade(lab, build, source, gpu, variant=None):
+    """The marks, as the judge gives them, with the compiler's warnings; "rejected" and "remedy" where nothing was run.
+    "variant" says which shapes were drawn."""
     on_host = runs_on_host(lab)
     name = "host" if on_host else "simulator"
     toolchain = load_toolchain(build, name)
@@ -426,7 +481,14 @@ def grade(lab, build, source, gpu):
         folders = {part: folder / part for part in ("cases", "simulated", "on_gpu")}
         for path in folders.values():
             path.mkdir()
-        judge(toolchain, "cases", lab, seed, folders["cases"])
+        described, (lab, shapes) = lab, vary(lab, variant, folder)
+        of_all = {"where": where}
+        if variant is not None:
+            of_all["variant"] = f"Variant {variant}: {'; '.join(shapes) or 'no shape of this lab varies'}"
+        try:
+            judge(toolchain, "cases", lab, seed, folders["cases"])
+        except Unusable as error:
+            raise Unusable(str(error).replace(str(lab), str(described))) from None
         try:
             look_over_source(text, on_host)
             expanded = folder / "expanded"
@@ -438,109 +500,111 @@ def grade(lab, build, source, gpu):
         except Rejected as error:
             marks = json.loads(judge(toolchain, "marks", lab, seed, folders["simulated"]))
             for check in marks["checks"]:
-                check.update(score=0, messages=["nothing was run"], measured="", hint="")
-            return {**marks, "where": where, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
+                check.update(score=0, messages=["nothing was run"], measured="", hints=[])
+            return {**marks, **of_all, "score": 0, "rejected": str(error), "remedy": error.hint, "warnings": []}
         run_cases(program, folders["cases"], folders["simulated"])
         results = [folders["simulated"]]
         if gpu_program:
             run_cases(gpu_program, folders["cases"], folders["on_gpu"])
             results.append(folders["on_gpu"])
         marks = json.loads(judge(toolchain, "marks", lab, seed, *results))
-        return {**marks, "where": where, "warnings": warnings[:3]}
+        return {**marks, **of_all, "warnings": warnings[:3]}
 
 
-# ---- Reports ---------------------------------------------------------------------------------------------------------
+# ---- While a student works -------------------------------------------------------------------------------------------
 
 
-def shorten(marks, source):
-    """Names the student's file in messages as the student knows it."""
-    names = sorted({str(source), str(source.resolve()), str(source).replace(f"{ROOT}/", "")}, key=len, reverse=True)
-    pattern = re.compile(f"({'|'.join(map(re.escape, names))}):")
-
-    def short(text):
-        return re.sub(r"[^\S ]|[\x00-\x1f\x7f]", " ", pattern.sub(lambda match: f"{source.name}:", text))
-
-    for check in marks["checks"]:
-        check["messages"] = list(map(short, check["messages"]))
-    marks["warnings"] = list(map(short, marks["warnings"]))
-    if "rejected" in marks:
-        marks["rejected"] = "\n".join(map(short, marks["rejected"].split("\n")))
-    return marks
-
-
-def indented(text, indent, width=100):
-    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
-                         break_long_words=False, break_on_hyphens=False)
+def remember(build, folder, source, marks):
+    """For ./lab next: what the chapter's own exercise has earned, as it is now."""
+    if source.resolve() != exercise_of(folder).resolve():
+        return
+    path = build / "labs" / "marks.json"
+    try:
+        known = json.loads(path.read_text()) if path.exists() else {}
+        known[folder.name] = {"score": marks["score"], "max_score": marks["max_score"], "graded": int(time.time()),
+                              "sha256": hashlib.sha256(source.read_bytes()).hexdigest()}
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(known, indent=1))
+        fresh.replace(path)
+    except (OSError, ValueError):
+        pass  # another user's build
 
 
-def remarks(check):
-    """What is to be said of a line of the marks."""
-    if check["score"] == check["max_score"]:
-        return [check["measured"]] if check["measured"] else []
-    return check["messages"] + ([f"Hint: {check['hint']}"] if check["hint"] else [])
+def state_of(path):
+    try:
+        found = path.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    except OSError:
+        return None  # an editor may be replacing it
 
 
-def as_text(marks, folder, source):
-    lines = [f"Lab {folder.name[:2]}: {marks['title']}", f"{os.path.relpath(source)}, {marks['where']}", ""]
-    if "rejected" in marks:
-        lines += [part for text in (*marks["rejected"].splitlines(), f"Hint: {marks['remedy']}")
-                  for part in indented(text, 2)] + [""]
-    for check in marks["checks"]:
-        lines.append(f"{check['score']:3}/{check['max_score']:<3} {check['name']}")
-        if "rejected" not in marks:
-            lines += [part for text in remarks(check) for part in indented(text, 8)]
-    if marks["score"] < marks["max_score"]:
-        lines += [part for text in marks["warnings"] for part in indented(f"The compiler warns: {text}", 0)]
-    lines += ["", f"{marks['score']} of {marks['max_score']} points"]
-    return "\n".join(lines)
-
-
-def as_gradescope(marks, folder):
-    """Gradescope's results.json."""
-    tests = []
-    for check in marks["checks"]:
-        lost = check["score"] < check["max_score"]
-        tests.append({"name": check["name"], "score": check["score"], "max_score": check["max_score"],
-                      "status": "failed" if lost else "passed", "output": "\n".join(remarks(check)),
-                      "visibility": "visible"})
-    output = f"Lab {folder.name[:2]}: {marks['title']}"
-    if "rejected" in marks:
-        output += f"\n{marks['rejected']}\nHint: {marks['remedy']}"
-    if marks["score"] < marks["max_score"]:
-        output += "".join(f"\nThe compiler warns: {text}" for text in marks["warnings"])
-    return {"score": marks["score"], "output": output, "visibility": "visible", "tests": tests}
+def watch(source, grade_once):
+    """Grades at each change of the file, until Ctrl-C. Returns the last exit status."""
+    status = 2
+    try:
+        while True:
+            seen = state_of(source)
+            if sys.stdout.isatty():
+                print("\033[H\033[2J", end="")
+            try:
+                status = grade_once()
+            except UNUSABLE as error:
+                status = 2
+                print(f"./lab: {error}")
+            print(f"\n{time.strftime('%H:%M:%S')}: waiting until {source.name} changes; Ctrl-C ends this\n", flush=True)
+            while state_of(source) in (seen, None):
+                time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS)  # until it is written to its end
+    except KeyboardInterrupt:
+        print()
+        return status
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./lab grade", description="Grades the exercise of a chapter.")
+    parser = argparse.ArgumentParser(prog="./lab grade", usage="./lab grade CHAPTER [options]",
+                                     description="Grades the exercise of a chapter.")
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("chapter", metavar="CHAPTER", help="a number (1 or 01), name or folder")
     parser.add_argument("--file", type=pathlib.Path, help="grade this file; default: the chapter's exercise")
     parser.add_argument("--json", action="store_true", help="print Gradescope's results.json")
+    parser.add_argument("--watch", action="store_true", help="grade again whenever the file changes, until Ctrl-C")
+    parser.add_argument("--variant", metavar="SEED", type=variant_name, help="with the shapes of this seed, such as a "
+                        "student's number: letters, digits, '_', '.', '@' and '-'")
+    hints = parser.add_mutually_exclusive_group()
+    hints.add_argument("--hint", metavar="LEVEL", type=int, default=1, help="how exact hints may be: 1 (the default) "
+                       "asks, 2 tells what to count or to look at, 3 is near the solution")
+    hints.add_argument("--no-hints", action="store_const", dest="hint", const=0, help="say what is wrong, and no more")
     arguments = parser.parse_args()
+    if arguments.watch and arguments.json:
+        parser.error("--watch prints text: leave out --json")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     process_control(PR_SET_DUMPABLE, 0)  # no other process of this user may look into this one
     try:
         folder = find_chapter(arguments.chapter)
         source = (arguments.file or exercise_of(folder)).absolute()
-        marks = shorten(grade(folder / "lab.json", arguments.build, source, arguments.gpu), source)
-    except (Unusable, OSError, subprocess.CalledProcessError, ValueError) as error:
+
+        def grade_once():
+            marks = shorten(grade(folder / "lab.json", arguments.build, source, arguments.gpu, arguments.variant), source)
+            remember(arguments.build, folder, source, marks)
+            if arguments.json:
+                print(json.dumps(as_gradescope(marks, folder, arguments.hint), indent=2))
+            else:
+                print(as_text(marks, folder, source, arguments.hint))
+            sys.stdout.flush()
+            return 0 if marks["score"] == marks["max_score"] else 1
+
+        return watch(source, grade_once) if arguments.watch else grade_once()
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UNUSABLE as error:
         print(f"./lab: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("./lab: stopped", file=sys.stderr)
         return 130
-    try:
-        if arguments.json:
-            print(json.dumps(as_gradescope(marks, folder), indent=2))
-        else:
-            print(as_text(marks, folder, source))
-        sys.stdout.flush()
-    except BrokenPipeError:  # who reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0 if marks["score"] == marks["max_score"] else 1
 
 
 if __name__ == "__main__":

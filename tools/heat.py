@@ -75,7 +75,7 @@ def place_of(loads, scale):
 
 def grid(stage, problem, loads, line):
     """The loads of each number of the first channel, in lines from top to bottom."""
-    size = BYTES[stage["dtype"]]
+    size = BYTES[stage["tensors"]["input"].split()[0]]  # 30 computes in bytes and reads halves
     numbers = range(problem["h"] * problem["w"])
     step = problem["c"] if stage.get("layout") == "NHWC" else 1
     values = [loads[number * step * size // SECTOR] for number in numbers]
@@ -113,7 +113,7 @@ def sentence(tensors):
               if plain(each["kernel"]) not in readers and each["tensor"] not in ("input", "filter")]
     if not others:
         return ""
-    names = [f"the {name}" for name in dict.fromkeys(each["tensor"] for each in others)]
+    names = [f"the {name.removeprefix('the ')}" for name in dict.fromkeys(each["tensor"] for each in others)]
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"{' and '.join(readers)} reads it; the kernels after it read {listed}."
 

@@ -4,7 +4,7 @@
 //
 // Stage 31 gives each tap whole steps of 32 channels. An image has three: of 32 products 29 would be with zeros. Here
 // the products of all taps stand side by side, without a gap, and a step is 32 of them: 7 x 7 taps of 3 channels are
-// 147 products, five steps in place of 49. Each half is gathered for itself, as stage 31 does with three channels too.
+// 147 products, five steps instead of 49. Each half is gathered for itself, as stage 31 does with three channels too.
 //
 //   1. In prepare(): the filters as halves, step by step (given).
 //   2. A block of 4 warps computes 128 outputs x 64 filters, a warp 32 x 64.

@@ -318,7 +318,7 @@ Observation observe(const std::function<void(Stream)>& launch, bool want_lines) 
 
 extern "C" {
 
-// What an exercise calls in place of the library's own (objcopy renames them there): the library's carry no hooks.
+// What an exercise calls instead of the library's own (objcopy renames them there): the library's carry no hooks.
 void* simt_memmove(void* to, const void* from, std::size_t bytes) {
   convladder::access(from, bytes, true, HERE);
   convladder::access(to, bytes, false, HERE);

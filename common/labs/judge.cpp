@@ -7,12 +7,16 @@
 ///
 /// `cases` writes CASES/cases.json, [{shape, padding, elements, output_step, lines, threads}...], and for each case N
 /// its tensors as N.input.npy and N.filter.npy. `marks` makes the same cases again, compares what the runner left, and
-/// prints {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, hint}...]}.
+/// prints {title, minutes, score, max_score, checks: [{name, score, max_score, messages, measured, waits, right,
+/// shapes, lost_in, hints}...], cases: [{name, fault, stopped}...]}: `lost_in` are the numbers of the cases that cost a
+/// line marks, `fault` is the first that the simulator met in a case, `stopped` why a case did not run to its end,
+/// `waits` that a line is graded once outputs are right.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -74,10 +78,11 @@ struct Bound {
   std::optional<double> at_least, at_most;
 };
 
-/// A line of the marks: earned if the outputs of its cases are right; and its bounds are kept; and all threads stored
-/// some of them; or if no case had a fault.
+/// A line of the marks: earned if the outputs of its cases are right, in proportion where some are; if its bounds are
+/// kept; if all threads stored some of them; or if no case had a fault.
 struct Check {
-  std::string name, hint;
+  std::string name;
+  std::string hints;  ///< as JSON: texts, the general first; of no_faults a text for each kind of fault, or texts
   int points = 0;
   std::vector<std::size_t> cases;  ///< of the lab; unused for no_faults
   std::vector<Bound> bounds;
@@ -89,7 +94,7 @@ struct Lab {
   std::string title;
   int minutes = 0;
   bool on_host = false;   ///< the exercise is C++ for the host
-  bool circular = false;  ///< compared with the signal continued periodically, in place of the problem's padding
+  bool circular = false;  ///< compared with the signal continued periodically, instead of the problem's padding
   FilterForm filter = FilterForm::dense;
   Precision precision = Precision::fp32;
   bool nhwc = false;      ///< whether its floats are in NHWC, as halves and bytes always are
@@ -143,17 +148,27 @@ void read_shapes(Lab& lab, const Json& json, Check& check) {
   if (check.cases.empty()) throw UsageError("\"right\" names no shape to run");
 }
 
+/// "hint", a text, or "hints": a list of them, or of "no_faults" an object of a text for each kind of fault.
+std::string read_hints(const Json& json) {
+  if (json.contains("hint") == json.contains("hints")) throw UsageError("a line has either \"hint\" or \"hints\"");
+  const Json hints = json.contains("hint") ? Json::array({json.at("hint")}) : json.at("hints");
+  if (hints.empty() || !(hints.is_array() || (hints.is_object() && json.contains("no_faults"))) ||
+      !std::all_of(hints.begin(), hints.end(), [](const Json& hint) { return hint.is_string(); }))
+    throw UsageError("\"hints\" must be texts");
+  return hints.dump();
+}
+
 Check read_check(Lab& lab, const Json& json) {
   Check check;
   check.name = json.at("name").get<std::string>();
-  check.hint = json.at("hint").get<std::string>();
+  check.hints = read_hints(json);
   check.points = json.at("points").get<int>();
   if (check.points <= 0 || json.at("points") != check.points) throw UsageError("\"points\" must be a positive integer");
   if (json.contains("right")) {
-    require_keys(json, {"name", "points", "hint", "right", "padding"});
+    require_keys(json, {"name", "points", "hint", "hints", "right", "padding"});
     read_shapes(lab, json, check);
   } else if (json.contains("all_threads")) {
-    require_keys(json, {"name", "points", "hint", "all_threads"});
+    require_keys(json, {"name", "points", "hint", "hints", "all_threads"});
     for (const Json& shape : json.at("all_threads")) {
       check.cases.push_back(case_number(lab, shape.get<std::string>(), Padding::zero));
       lab.cases[check.cases.back()].threads = true;
@@ -162,7 +177,7 @@ Check read_check(Lab& lab, const Json& json) {
       throw UsageError("\"all_threads\" names the shapes of a lab that runs on the host");
     check.all_threads = true;
   } else if (json.contains("counter")) {
-    require_keys(json, {"name", "points", "hint", "counter", "per", "at_least", "at_most", "shape", "and"});
+    require_keys(json, {"name", "points", "hint", "hints", "counter", "per", "at_least", "at_most", "shape", "and"});
     check.bounds.push_back(read_bound(json));
     for (const Json& further : json.value("and", Json::array())) {
       require_keys(further, {"counter", "per", "at_least", "at_most"});
@@ -171,7 +186,7 @@ Check read_check(Lab& lab, const Json& json) {
     check.cases.push_back(case_number(lab, json.at("shape").get<std::string>(), Padding::zero));
     lab.cases[check.cases.back()].lines = true;
   } else {
-    require_keys(json, {"name", "points", "hint", "no_faults"});
+    require_keys(json, {"name", "points", "hint", "hints", "no_faults"});
     check.no_faults = json.at("no_faults").get<bool>();
     if (!check.no_faults) throw UsageError("\"no_faults\" must be true");
   }
@@ -293,9 +308,10 @@ std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem,
 
 /// What came of one case on one device: "" where all is well, else a sentence.
 struct Outcome {
-  std::string wrong;       ///< why its output is not right
-  std::string faulty;      ///< what went wrong while it ran, be the output right or not
-  bool has_fault = false;  ///< and not only outputs that were never written
+  std::string wrong;    ///< why its output is not right
+  std::string faulty;   ///< what went wrong while it ran, be the output right or not
+  std::string fault;    ///< the first one, as the runner's JSON has it; "" where there is none
+  std::string stopped;  ///< why it did not run to its end, other than by a fault
   Counters counters;
   std::vector<LineCounters> lines;
   int threads = 0, threads_stored = 0;  ///< how many there were, and how many have stored outputs
@@ -315,7 +331,9 @@ std::string fault_text(const Json& fault) {
   std::string sentence = kind;
   if (!text("file").empty())
     sentence += fmt::format(" at {}:{}", text("file"), fault.at("line").is_number() ? fault.at("line").get<int>() : 0);
-  if (!text("kernel").empty()) sentence += fmt::format(", block {} thread {}", text("block"), text("thread"));
+  if (!text("kernel").empty())
+    sentence += fault.at("whole_warp") ? fmt::format(", block {} warp {}", text("block"), fault.at("warp").get<int>())
+                                       : fmt::format(", block {} thread {}", text("block"), text("thread"));
   if (other.empty()) return sentence;
   const char* relation = text("kernel").empty()        ? ": "
                          : kind == "race"              ? ", with "
@@ -366,7 +384,7 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
   const fs::path file = folder / fmt::format("{}.json", number);
   Outcome outcome;
   if (!fs::exists(file)) {
-    outcome.wrong = outcome.faulty = "not run";
+    outcome.wrong = outcome.faulty = outcome.stopped = "not run";
     return outcome;
   }
   const Json json = Json::parse(std::ifstream(file));
@@ -376,13 +394,14 @@ Outcome outcome_of(const Lab& lab, std::size_t number, std::uint64_t seed, const
     return outcome;
   }
   if (status == "error") {
-    outcome.wrong = outcome.faulty = json.at("reason").get<std::string>();
+    outcome.wrong = outcome.faulty = outcome.stopped = json.at("reason").get<std::string>();
     return outcome;
   }
   compare(lab, a_case, tensors_of(lab, number, seed), folder / fmt::format("{}.output.npy", number), outcome);
   if (status == "fault") {
-    outcome.has_fault = true;
-    outcome.faulty = fault_text(json.at("faults").at(0));
+    const Json& fault = json.at("faults").at(0);
+    outcome.fault = fault.dump();
+    outcome.faulty = fault_text(fault);
     if (!outcome.wrong.empty()) outcome.wrong = outcome.faulty + "; " + outcome.wrong;
   }
   if (!json.contains("counters")) return outcome;  // on a GPU
@@ -409,6 +428,11 @@ std::vector<std::string> costly_lines(const Bound& bound, std::vector<LineCounte
   return texts;
 }
 
+/// Without an exponent: an integer in full, what is large to the next one, the rest with six digits.
+std::string number(double value) {
+  return value == std::floor(value) || value >= 1e6 ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}", value);
+}
+
 /// A counter of a case, and its bound.
 struct Measured {
   bool kept;
@@ -421,57 +445,65 @@ struct Measured {
                                                        : static_cast<double>(problem.flops()) / 2;
     const double value = static_cast<double>(outcome.counters.*bound.member) / per;
     kept = (!bound.at_most || value <= *bound.at_most) && (!bound.at_least || value >= *bound.at_least);
-    text = fmt::format("{}{} is {:.6g}", bound.counter,
+    text = fmt::format("{}{} is {}", bound.counter,
                        bound.per == Bound::Per::run      ? ""
                        : bound.per == Bound::Per::output ? " per output"
                                                          : " per product",
-                       value);
-    if (bound.at_most) text += fmt::format("; at most {:.6g}", *bound.at_most);
-    if (bound.at_least) text += fmt::format("; at least {:.6g}", *bound.at_least);
+                       number(value));
+    if (bound.at_most) text += "; at most " + number(*bound.at_most);
+    if (bound.at_least) text += "; at least " + number(*bound.at_least);
   }
 };
 
-/// The sentences of the cases in which `member` is not empty: the first two, and how many more there are.
-std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size_t>& cases,
+/// The sentences of the first two cases, of `all`, and how many more there are.
+std::vector<std::string> messages_of(const Lab& lab, const std::vector<std::size_t>& cases, std::size_t all,
                                      const std::vector<Outcome>& outcomes, std::string Outcome::*member) {
-  std::vector<std::string> messages;
-  for (const std::size_t number : cases) {
-    const std::string& text = outcomes[number].*member;
-    if (!text.empty()) messages.push_back(fmt::format("{}: {}", lab.cases[number].name(), text));
-  }
   constexpr std::size_t kShown = 2;
-  if (messages.size() > kShown) {
-    const std::size_t more = messages.size() - kShown;
-    messages.resize(kShown);
-    messages.push_back(fmt::format("and {} more of {} shapes", more, cases.size()));
-  }
+  std::vector<std::string> messages;
+  for (std::size_t i = 0; i < std::min(cases.size(), kShown); ++i)
+    messages.push_back(fmt::format("{}: {}", lab.cases[cases[i]].name(), outcomes[cases[i]].*member));
+  if (cases.size() > kShown) messages.push_back(fmt::format("and {} more of {} shapes", cases.size() - kShown, all));
   return messages;
 }
 
 /// What is to be said of a line: it is lost if there are messages.
 struct Remarks {
   std::vector<std::string> messages;
-  bool too_early = false;  ///< its turn comes once outputs are right: until then its hint is of no use
-  std::string measured;    ///< of a counter whose bound is kept
+  std::vector<std::size_t> lost_in;  ///< the cases that cost it marks
+  bool too_early = false;            ///< its turn comes once outputs are right: until then its hint is of no use
+  std::string measured;              ///< of a counter whose bound is kept
 };
+
+/// Those of the cases in which `member` is not empty.
+std::vector<std::size_t> cases_with(const std::vector<std::size_t>& cases, const std::vector<Outcome>& outcomes,
+                                    std::string Outcome::*member) {
+  std::vector<std::size_t> found;
+  for (const std::size_t number : cases)
+    if (!(outcomes[number].*member).empty()) found.push_back(number);
+  return found;
+}
+
+Remarks too_early(const Lab& lab, std::size_t number) {
+  return {{fmt::format("graded as soon as the output of {} is right", lab.cases[number].name())}, {number}, true, ""};
+}
 
 Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome>& outcomes) {
   Remarks remarks;
   if (check.no_faults) {
     // Code that computes nothing right earns nothing for having no faults.
     const auto is_right = [](const Outcome& outcome) { return outcome.wrong.empty(); };
-    const auto has_fault = [](const Outcome& outcome) { return outcome.has_fault; };
+    const auto has_fault = [](const Outcome& outcome) { return !outcome.fault.empty(); };
     std::vector<std::size_t> all(lab.cases.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-    remarks.messages = messages_of(lab, all, outcomes, &Outcome::faulty);
+    remarks.lost_in = cases_with(all, outcomes, &Outcome::faulty);
+    remarks.messages = messages_of(lab, remarks.lost_in, all.size(), outcomes, &Outcome::faulty);
     if (std::none_of(outcomes.begin(), outcomes.end(), is_right) &&
         std::none_of(outcomes.begin(), outcomes.end(), has_fault))
-      return {{"graded as soon as a shape is right"}, true, ""};
+      return {{"graded as soon as a shape is right"}, remarks.lost_in, true, ""};
   } else if (check.all_threads) {
     for (const std::size_t number : check.cases) {
       const Outcome& outcome = outcomes[number];
-      if (!outcome.wrong.empty())
-        return {{fmt::format("graded as soon as the output of {} is right", lab.cases[number].name())}, true, ""};
+      if (!outcome.wrong.empty()) return too_early(lab, number);
       const std::string text = fmt::format("{}: {} of {} threads store outputs", lab.cases[number].name(),
                                            outcome.threads_stored, outcome.threads);
       if (outcome.threads_stored < outcome.threads)
@@ -480,12 +512,15 @@ Remarks remarks_on(const Lab& lab, const Check& check, const std::vector<Outcome
         remarks.measured += (remarks.measured.empty() ? "" : "; ") + text;
     }
   } else if (check.bounds.empty()) {
-    remarks.messages = messages_of(lab, check.cases, outcomes, &Outcome::wrong);
+    remarks.lost_in = cases_with(check.cases, outcomes, &Outcome::wrong);
+    // A fault is explained elsewhere: here first what has none.
+    std::stable_partition(remarks.lost_in.begin(), remarks.lost_in.end(),
+                          [&](std::size_t number) { return outcomes[number].fault.empty(); });
+    remarks.messages = messages_of(lab, remarks.lost_in, check.cases.size(), outcomes, &Outcome::wrong);
   } else {
     const Case& a_case = lab.cases[check.cases.front()];
     const Outcome& outcome = outcomes[check.cases.front()];
-    if (!outcome.wrong.empty())
-      return {{fmt::format("graded as soon as the output of {} is right", a_case.name())}, true, ""};
+    if (!outcome.wrong.empty()) return too_early(lab, check.cases.front());
     for (const Bound& bound : check.bounds) {
       const Measured measured(bound, a_case, outcome);
       if (measured.kept) {
@@ -513,21 +548,39 @@ void add_gpu(std::vector<Outcome>& outcomes, const std::vector<Outcome>& on_gpu)
   }
 }
 
+/// All or none; of a line that asks for right outputs alone the share of its shapes that are right, rounded down.
+int points_for(const Check& check, const Remarks& remarks) {
+  if (remarks.messages.empty()) return check.points;
+  if (check.no_faults || check.all_threads || !check.bounds.empty()) return 0;
+  const auto all = static_cast<int>(check.cases.size()), lost = static_cast<int>(remarks.lost_in.size());
+  return check.points * (all - lost) / all;
+}
+
 Json marks(const Lab& lab, const std::vector<Outcome>& outcomes) {
   Json checks = Json::array();
   int score = 0;
   for (const Check& check : lab.checks) {
     const Remarks remarks = remarks_on(lab, check, outcomes);
-    const int earned = remarks.messages.empty() ? check.points : 0;
+    const int earned = points_for(check, remarks);
     score += earned;
     checks.push_back({{"name", check.name},
                       {"score", earned},
                       {"max_score", check.points},
                       {"messages", remarks.messages},
                       {"measured", remarks.measured},
-                      {"hint", remarks.too_early ? "" : check.hint}});
+                      {"waits", remarks.too_early},
+                      {"right", check.cases.size() - std::min(remarks.lost_in.size(), check.cases.size())},
+                      {"shapes", check.cases.size()},
+                      {"lost_in", remarks.lost_in},
+                      {"hints", Json::parse(check.hints)}});
   }
-  return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score}, {"max_score", 100}, {"checks", checks}};
+  Json cases = Json::array();
+  for (std::size_t i = 0; i < lab.cases.size(); ++i)
+    cases.push_back({{"name", lab.cases[i].name()},
+                     {"fault", outcomes[i].fault.empty() ? Json() : Json::parse(outcomes[i].fault)},
+                     {"stopped", outcomes[i].stopped}});
+  return {{"title", lab.title}, {"minutes", lab.minutes}, {"score", score},
+          {"max_score", 100},   {"checks", checks},       {"cases", cases}};
 }
 
 std::uint64_t parse_seed(std::string_view text) {

@@ -153,8 +153,11 @@ void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
       if (for_running([&](unsigned thread) { return block.views[thread].reads(r) >= ticket; })) continue;
       const Reader& reader = block.readers[r];
       const bool waited = ticket <= reader.done;
-      report(waited ? FaultKind::race : FaultKind::missing_wait, pc, {}, reader.pc,
-             thread_id(machine.block_serial, r % block.warps * kWarp));
+      ThreadId who = thread_id(machine.block_serial, r % block.warps * kWarp);
+      who.whole_warp = true;
+      FaultRecord& fault = report(waited ? FaultKind::race : FaultKind::missing_wait, pc, {}, reader.pc, who);
+      fault.access = "writes";
+      fault.other_access = "reads";
       ticket = 0;
     }
   }
@@ -182,7 +185,7 @@ bool check_proxy_fence(const Access& write, Pc pc) {
 bool AsyncRead::allows(const Access& write) {
   if (write.block != machine.block_serial || write == allowed_) return true;
   if (!happened_before(write, machine.block_serial)) {
-    check_pair(write, now_, machine.block_serial);
+    check_pair(write, write.atomic ? Kind::atomic : Kind::store, now_, Kind::load, machine.block_serial);
     return false;
   }
   if (!write.async && !check_proxy_fence(write, pc_)) return false;
@@ -191,7 +194,7 @@ bool AsyncRead::allows(const Access& write) {
 }
 
 bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
-  if (machine.copying && meets_copy(address, static_cast<unsigned>(bytes), pc_)) return false;
+  if (machine.copying && meets_copy(address, static_cast<unsigned>(bytes), Kind::load, pc_)) return false;
   bool right = true;
   for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
     const std::uint8_t* const state = &machine.dynamic_bytes[at];

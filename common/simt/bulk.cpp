@@ -16,22 +16,23 @@ namespace {
 void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, Pc pc) {
   const auto size = static_cast<unsigned>(bytes);
   write_shared(address, size, pc);
-  const bool met_copy = machine.copying && meets_copy(address, size, pc);
+  const bool met_copy = machine.copying && meets_copy(address, size, Kind::store, pc);
   const Access now = access_now(Kind::store, pc);
   Access checked;  // neighbouring words often have the same writer
-  const auto check = [&](const Access& earlier, bool wrote) {
+  const auto check = [&](const Access& earlier, Kind kind) {
     if (earlier.block != machine.block_serial || earlier == checked || met_copy) return;
-    check_pair(earlier, now, machine.block_serial);
-    if (wrote && !earlier.async && happened_before(earlier, machine.block_serial)) check_proxy_fence(earlier, pc);
+    check_pair(earlier, kind, now, Kind::store, machine.block_serial);
+    if (kind != Kind::load && !earlier.async && happened_before(earlier, machine.block_serial))
+      check_proxy_fence(earlier, pc);
     checked = earlier;
   };
   for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
     Cell& cell = machine.dynamic_cells[at / 4];
-    check(cell.write, true);
-    check(cell.atomic, true);
-    check(cell.read, false);
-    check(cell.second_read, false);
-    check(cell.other_warp_read, false);
+    check(cell.write, Kind::store);
+    check(cell.atomic, Kind::atomic);
+    check(cell.read, Kind::load);
+    check(cell.second_read, Kind::load);
+    check(cell.other_warp_read, Kind::load);
     cell = {};
     cell.write = copy;
     for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten;

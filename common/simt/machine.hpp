@@ -258,8 +258,8 @@ extern std::array<Trace, kWarp> traces;
 ThreadId current_thread();
 /// Of a block of this launch, by its serial number.
 ThreadId thread_id(std::uint32_t block_serial, unsigned thread);
-/// Records a fault at `pc` by the running thread, once for each place.
-void report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
+/// Records a fault at `pc` by the running thread, once for each place, and returns its record.
+FaultRecord& report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc = 0, const ThreadId& other = {});
 /// Ends the launch: back to the scheduler, never to return.
 [[noreturn]] void stop();
 /// Reports the fault and ends the launch.
@@ -312,9 +312,9 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
 /// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
 bool happened_before(const Access& earlier, std::uint32_t oldest);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
-void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest);
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest);
 /// Reports an access to dynamic shared memory that a copy_async has yet to write. Whether it was one.
-bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc);
+bool meets_copy(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.
 /// @param frame of the function that the kernel called
 void record(std::uintptr_t address, unsigned bytes, Pc pc, std::uintptr_t frame, Kind kind, Space space);

@@ -26,7 +26,8 @@ ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
   const dim3 grid = machine.grid, size = machine.block;
   return {{static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
            static_cast<unsigned>(block / grid.x / grid.y)},
-          {thread % size.x, thread / size.x % size.y, thread / size.x / size.y}};
+          {thread % size.x, thread / size.x % size.y, thread / size.x / size.y},
+          thread / kWarp};
 }
 
 namespace {
@@ -47,8 +48,12 @@ bool known_to_whole_warp(const Access& earlier) {
 
 /// Who made it, or for a bulk copy who started it.
 ThreadId thread_of(const Access& access) {
-  return thread_id(access.block, access.async ? copier(access) : access.thread);
+  ThreadId id = thread_id(access.block, access.async ? copier(access) : access.thread);
+  id.whole_warp = access.warp_wide;
+  return id;
 }
+
+const char* word_for(Kind kind) { return kind == Kind::load ? "reads" : kind == Kind::store ? "writes" : "updates"; }
 
 }  // namespace
 
@@ -66,16 +71,19 @@ bool happened_before(const Access& earlier, std::uint32_t oldest) {
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
 }
 
-void check_pair(const Access& earlier, const Access& now, std::uint32_t oldest) {
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest) {
   if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
-  report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
+  FaultRecord& fault =
+      report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
+  fault.access = word_for(kind);
+  fault.other_access = word_for(earlier_kind);
 }
 
 namespace {
 
 void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
-  check_pair(cell.write, now, oldest);
-  check_pair(cell.atomic, now, oldest);
+  check_pair(cell.write, Kind::store, now, kind, oldest);
+  check_pair(cell.atomic, Kind::atomic, now, kind, oldest);
   if (kind == Kind::load) {
     if (cell.read.block != now.block) {
       cell.earlier_block_read = cell.read;
@@ -88,10 +96,8 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest)
     }
     cell.read = now;
   } else {
-    check_pair(cell.read, now, oldest);
-    check_pair(cell.second_read, now, oldest);
-    check_pair(cell.other_warp_read, now, oldest);
-    check_pair(cell.earlier_block_read, now, oldest);
+    for (const Access* read : {&cell.read, &cell.second_read, &cell.other_warp_read, &cell.earlier_block_read})
+      check_pair(*read, Kind::load, now, kind, oldest);
     (now.atomic ? cell.atomic : cell.write) = now;
   }
 }
@@ -169,12 +175,14 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
 /// copy's start before it, it is a race.
 /// @param cells of the memory that begins at `begin`
 bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address,
-                unsigned bytes, Pc pc) {
+                unsigned bytes, Kind kind, Pc pc) {
   for (unsigned i = 0; i < bytes; ++i) {
     if (!(state[i] & kInFlight)) continue;
     const Access& copy = cells[(address + i - begin) / 4].write;  // whoever met the copy since has left no trace
     const bool ordered = happened_before(copy, machine.block_serial);
-    report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
+    FaultRecord& fault = report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
+    fault.access = word_for(kind);
+    fault.other_access = "writes";
     return true;
   }
   return false;
@@ -184,7 +192,7 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
 void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address, unsigned bytes,
                    Kind kind, Pc pc, const Variable* variable) {
   state += address - begin;
-  if (machine.copying && meets_copy(cells, state, begin, address, bytes, pc)) return;
+  if (machine.copying && meets_copy(cells, state, begin, address, bytes, kind, pc)) return;
   if (kind != Kind::store && !all_written(state, bytes))
     report(FaultKind::uninitialized, pc,
            (variable ? "shared memory '" + variable->name + "'" : "the dynamic shared memory") +
@@ -434,19 +442,36 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   return old;
 }
 
+/// How far two threads are from each other: 0 in one warp, 1 in one block, 2 in two blocks.
+int distance(const ThreadId& a, const ThreadId& b) {
+  if (!std::equal(a.block, a.block + 3, b.block)) return 2;
+  return a.warp == b.warp ? 0 : 1;
+}
+
 }  // namespace
 
-ThreadId current_thread() { return thread_id(machine.block_serial, machine.thread_number); }
+ThreadId current_thread() {
+  ThreadId id = thread_id(machine.block_serial, machine.thread_number);
+  id.whole_warp = machine.warp_wide;
+  return id;
+}
 
-void report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+FaultRecord& report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
   auto& faults = machine.measurement.faults;
   for (FaultRecord& fault : faults) {
     if (fault.kind == kind && fault.pc == pc && fault.other_pc == other_pc && fault.kernel == machine.kernel) {
       ++fault.count;
-      return;
+      // Lanes of a warp run first, so where a block's barrier is missing they meet before threads of two warps do.
+      if (const ThreadId now = current_thread();
+          other_pc && distance(now, other) > distance(fault.thread, fault.other_thread)) {
+        fault.thread = now;
+        fault.other_thread = other;
+      }
+      return fault;
     }
   }
-  faults.push_back({kind, machine.kernel, pc, current_thread(), std::move(detail), other_pc, other});
+  return faults.emplace_back(
+      FaultRecord{kind, machine.kernel, pc, current_thread(), std::move(detail), other_pc, other});
 }
 
 void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
@@ -489,9 +514,9 @@ void set_memory(void* to, int value, std::size_t bytes) {
   std::memset(to, value, bytes);
 }
 
-bool meets_copy(std::uintptr_t address, unsigned bytes, Pc pc) {
+bool meets_copy(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   return meets_copy(machine.dynamic_cells.data(), &machine.dynamic_bytes[address - machine.dynamic_begin],
-                    machine.dynamic_begin, address, bytes, pc);
+                    machine.dynamic_begin, address, bytes, kind, pc);
 }
 
 // One instruction of a warp, in two memory spaces: every lane leaves two events, so that lanes inside and outside stay

@@ -41,6 +41,8 @@ using Pc = std::uint32_t;
 /// Which thread of the grid.
 struct ThreadId {
   unsigned block[3] = {}, thread[3] = {};
+  unsigned warp = 0;        ///< of the block
+  bool whole_warp = false;  ///< a matrix function's access: of all lanes of the warp
 };
 
 /// What a kernel did wrong; docs/simulator.md tells more of each.
@@ -68,7 +70,8 @@ enum class FaultKind {
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
 
-/// A fault, the first time it was met at its place, and how often it was met there.
+/// A fault, the first time it was met at its place, and how often it was met there. Of two threads, the first time that
+/// they were of two blocks, or of two warps, if that was so.
 struct FaultRecord {
   FaultKind kind;
   const void* kernel;
@@ -78,7 +81,8 @@ struct FaultRecord {
   Pc other_pc = 0;        ///< race: the earlier access; missing wait: the copy; divergent barrier: the other one
   ThreadId other_thread;  ///< who made it, or waits there
   std::int64_t count = 1;
-  int line = 0, other_line = 0;  ///< of barriers and collectives, which know their own; else 0
+  int line = 0, other_line = 0;                 ///< of barriers and collectives, which know their own; else 0
+  const char *access = "", *other_access = "";  ///< "reads", "writes" or "updates" (an atomic), where that is known
 };
 
 /// Starts a measurement: forgets all counts and faults.

@@ -1,7 +1,7 @@
 // 03, exercise: four outputs a thread (thread coarsening).
 //
 // A block of 256 threads computes 1024 outputs from one tile. Each weight that a thread reads then serves four
-// multiply-adds, and the halo of taps - 1 samples serves 1024 outputs in place of 256.
+// multiply-adds, and the halo of taps - 1 samples serves 1024 outputs instead of 256.
 //
 //   1. The threads load the tile together (given, as in 03).
 //   2. A barrier (given).

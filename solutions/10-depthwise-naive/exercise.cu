@@ -1,6 +1,6 @@
 // 10, exercise: several filters a channel.
 //
-// Here a channel is convolved with `multiplier` filters in place of one, and gives as many channels of the output:
+// Here a channel is convolved with `multiplier` filters instead of one, and gives as many channels of the output:
 // k = multiplier * c, groups = c. Filter k belongs to channel k / multiplier. The windows are the same for all of its
 // filters: so a pixel that is read once, and kept in a register, serves up to four of them.
 //

@@ -1,7 +1,7 @@
 // 23, exercise: tiles of 2 x 4.
 //
 // Nesting needs no square. With F(2, 3) along the columns of a tile and F(4, 3) along its rows, 4 x 6 pixels give 2 x 4
-// outputs, by 24 multiplications in place of 72.
+// outputs, by 24 multiplications instead of 72.
 //
 //   output tile (2 x 4) = A2^T [ sum over c of (G2 g G4^T) . (B2^T d B4) ] A4
 //

@@ -2,7 +2,7 @@
 //
 // Stage 24 stores 16 sums for each tile and filter, and the output transform loads them again. The transform is nested:
 // first the rows of the tile, then its columns. A row is four positions. A block that multiplies at these four has the
-// whole row in registers, and can transform it before it stores: 2 numbers in place of 4.
+// whole row in registers, and can transform it before it stores: 2 numbers instead of 4.
 //
 //   multiply       half [row][column of outputs][filter][tile]   8 numbers a tile and filter: m A
 //   finish         output = A^T half

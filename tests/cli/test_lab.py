@@ -1,4 +1,5 @@
 """./lab itself, in a copy that has no build: help, suggestions, and the commands in Python."""
+import hashlib
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import help_texts  # noqa: E402
 
 COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
-COPIED = ["lab", "CMakeLists.txt", "tools/changes.py", "tools/grade.py", "tools/handout.py",
+COPIED = ["lab", "CMakeLists.txt", "tools/changes.py", "tools/feedback.py", "tools/grade.py", "tools/handout.py",
           "common/harness/ladder/tracks.json",
           *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
                                                    "chapters/*/stage.json") for path in ROOT.glob(pattern))]
@@ -127,7 +128,8 @@ def test_an_unknown_command_that_is_like_none(copy):
 
 
 @pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b",
-                                   "diff", "diff 3", "diff 3 4 5", "diff 3 --all"])
+                                   "diff", "diff 3", "diff 3 4 5", "diff 3 --all",
+                                   "next 3"])
 def test_wrong_arguments(copy, words):
     copy.refuses(words.split(), f"./lab: {words.split()[0]}: ")
     assert not copy.build.exists()
@@ -289,6 +291,47 @@ def test_diff_of_steps(copy):
     copy.refuses(["diff", "04a", "04c"], "diff: unknown step '04c'; chapter 04 has the steps 04a, 04b")
     copy.refuses(["diff", "3", "3a"], "diff: unknown step '3a'; chapter 3 has no steps")
 
+
+# ---- next -----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def three_labs(copy):
+    for number, name in ((1, "naive-1d"), (2, "constant-1d"), (22, "im2win-cpu")):
+        folder = f"chapters/{number:02}-{name}"
+        copy.write(f"{folder}/lab.json", json.dumps({"title": f"Task {number}", "minutes": 30}))
+        copy.write(f"{folder}/exercise.{'cpp' if number == 22 else 'cu'}", "code\n")
+    return copy
+
+
+def graded(copy, **scores):
+    """As ./lab grade leaves it; the later ones were graded later."""
+    digest = hashlib.sha256(b"code\n").hexdigest()
+    copy.write("build/labs/marks.json", json.dumps(
+        {name: {"score": score, "max_score": 100, "graded": time, "sha256": digest}
+         for time, (name, score) in enumerate((name.replace("_", "-"), score) for name, score in scores.items())}))
+
+
+def test_next(three_labs):
+    def lines():
+        done = three_labs.lab("next")
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout.splitlines()
+
+    assert lines() == ["Done: 0 of 3 labs", 'Next: lab 01, "Task 1", about 30 minutes',
+                       "  read   chapters/01-naive-1d/README.md, then chapters/01-naive-1d/LAB.md",
+                       "  write  chapters/01-naive-1d/exercise.cu", "  grade  ./lab grade 1 --watch"]
+    graded(three_labs, **{"02_constant_1d": 100})
+    assert lines()[:2] == ["Done: 1 of 3 labs (02)", 'Next: lab 22, "Task 22", about 30 minutes']
+    assert "  write  chapters/22-im2win-cpu/exercise.cpp" in lines()
+    graded(three_labs, **{"22_im2win_cpu": 100, "02_constant_1d": 40})  # the last one lacks points
+    assert lines()[:3] == ["Done: 1 of 3 labs (22)", "Begun: lab 02, 40 of 100 points",
+                           'Next: lab 02, "Task 2", about 30 minutes']
+    three_labs.write("chapters/02-constant-1d/exercise.cu", "other code\n")
+    assert lines()[1] == "Begun: lab 02, 40 of 100 points, and its file has changed since"
+    graded(three_labs, **{"01_naive_1d": 100, "02_constant_1d": 100, "22_im2win_cpu": 100})
+    assert lines() == ["Done: 3 of 3 labs (01, 02, 22)", "All labs are done."]
+    three_labs.write("build/labs/marks.json", "{")
+    assert lines()[0] == "Done: 0 of 3 labs"
 
 # ---- doctor, --plot -------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ at all; the same of an exercise that runs on the host; exercises as they are com
 python3 -m pytest tests/labs -k 03-tiled-1d runs the cases whose names hold that. CONVLADDER_BUILD is the folder of the
 build, by default build.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -20,6 +22,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tools")]
+import feedback  # noqa: E402
 import generate  # noqa: E402
 import grade  # noqa: E402
 
@@ -118,6 +121,13 @@ def grade_text(text, lab, gpu=False):
         return grade.shorten(grade.grade(lab, BUILD, source, gpu), source)
 
 
+SOURCE = pathlib.Path("exercise.cu").absolute()
+
+
+def printed(marks, **options):
+    return feedback.as_text(marks, pathlib.Path("01-naive-1d"), SOURCE, **options)
+
+
 def lost(marks):
     return [check["name"] for check in marks["checks"] if check["score"] < check["max_score"]]
 
@@ -162,7 +172,9 @@ def test_lab(chapter):
     assert "rejected" not in unsolved, "the starter must build"
     assert_page_shows(chapter, exercise, unsolved)
     assert unsolved["score"] <= 15
-    assert any(check["hint"] for check in unsolved["checks"])
+    for check in unsolved["checks"]:
+        kinds = set(check["hints"]) if isinstance(check["hints"], dict) else set()
+        assert kinds <= set(feedback.FAULTS) | {"unwritten", "race"} | {f"race {where}" for where in feedback.RACES}
     assert [(check["name"], check["messages"]) for check in solved["checks"] if check["messages"]] == []
     assert solved.get("rejected") is None
     assert solved["score"] == 100
@@ -227,6 +239,8 @@ class Grader(unittest.TestCase):
     def test_each_line_is_lost_alone(self):
         inside = self.marks(("i - s.pad + t, s.length", "i - s.pad + t + (s.taps == 63), s.length"))
         self.assertEqual(lost(inside), ["middle"])
+        self.assertEqual((inside["checks"][0]["score"], inside["score"]), (20, 80))  # of two shapes one is right
+        self.assertIn(" 20/40  middle (1 of 2 shapes right)", printed(inside))
         outside = self.marks(("s.length, s.padding);", "s.length, s.padding == Padding::zero ? s.padding : Padding::replicate);"))
         self.assertEqual(lost(outside), ["borders"])
         self.assertIn("w=257,s=11 reflect", outside["checks"][1]["messages"][0])
@@ -234,10 +248,46 @@ class Grader(unittest.TestCase):
         self.assertEqual(lost(greedy), ["loads"])
         self.assertIn("exercise.cu:", greedy["checks"][3]["messages"][1])
 
+    def test_variants(self):
+        lab = json.loads(self.lab.read_text())
+        lab["checks"][1]["right"] = ["n=1..2,w=257..400,s=5..11/2"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+            path.write_text(json.dumps(lab))
+            source = pathlib.Path(folder) / "exercise.cu"
+            source.write_text(KERNEL.replace("sum += x[j]", "sum += 2.0f * x[j]"))
+            plain, one, again, other = (grade.grade(path, BUILD, source, False, variant)
+                                        for variant in (None, "4711", "4711", "4712"))
+        shapes = [marks["checks"][1]["messages"][0].split(": ")[0] for marks in (plain, one, again, other)]
+        self.assertEqual(shapes[0], "n=1,w=257,s=5")
+        self.assertEqual(shapes[1], shapes[2])
+        self.assertEqual(len(set(shapes)), 3, shapes)
+        self.assertEqual(one["variant"], f"Variant 4711: {shapes[1]}")
+        self.assertNotIn("variant", plain)
+
     def test_race_loses_only_its_line(self):
         racing = self.marks(("  // 3.\n", "  __shared__ volatile float last;\n  last = sum;\n"))
         self.assertEqual(lost(racing), ["faults"])
         self.assertIn("race at exercise.cu:", racing["checks"][2]["messages"][0])
+        self.assertRegex(printed(racing), r"(?m)^Correct this first: a race within one block, in 5 of 5 shapes")
+
+    def test_a_missing_barrier_is_explained_once(self):
+        marks = self.marks(
+            ("  float sum = 0.0f;\n", "  __shared__ float first;\n  if (threadIdx.x == blockDim.x - 1) first = filter[0];\n  float sum = 0.0f;\n"),
+            ("sum += x[j] * filter[t];", "sum += x[j] * (t == 0 ? first : filter[t]);"))
+        text = printed(marks)
+        self.assertEqual(text.count("race"), 1, text)
+        self.assertRegex(text, r"""(?x)Correct\ this\ first:\ a\ race\ within\ one\ block,\ in\ \d\ of\ 5\ shapes.*\n
+            (\ \ w=\S+\n)?
+            \ \ exercise.cu:\d+\ \ block\ \(0,0,0\),\ thread\ \(\d+,0,0\)\ reads\ here\n
+            \ +if\ \(j\ >=\ 0\)\ sum\ \+=.*\n
+            \ \ exercise.cu:\d+\ \ block\ \(0,0,0\),\ thread\ \(255,0,0\)\ writes\ here\n
+            \ +if\ \(threadIdx.x\ ==\ blockDim.x\ -\ 1\)\ first\ =\ filter\[0\];\n""")
+        self.assertRegex(text, r"\d lines failed because of this:\n +middle")
+        self.assertNotIn("look inside", text)  # a hint about something else
+        shown = feedback.as_gradescope(marks, pathlib.Path("01-naive-1d"))
+        self.assertIn("a race within one block", shown["output"])
+        self.assertIn("failed because of a race within one block at ", shown["tests"][0]["output"])
 
     def test_computing_nothing_right_earns_nothing(self):
         self.assertEqual(self.marks(("= sum;", "= 0.0f;"))["score"], 0)
@@ -441,13 +491,16 @@ class Grader(unittest.TestCase):
     def test_malformed_labs(self):
         for why, change in {"no shape": {"right": []}, "positive": {"points": -1}, "no key": {"point": 3},
                             "there is no counter": {"counter": "flops"},
-                            "needs": {"at_most": None}}.items():
+                            "needs": {"at_most": None}, "either": {"hints": ["a"]}}.items():
             lab = json.loads(self.lab.read_text())
             check = lab["checks"][3 if "counter" in change or "at_most" in change else 0]
             check.update(change)
             if change.get("at_most", 0) is None:
                 del check["at_most"]
             self.assert_malformed(lab, why)
+        for hints in ([], ["a", 1], {"race": "only for no_faults"}):
+            check = {key: value for key, value in LAB["checks"][0].items() if key != "hint"}
+            self.assert_malformed({**LAB, "checks": [{**check, "hints": hints}]}, "must be texts")
         self.assert_malformed({**LAB, "filter": "dense"}, "must be \"rank-one\", or absent")
         self.assert_malformed({**LAB, "dtype": "fp32"}, "must be \"fp16\" or \"int8\", or absent")
         self.assert_malformed({**LAB, "winograd": {"m": 3}}, "\"m\" must be 2, 4 or 6")
@@ -629,6 +682,97 @@ class OnGpu(unittest.TestCase):
                 self.assertEqual([line for line in warnings if "Cannot find valid GPU" not in line], [])
 
 
+def marks_of(*checks, cases=()):
+    """As the judge gives them."""
+    blank = {"messages": [], "measured": "", "waits": False, "right": 0, "shapes": 2, "lost_in": [], "hints": ["a", "b", "c"]}
+    return {"title": "T", "where": "here", "warnings": [], "max_score": 100, "score": sum(c["score"] for c in checks),
+            "checks": [{**blank, **check} for check in checks],
+            "cases": [{"name": f"w={i}", "fault": None, "stopped": "", **case} for i, case in enumerate(cases)]}
+
+
+def race(first, second, line=1, **changes):
+    """Between (block, warp) and (block, warp)."""
+    accesses = [{"file": "x.cu", "line": line, "block": block, "thread": "(0,0,0)", "warp": warp, "whole_warp": False,
+                 "access": word, "code": ""} for (block, warp), word in ((first, "reads"), (second, "writes"))]
+    return {"fault": {"kind": "race", "other": "", "second": accesses[1], **accesses[0], **changes}}
+
+
+class Feedback(unittest.TestCase):
+    def test_hints_have_levels(self):
+        marks = marks_of({"name": "first", "score": 0, "max_score": 100, "messages": ["wrong"], "lost_in": [0]}, cases=[{}])
+        for level in range(4):
+            text = printed(marks, level=level)
+            self.assertEqual([f"Hint {i} of 3: {hint}" in text for i, hint in enumerate("abc", 1)],
+                             [level >= i for i in (1, 2, 3)])
+            self.assertEqual(f"--hint {level + 1}" in text, level in (1, 2))
+        shown = feedback.as_gradescope(marks, pathlib.Path("01"), 2)["tests"][0]["output"]
+        self.assertEqual(shown, "wrong\nHint 1 of 3: a\nHint 2 of 3: b")
+
+    def test_races_by_where_they_are(self):
+        faults = {"within one warp": race(("(0,0,0)", 1), ("(0,0,0)", 1)), "within one block": race(("(0,0,0)", 1), ("(0,0,0)", 0)),
+                  "between two blocks": race(("(1,0,0)", 0), ("(0,0,0)", 0))}
+        hints = {"race between blocks": "for two", "race in a block": "for one"}
+        for name, case in faults.items():
+            text = printed(marks_of({"name": "faults", "score": 0, "max_score": 100, "lost_in": [0], "hints": hints},
+                                    cases=[case]), level=2)
+            self.assertIn(f"a race {name}, in 1 of 1 shapes", text)
+            self.assertEqual(["for two" in text, "for one" in text], ["blocks" in name, "blocks" not in name])
+        whole = race(("(0,0,0)", 3), ("(0,0,0)", 0), whole_warp=True)
+        text = printed(marks_of({"name": "faults", "score": 0, "max_score": 100, "lost_in": [0]}, cases=[whole]))
+        self.assertIn("block (0,0,0), warp 3 as a whole (a matrix function) reads here", text)
+
+    def test_the_commonest_fault_is_explained(self):
+        near, far = race(("(0,0,0)", 0), ("(0,0,0)", 0)), race(("(0,0,0)", 1), ("(0,0,0)", 0))
+        other = race(("(0,0,0)", 0), ("(1,0,0)", 0), line=7)
+        marks = marks_of({"name": "folded", "score": 0, "max_score": 60, "lost_in": [0, 1, 2], "messages": ["x"]},
+                         {"name": "kept", "score": 0, "max_score": 40, "lost_in": [1, 3], "messages": ["y"]},
+                         cases=[other, near, far, {}])
+        text = printed(marks)
+        self.assertIn("Correct this first: a race within one block, in 2 of 4 shapes, here in w=2", text)
+        self.assertIn("Then there is a race between two blocks at x.cu:7, in 1 of 4 shapes", text)
+        self.assertIn("  0/60  1 line failed because of this:\n        folded\n  0/40  kept\n        y\n", text)
+
+    def test_a_fault_that_is_not_the_first_cause_comes_later(self):
+        marks = marks_of({"name": "right", "score": 0, "max_score": 60, "lost_in": [0], "messages": ["x"]},
+                         {"name": "faults", "score": 0, "max_score": 40, "lost_in": [1], "messages": ["y"]},
+                         cases=[{}, race(("(0,0,0)", 0), ("(1,0,0)", 0))])
+        text = printed(marks)
+        self.assertLess(text.index("  0/60  right"), text.index("There is a fault, too: a race between two blocks"))
+        self.assertNotIn("Correct this first", text)
+
+    def test_a_crash_is_named_once(self):
+        marks = marks_of({"name": "first", "score": 0, "max_score": 100, "lost_in": [0, 1], "messages": ["x"]},
+                         cases=[{"stopped": "not run, since others crashed"}, {"stopped": "crashed (SIGSEGV) in host code"}])
+        self.assertIn("Correct this first: crashed (SIGSEGV) in host code, in 1 of 2 shapes, here in w=1", printed(marks))
+
+    def test_watching(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(grade, "POLL_SECONDS", 0.01):
+            source = pathlib.Path(folder) / "exercise.cu"
+            seen = []
+
+            def grade_once():
+                seen.append(source.read_text())
+                if len(seen) == 4:
+                    raise KeyboardInterrupt
+                source.unlink()  # as editors do
+                threading.Timer(0.05, source.write_text, ["x" * len(seen)]).start()
+                if len(seen) == 2:
+                    raise grade.Unusable("no file")
+                return 1
+
+            source.write_text("")
+            self.assertEqual(grade.watch(source, grade_once), 1)
+        self.assertEqual(seen, ["", "x", "xx", "xxx"])
+
+    def test_drawn_shapes(self):
+        self.assertEqual(grade.drawn("w=257..400,s=3..11/4", None, "01"), "w=257,s=3")
+        self.assertEqual(grade.drawn("w=257..400,s=3..11/4", "4711", "01"), "w=355,s=11")  # on every machine
+        every = {grade.drawn("s=3..11/4", str(seed), "01") for seed in range(40)}
+        self.assertEqual(every, {"s=3", "s=7", "s=11"})
+        with self.assertRaisesRegex(grade.Unusable, "no range"):
+            grade.drawn("w=9..8", None, "01")
+
+
 class CommandLine(unittest.TestCase):
     """grade.py as `./lab grade` calls it."""
 
@@ -650,6 +794,9 @@ class CommandLine(unittest.TestCase):
         self.assert_unusable("no ordinary file", "1", "--file", "/dev/zero")
         self.assert_unusable("CHAPTER")
         self.assert_unusable("unrecognized arguments", "1", "--fast")
+        self.assert_unusable("leave out --json", "1", "--watch", "--json")
+        self.assert_unusable("is no seed", "1", "--variant", "4 7")
+        self.assert_unusable("not allowed with", "1", "--hint", "2", "--no-hints")
 
     def test_gradescope(self):
         solution = str(ROOT / "solutions/01-naive-1d/exercise.cu")
@@ -663,13 +810,17 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(set(test), {"name", "score", "max_score", "status", "output", "visibility"})
         unsolved = self.run_grader("01", "--json")
         self.assertEqual(unsolved.returncode, 1)
-        self.assertIn("Hint:", "".join(test["output"] for test in json.loads(unsolved.stdout)["tests"]))
+        self.assertIn("Hint 1 of 3: ", "".join(test["output"] for test in json.loads(unsolved.stdout)["tests"]))
 
     def test_text(self):
         done = self.run_grader("1")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^\d+ of 100 points$")
-        self.assertIn("Hint:", done.stdout)
+        self.assertIn("Hint 1 of 3: ", done.stdout)
+        exercise = (ROOT / "chapters/01-naive-1d/exercise.cu").read_bytes()
+        left = json.loads((BUILD / "labs/marks.json").read_text())["01-naive-1d"]  # for ./lab next
+        self.assertEqual((left["score"], left["max_score"], left["sha256"]),
+                         (0, 100, hashlib.sha256(exercise).hexdigest()))
 
 
 class Markers(unittest.TestCase):

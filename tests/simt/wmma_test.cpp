@@ -146,6 +146,9 @@ TEST_CASE("simt: matrix functions order nothing") {
   const auto race = expect_fault("load_without_syncwarp", simt::FaultKind::race,
                                  [&] { launch_load_without_syncwarp(input, output, false); });
   CHECK(simt::other_line_of(race).line == marked_line("load_without_syncwarp") - 3);
+  // A fragment is its warp's, and not that of the lane by which it is checked.
+  CHECK(race.thread.whole_warp);
+  CHECK(!race.other_thread.whole_warp);
   expect_silence([&] { launch_load_without_syncwarp(input, output, true); });
   expect_fault("own_line", simt::FaultKind::race, [&] { launch_own_line(input, output, false); });
   expect_silence([&] { launch_own_line(input, output, true); });
@@ -157,8 +160,13 @@ TEST_CASE("simt: matrix functions order nothing") {
   expect_fault("load_after_matrix_store", simt::FaultKind::race,
                [&] { launch_load_after_matrix_store(output, false); });
   expect_silence([&] { launch_load_after_matrix_store(output, true); });
-  expect_fault("load_of_another_warp", simt::FaultKind::race,
-               [&] { launch_load_of_another_warp(input, output, false); });
+  const auto others = expect_fault("load_of_another_warp", simt::FaultKind::race,
+                                   [&] { launch_load_of_another_warp(input, output, false); });
+  CHECK((others.thread.whole_warp || others.other_thread.whole_warp));
+  CHECK((!others.thread.whole_warp || !others.other_thread.whole_warp));
+  CHECK(others.thread.warp != others.other_thread.warp);
+  CHECK(std::string(others.thread.whole_warp ? others.access : others.other_access) == "reads");
+  CHECK(std::string(others.thread.whole_warp ? others.other_access : others.access) == "writes");
   expect_silence([&] { launch_load_of_another_warp(input, output, true); });
 }
 

@@ -54,7 +54,7 @@ struct Matrix {
   }
 };
 
-/// In place of WinogradMatrices, along a dimension that is not transformed.
+/// Instead of WinogradMatrices, along a dimension that is not transformed.
 struct Untransformed {
   Ratio input[1][1] = {{1}}, filter[1][1] = {{1}}, output[1][1] = {{1}};
 };

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,15 +49,29 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Who touched memory where, in a fault of two accesses.
+struct FaultAccess {
+  std::string file;
+  int line = 0;
+  std::string block, thread;  ///< "(1,0,0)"
+  int warp = 0;               ///< of the block
+  bool whole_warp = false;    ///< all lanes of the warp, by a matrix function; `thread` is the first
+  std::string access;         ///< "reads", "writes" or "updates" (an atomic), or "" where that is not known
+};
+
 /// One fault found by the simulator, or a failed launch on a GPU.
 struct Fault {
   std::string kind;    ///< "out_of_bounds", "race", "uninitialized", "misaligned", "missing_barrier", ...
   std::string kernel;  ///< its name, without parameters
   std::string file;    ///< path as the compiler was given it
   int line = 0;
-  std::string block, thread;  ///< "(1,0,0)"
-  std::string other;          ///< the second access of a race ("tiled_1d.cu:40, thread (3,0,0)"), or a detail
-  std::int64_t count = 1;     ///< how often it happened at this place
+  std::string block, thread;          ///< "(1,0,0)"
+  std::string other;                  ///< the second access of a race ("tiled_1d.cu:40, thread (3,0,0)"), or a detail
+  std::int64_t count = 1;             ///< how often it happened at this place
+  int warp = 0;                       ///< of the block
+  bool whole_warp = false;            ///< all lanes of the warp, by a matrix function; `thread` is the first
+  std::string access;                 ///< "reads", "writes" or "updates" (an atomic), or "" where that is not known
+  std::optional<FaultAccess> second;  ///< what `other` tells of, in parts
 };
 
 /// Counters of one source line (`--lines`).

@@ -10,6 +10,13 @@ using Json = nlohmann::ordered_json;
 
 Json text(std::string_view value) { return value.empty() ? Json() : Json(value); }
 
+Json second_json(const std::optional<FaultAccess>& second) {
+  if (!second) return {};
+  return {{"file", text(second->file)},     {"line", second->line}, {"block", text(second->block)},
+          {"thread", text(second->thread)}, {"warp", second->warp}, {"whole_warp", second->whole_warp},
+          {"access", text(second->access)}};
+}
+
 }  // namespace
 
 Json counters_json(const Counters& counters) {
@@ -31,7 +38,11 @@ Json faults_json(const std::vector<Fault>& faults) {
                     {"block", text(fault.block)},
                     {"thread", text(fault.thread)},
                     {"other", text(fault.other)},
-                    {"count", fault.count}});
+                    {"count", fault.count},
+                    {"warp", fault.block.empty() ? Json() : Json(fault.warp)},
+                    {"whole_warp", fault.whole_warp},
+                    {"access", text(fault.access)},
+                    {"second", second_json(fault.second)}});
   }
   return list;
 }

@@ -103,7 +103,9 @@ std::string fault_line(const Fault& fault) {
   std::string line = fault.kind;
   if (!fault.file.empty()) line += fmt::format(" at {}:{}", fault.file, fault.line);
   if (!fault.kernel.empty()) line += " in " + fault.kernel;
-  if (!fault.block.empty()) line += fmt::format(", block {} thread {}", fault.block, fault.thread);
+  if (!fault.block.empty())
+    line += fault.whole_warp ? fmt::format(", block {} warp {}", fault.block, fault.warp)
+                             : fmt::format(", block {} thread {}", fault.block, fault.thread);
   if (!fault.other.empty()) line += fmt::format("  [{}]", fault.other);
   if (fault.count > 1) line += fmt::format("  ({} times)", grouped(fault.count));
   return line + "\n";

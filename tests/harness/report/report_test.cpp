@@ -211,11 +211,27 @@ TEST_CASE("counters carry every name; a prediction's missing claims are null") {
 
 TEST_CASE("a fault carries its place and the other access") {
   RunResult result = blank_result();
-  result.faults = {{"race", "tiled_2d", "tiled_2d.cu", 40, "(1,0,0)", "(3,0,0)", "tiled_2d.cu:44, thread (0,0,0)", 2}};
+  Fault race;
+  race.kind = "race";
+  race.file = "tiled_2d.cu";
+  race.line = 40;
+  race.other = "tiled_2d.cu:44, thread (0,0,0)";
+  race.access = "writes";
+  race.second = FaultAccess{"tiled_2d.cu", 44, "(1,0,0)", "(0,0,0)", 0, true, "reads"};
+  result.faults = {race};
   const Json fault = to_json(result)["faults"][0];
-  CHECK(keys(fault) == Names{"kind", "kernel", "file", "line", "block", "thread", "other", "count"});
+  CHECK(keys(fault) == Names{"kind", "kernel", "file", "line", "block", "thread", "other", "count", "warp",
+                             "whole_warp", "access", "second"});
   CHECK(fault["line"] == 40);
   CHECK(fault["other"] == "tiled_2d.cu:44, thread (0,0,0)");
+  CHECK(fault["access"] == "writes");
+  CHECK(fault["second"] == Json{{"file", "tiled_2d.cu"},
+                                {"line", 44},
+                                {"block", "(1,0,0)"},
+                                {"thread", "(0,0,0)"},
+                                {"warp", 0},
+                                {"whole_warp", true},
+                                {"access", "reads"}});
 }
 
 TEST_CASE("text that is not UTF-8 does not break the JSON") {

@@ -27,6 +27,11 @@ std::string text_of(const unsigned (&index)[3]) {
   return "(" + std::to_string(index[0]) + "," + std::to_string(index[1]) + "," + std::to_string(index[2]) + ")";
 }
 
+/// "thread (3,0,0)", or "warp 2" where all of it took part.
+std::string who(const simt::ThreadId& id) {
+  return id.whole_warp ? "warp " + std::to_string(id.warp) : "thread " + text_of(id.thread);
+}
+
 std::vector<Fault> faults_of(const simt::Measurement& measurement) {
   std::vector<Fault> faults;
   for (const simt::FaultRecord& record : measurement.faults) {
@@ -39,9 +44,16 @@ std::vector<Fault> faults_of(const simt::Measurement& measurement) {
     fault.block = text_of(record.thread.block);
     fault.thread = text_of(record.thread.thread);
     fault.other = record.detail;
-    if (!other.file.empty())
-      fault.other = other.file + ":" + std::to_string(other.line) + ", block " + text_of(record.other_thread.block) +
-                    " thread " + text_of(record.other_thread.thread);
+    fault.warp = static_cast<int>(record.thread.warp);
+    fault.whole_warp = record.thread.whole_warp;
+    fault.access = record.access;
+    if (!other.file.empty()) {
+      const simt::ThreadId& id = record.other_thread;
+      fault.other = other.file + ":" + std::to_string(other.line) + ", block " + text_of(id.block) + " " + who(id);
+      fault.second = {
+          other.file,    other.line,         text_of(id.block), text_of(id.thread), static_cast<int>(id.warp),
+          id.whole_warp, record.other_access};
+    }
     fault.count = record.count;
     faults.push_back(std::move(fault));
   }
