@@ -12,8 +12,7 @@
 //      of eight clipping values, the one that leaves the smallest squared error.
 //   2. A block computes TBM tiles x TBN filters at all 16 positions. A warp has a column of them, and half the filters.
 //   3. A step transforms and quantises TBK channels of the tiles: into shared memory (as in 28), or into a buffer of
-//   the
-//      block's own in global memory that fits in L2 (as in 29). A barrier before the loads, and one after them.
+//      the block's own in global memory that fits in L2 (as in 29). A barrier before the loads, and one after them.
 //   4. Epilogue: the sums are multiplied by their scales and stored as halves. A kernel of its own transforms them
 //      back. With "sums=int32" they are stored as they are, and that kernel multiplies.
 
