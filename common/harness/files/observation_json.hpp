@@ -10,8 +10,8 @@ namespace convladder {
 
 /// Counters by name; a negative one (no claim) is null.
 nlohmann::ordered_json counters_json(const Counters& counters);
-/// [{kind, kernel, file, line, block, thread, other, count, warp, whole_warp, access, second: {file, line, block, thread,
-/// warp, whole_warp, access}}...]; what is not known is null.
+/// [{kind, kernel, file, line, block, thread, other, count, warp, whole_warp, access, second: {file, line, block,
+/// thread, warp, whole_warp, access}}...]; what is not known is null.
 nlohmann::ordered_json faults_json(const std::vector<Fault>& faults);
 /// [{file, line, counters}...], or null if there are none.
 nlohmann::ordered_json lines_json(const std::vector<LineCounters>& lines);
