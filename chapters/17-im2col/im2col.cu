@@ -8,7 +8,7 @@
 //   1. A block computes 64 filters x 64 columns of one image; a thread 4 x 4 of them, 16 apart.
 //   2. It goes down the matrix 16 rows at a time. All threads load the two tiles into shared memory.
 //   3. Each thread multiplies: for each row 4 + 4 numbers from shared memory, 16 multiply-adds.
-//   4. The sums go out. Past the ends of the matrices, tiles hold zeros, and nothing is stored.
+//   4. The sums are stored. Past the ends of the matrices, tiles hold zeros, and nothing is stored.
 
 #include "chapters/17-im2col/im2col.cuh"
 #include "common/stage/workspace.hpp"

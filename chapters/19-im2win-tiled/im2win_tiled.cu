@@ -11,7 +11,7 @@
 //   3. Each thread loads pixels of one column of the tile alone: so it looks for its window once.
 //   4. Tiles of 8 products go through shared memory. Past the last product they hold zeros.
 //   5. Each thread multiplies: for each product 8 + 8 numbers from shared memory, 64 multiply-adds.
-//   6. The sums go out.
+//   6. The sums are stored.
 
 #include "chapters/18-im2win/im2win.cuh"
 #include "common/stage/workspace.hpp"

@@ -12,7 +12,7 @@
 //   3. Each thread loads 16 bytes of filters several times, and the pixels of one column of the tile.
 //   4. Neighbouring outputs change places in the tile: so a sum and its pixel lie in registers of different banks.
 //   5. The micro-kernel: for each product the numbers of the next one are fetched before this one's are multiplied.
-//   6. The sums go out, as vectors where no vector spans two images.
+//   6. The sums are stored, as vectors where no vector spans two images.
 
 #include "chapters/18-im2win/im2win.cuh"
 #include "common/stage/workspace.hpp"

@@ -13,7 +13,7 @@
 //   4. The first tiles are on their way before the loop.
 //   5. A step starts the copies of the next one, then multiplies. Before its last product it waits for the copies, and
 //      a barrier makes them everybody's: from there on, the next tile is read, and the old one may be overwritten.
-//   6. The sums go out, as vectors where no vector spans two images.
+//   6. The sums are stored, as vectors where no vector spans two images.
 
 #include "chapters/18-im2win/im2win.cuh"
 #include "common/stage/workspace.hpp"

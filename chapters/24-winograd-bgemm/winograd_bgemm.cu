@@ -9,7 +9,7 @@
 //   1. The block's part of the product, and the thread's part of that.
 //   2. A step brings 16 channels of both matrices: 4-byte copies, zeros past the ends.
 //   3. The next step's copies are under way while a step is multiplied; one barrier a step.
-//   4. The sums go out.
+//   4. The sums are stored.
 
 #include "chapters/23-winograd/winograd.cuh"
 #include "common/stage/tunable.hpp"

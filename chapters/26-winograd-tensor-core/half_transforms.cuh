@@ -211,7 +211,7 @@ __device__ __forceinline__ void fill_sums(FragmentSums<Shape, T> (&sums)[Rows][D
   }
 }
 
-// A warp's 256 sums of a fragment go out to M as halves, through a patch of shared memory that is the warp's own. A
+// A warp's 256 sums of a fragment go to M as halves, through a patch of shared memory that is the warp's own. A
 // lane takes eight of a row from there. Rows begin so many numbers apart that no two of those that are stored together,
 // and of those that eight lanes load together, lie in the same bank.
 template <class Shape>

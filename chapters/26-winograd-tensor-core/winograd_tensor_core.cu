@@ -9,7 +9,7 @@
 //   2. All threads copy the next TBK channels of both matrices to shared memory. A barrier: what a warp multiplies has
 //      been copied by others.
 //   3. Each warp loads fragments and multiplies. A second barrier before the next copies.
-//   4. The sums go out as halves.
+//   4. The sums are stored as halves.
 
 #include "chapters/26-winograd-tensor-core/half_transforms.cuh"
 #if !defined(__CUDACC_RTC__)

@@ -7,7 +7,7 @@
 //
 //   1. A block computes TBM tiles x TBN filters at one row of positions; warp c has column c.
 //   2. For each TBK channels: load fragments, multiply.
-//   3. The sums go out as halves.
+//   3. The sums are stored as halves.
 //
 // For comparison, "sync=block" has barriers where a kernel that shares its loads needs them: before the products, and
 // before the next loads.

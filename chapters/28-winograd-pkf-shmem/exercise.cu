@@ -11,9 +11,9 @@
 //   2. Transform a step: 32 channels of the block's 16 tiles, into one buffer.
 //   3. Multiply a step: each warp at its six positions, 32 filters.
 //   4. The loop, with one barrier a step.
-//   5. The sums go out as halves (given).
+//   5. The sums are stored as halves (given).
 //
-// Rules: the input's transform stays in this kernel, and nothing but the products goes out to global memory.
+// Rules: the input's transform stays in this kernel, and nothing but the products is stored to global memory.
 // Graded: the outputs for every size and padding; no fault; one barrier a step; the bytes loaded.
 
 #include "common/kernel/tracks/winograd_half.hpp"
@@ -109,14 +109,14 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
   }
 }
 
-// ---- Given: the way out ---------------------------------------------------------------------------------------------
+// ---- Given: the epilogue --------------------------------------------------------------------------------------------
 
 // 16 bytes that are stored at once.
 struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
-// A warp's 16 x 16 sums go out to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
+// A warp's 16 x 16 sums go to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
 // their second four sums first: no bank conflict.
 constexpr int kPatchPitch = 24;
 constexpr int kPatch = 16 * kPatchPitch;

@@ -13,7 +13,7 @@
 //   0
 //      begins with, and behind them those between.
 //   5. The four warps multiply nine taps for each row of outputs, and release the rows of pixels that no other needs.
-//   6. The sums go out as halves (given).
+//   6. The sums are stored as halves (given).
 //
 // Rules: the block's part, the layout of the taps, tensor_load for pixels, wgmma; one __syncthreads, at the beginning.
 // Graded: the outputs for every size and padding; no fault; that each row of pixels is loaded once.

@@ -1,4 +1,4 @@
-// 34, exercise: the way out, for 1 x 1 filters in int8.
+// 34, exercise: the epilogue, for 1 x 1 filters in int8.
 //
 //   [filters][pixels] = [filters][channels] x [channels][pixels]
 //
@@ -7,7 +7,7 @@
 // bytes that lie side by side.
 //
 //   1. In prepare(): a warp packs a filter as bytes, by a step of its own. Which row of the product it becomes is up to
-//      the way out.
+//      the epilogue.
 //   2. One thread asks for the block's filters and pixels; four warps multiply (given).
 //   3. Sums become bytes: multiplied by their filter's scale, rounded, saturated at -127 and 127. To stmatrix two
 //      filters of a pixel are one "half"; it stores 16 filters of 32 pixels at once.
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const __grid_constant__ Ten
   pin(sums);
 
   const int k = filter_block * kFilters + warp * kWarpFilters;  // the first of the warp's 16
-  // 3. and 4. are missing: zeros go out yet, byte by byte.
+  // 3. and 4. are missing: zeros are stored yet, byte by byte.
   static_cast<void>(scales);
   for (int i = lane; i < kPixels * kWarpFilters; i += 32) {
     const int pixel = first_pixel + i / kWarpFilters, f = k + i % kWarpFilters;

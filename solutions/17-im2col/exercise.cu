@@ -10,7 +10,7 @@
 //   1. A block computes 64 filters x 64 columns of one image, as in 17 (given).
 //   2. Step by step both tiles are loaded: the filters' (given), and the matrix's, straight from the image.
 //   3. Each thread multiplies (given).
-//   4. The sums go out (given).
+//   4. The sums are stored (given).
 //
 // Rules: one launch, no workspace. Blocks of 16 x 16 threads, tiles of 64 x 64. Any problem that stage 17 takes.
 // Graded: the outputs without padding, with every padding, and of every size; no fault; bytes stored and loaded;

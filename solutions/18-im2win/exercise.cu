@@ -12,7 +12,7 @@
 //
 //   1. The piece of one channel, in window order.
 //   2. Each thread adds the products of its window.
-//   3. After the last channel the sums go out.
+//   3. After the last channel the sums are stored.
 //
 // Rules: one launch, blocks of 32 x 8 threads, no workspace. Any problem with groups = 1 whose piece fits in shared
 // memory.

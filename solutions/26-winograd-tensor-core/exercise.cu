@@ -8,7 +8,7 @@
 //   2. A step: 64 channels of 128 tiles and 8 filters are copied to shared memory, 16 bytes a copy, without a bank
 //      conflict; zeros past the ends.
 //   3. Each warp multiplies its 32 tiles with the 8 filters, 16 channels at a time.
-//   4. The sums go out as halves (given).
+//   4. The sums are stored as halves (given).
 //
 // Rules: the fragments and the block's part as they are; each number is copied once for a block; asynchronous copies.
 // Graded: the outputs for every size and padding; no fault; the bytes loaded; no bank conflict.
@@ -116,7 +116,7 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
   }
 }
 
-// ---- Given: the way out ---------------------------------------------------------------------------------------------
+// ---- Given: the epilogue --------------------------------------------------------------------------------------------
 
 // 16 bytes that are stored at once.
 struct __align__(16) Halves8 {
@@ -125,7 +125,7 @@ struct __align__(16) Halves8 {
 
 using Sums = wmma::fragment<wmma::accumulator, 32, 8, 16, float>;
 
-// A warp's 32 x 8 sums go out to M as halves, a row of 8 for each lane, through a patch of the warp's own. Rows that
+// A warp's 32 x 8 sums go to M as halves, a row of 8 for each lane, through a patch of the warp's own. Rows that
 // lie 4 apart share their banks: every other four lanes begin with the second half of their row.
 __device__ __forceinline__ void store_sums(const Sums& sums,
                                            float* patch,            // of the warp

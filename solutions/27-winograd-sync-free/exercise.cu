@@ -8,7 +8,7 @@
 //   2. The copies of a step, of one position and one channel block: 32 tiles and 64 filters; zeros past the last
 //   filter.
 //   3. A warp goes through its six positions, and in each through all channel blocks, with one step ahead.
-//   4. The sums of a position go out as halves (store_sums is given).
+//   4. The sums of a position are stored as halves (store_sums is given).
 //
 // Rules: no __syncthreads; copies are asynchronous, and one step ahead.
 // Graded: the outputs for every size and padding; no fault; no barrier; the requests and sectors of the loads.
@@ -116,14 +116,14 @@ __global__ void transform_outputs(const half* m,  // [position][padded tiles][pa
   }
 }
 
-// ---- Given: the way out ---------------------------------------------------------------------------------------------
+// ---- Given: the epilogue --------------------------------------------------------------------------------------------
 
 // 16 bytes that are stored at once.
 struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
-// A warp's 16 x 16 sums go out to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
+// A warp's 16 x 16 sums go to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
 // their second four sums first: no bank conflict.
 constexpr int kPatchPitch = 24;
 constexpr int kPatch = 16 * kPatchPitch;

@@ -108,14 +108,14 @@ __host__ __device__ __forceinline__ int piece_elements(const Winograd& w) {
   return kPositions * channel_blocks(w) * kTiles * kBlock;
 }
 
-// ---- Given: the way out ---------------------------------------------------------------------------------------------
+// ---- Given: the epilogue --------------------------------------------------------------------------------------------
 
 // 16 bytes that are stored at once.
 struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
-// A warp's 16 x 16 sums go out to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
+// A warp's 16 x 16 sums go to M as halves, through a patch of shared memory that is the warp's own. Odd lanes load
 // their second four sums first: no bank conflict.
 constexpr int kPatchPitch = 24;
 constexpr int kPatch = 16 * kPatchPitch;

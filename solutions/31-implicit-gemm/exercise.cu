@@ -11,7 +11,7 @@
 //   3. A step: the threads gather 32 products of 128 outputs, half by half, and store them in shared memory, eight at a
 //      time; and 32 taps of 64 filters. No bank conflict.
 //   4. Each warp loads 16 x 16 pieces by ldmatrix, and multiplies 2 x 8 times, for each 16 products.
-//   5. The sums go out as halves (given).
+//   5. The sums are stored as halves (given).
 //
 // Rules: the block's part and the layout of the filters as they are; tiles of 32 products in shared memory; ldmatrix
 // and mma_m16n8k16. Graded: the outputs for every size, stride and padding; no fault; requests and conflicts.

@@ -13,7 +13,7 @@
 //   3. Its four rows of the input go to shared memory; a bulk copy brings the filters (given).
 //   4. For each column s and 16 channels: 16 positions of all four rows by ldmatrix; V0 to V3; four products.
 //   5. Two rows of outputs from M0 to M3.
-//   6. They go out as halves (given).
+//   6. They are stored as halves (given).
 //
 // Rules: rows stay in shared memory as they are given; the products are made by wgmma, with V in registers. Graded: the
 // outputs for every size and padding; no fault; requests to shared memory.
