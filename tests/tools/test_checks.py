@@ -221,6 +221,7 @@ nowhere();
                 (130 * "word ", "word ", "words of prose"),
                 (130 * "word ", 300 * "word ", "words of prose"),
                 ("a.svg", "a.png", "has no drawing"),
+                ("a.svg", "heat.svg", "has no drawing"),
                 ("glossary.md#three", "glossary.md#four", "links glossary.md#four, which is no entry"),
                 ("(docs/glossary.md#three)", "(x)", "links fewer than 3"),
                 ("| a |\n", "| a |\n| a |\n", "has a table of 8 rows"),
