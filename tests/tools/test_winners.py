@@ -65,7 +65,8 @@ class Winners(unittest.TestCase):
 
         winner = next(cudnn_winners.plans(bench(PROBLEM, trial(8))))
         for winners, best in (([winner], 8), ([{**winner, "time_us": 9.8}], 10), ([{**winner, "gpu": "B"}], 10),
-                              ([{**winner, "time_us": 9}, winner], 8), ([], 10)):
+                              ([{**winner, "time_us": 9}, winner], 8),
+                              ([{**winner, "gpu": "B"}, {**winner, "time_us": 9.8}], 10), ([], 10)):
             rows = {"rows": [row(4)]}
             report.with_known_winners(rows, winners)
             self.assertEqual(rows["rows"][0]["speedup"]["cudnn_best"], best / 4)
