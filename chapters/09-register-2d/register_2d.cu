@@ -148,8 +148,8 @@ void launch_small(const Pixel* input, Pixel* output, const Image& image, float s
 // ---- Large filters: the wall is the multiply-add unit ---------------------------------------------------------------
 //
 //   1. The block stages a tile of 32 x 256 outputs with its halo in shared memory.
-//   2. A thread owns 16 columns and 2 rows. Along each row of the filter it moves over its 2 windows 16 bytes at a
-//      time: a 16-byte load serves 4 taps of 16 outputs, and a weight serves 32 outputs.
+//   2. A thread owns 16 columns and 2 rows. For each row of the filter it reads its 2 windows 16 bytes at a time: with
+//      11 columns 14 loads serve 11 taps of 32 outputs, and a weight serves 32 outputs.
 //   3. Results leave through shared memory, so that a warp stores 32 neighbours at a time, wherever rows begin.
 
 // A warp is 2 lanes across and 16 down.
