@@ -1,9 +1,9 @@
 // 27 winograd-sync-free: a warp for each position of the Winograd tile, and no barrier.
 //
 // Since 26: the warps of a block have different positions, each that of its column. What a warp multiplies, it has
-// loaded itself, from global memory into fragments: nothing is shared, so nobody waits. A channel block's rows lie in
-// one piece (half_transforms.cuh), and fragments of the same tiles or filters that other blocks load are left to the
-// caches.
+// loaded itself, from global memory into fragments: nothing is shared, and no warp waits for another. A channel block's
+// rows lie in one piece (half_transforms.cuh), and fragments of the same tiles or filters that other blocks load are
+// left to the caches.
 //
 //   1. A block computes TBM tiles x TBN filters at one row of positions; warp c has column c.
 //   2. For each TBK channels: load fragments, multiply.
