@@ -16,8 +16,8 @@
 //   3. The producers load the input's rows to registers, two for each pair; add, subtract, and store to the ring.
 //   4. The consumers multiply, every other pair each. M1 and M2 come first: they become, where they are, their sum and
 //      their difference. M0 is added onto the one, M3 onto the other.
-//   5. The epilogue of a row of outputs: as halves, through shared memory, by a bulk copy; by the threads where the strip
-//      meets several images.
+//   5. The epilogue of a row of outputs: as halves, through shared memory, by a bulk copy; by the threads where the
+//      strip meets several images.
 #pragma once
 #include "common/kernel/tracks/winograd_half.hpp"
 //
