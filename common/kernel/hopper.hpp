@@ -14,6 +14,7 @@
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
+/// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
 /// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
 /// | `wgmma`, `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.mma_async`, `.fence`, `.commit_group`, `.wait_group` |
 /// | `set_max_registers_increase`, `set_max_registers_decrease` | `setmaxnreg` |
@@ -124,6 +125,11 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, int 
                       shared_address(shared)),
                   "l"(global), "r"(bytes), "r"(shared_address(barrier))
                   : "memory");
+}
+/// Has `bytes` of global memory brought to L2, by one thread; address and size are multiples of 16. Nothing tells when
+/// they are there.
+__device__ __forceinline__ void bulk_prefetch(const void* global, int bytes) {
+  CONVLADDER_SM90("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
 
 /// Starts a copy of the map's box to shared memory, at a multiple of 128 bytes; zeros where the box lies outside the

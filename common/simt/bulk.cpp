@@ -147,6 +147,13 @@ class Box {
 
 constexpr unsigned kTensorAlignment = 128;  ///< of a box in shared memory
 
+/// @param what "a bulk copy" or "a bulk prefetch"
+void check_source(const std::string& what, std::uintptr_t from, unsigned bytes, Pc pc) {
+  if (bytes == 0 || bytes % 16 != 0)
+    fail(FaultKind::invalid_operand, pc, what + " takes a multiple of 16 bytes, not " + std::to_string(bytes));
+  if (from % 16 != 0) fail(FaultKind::misaligned, pc, what + " begins at a multiple of 16 bytes");
+}
+
 }  // namespace
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
@@ -154,15 +161,24 @@ void bulk_load(void* shared, const void* global, unsigned bytes, void* address) 
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   const auto to = reinterpret_cast<std::uintptr_t>(shared), from = reinterpret_cast<std::uintptr_t>(global);
-  if (bytes == 0 || bytes % 16 != 0)
-    fail(FaultKind::invalid_operand, pc, "a bulk copy moves a multiple of 16 bytes, not " + std::to_string(bytes));
-  if (from % 16 != 0) fail(FaultKind::misaligned, pc, "a bulk copy begins at a multiple of 16 bytes");
+  check_source("a bulk copy", from, bytes, pc);
   check_async_operand(to, bytes, 16, pc);
   Request request(Kind::load, pc);
   request.touch(from, bytes);
   request.count(shared);
   const auto* const source = static_cast<const std::uint8_t*>(global);
   start(to, {source, source + bytes}, 0, barrier, pc);
+}
+
+void bulk_prefetch(const void* global, unsigned bytes) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const auto from = reinterpret_cast<std::uintptr_t>(global);
+  check_source("a bulk prefetch", from, bytes, pc);
+  const Allocation* const allocation = find_allocation(from);
+  const bool live = allocation && allocation->live;
+  if (!live || bytes > allocation->end - from)
+    fail(FaultKind::out_of_bounds, pc, "prefetches " + describe_global(live ? allocation->end : from));
 }
 
 void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count) {

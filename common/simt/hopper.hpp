@@ -42,6 +42,7 @@ void named_barrier(unsigned id, unsigned threads, bool wait);
 void set_max_registers(unsigned registers, bool increase);
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier);
+void bulk_prefetch(const void* global, unsigned bytes);
 /// @param at `count` coordinates, the innermost first
 void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count);
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count);
@@ -107,6 +108,10 @@ __forceinline__ void named_barrier_arrive(int id, int threads) {
 /// Starts a copy to shared memory, of a multiple of 16 bytes.
 __forceinline__ void bulk_load(void* shared, const void* global, int bytes, Mbarrier* barrier) {
   simt::bulk_load(shared, global, static_cast<unsigned>(bytes), barrier);
+}
+/// Brings a multiple of 16 bytes to L2: here only its address and size are checked.
+__forceinline__ void bulk_prefetch(const void* global, int bytes) {
+  simt::bulk_prefetch(global, static_cast<unsigned>(bytes));
 }
 /// Starts a copy of the map's box to shared memory, with zeros outside the tensor.
 /// @param coordinates of the box's first element, the innermost first

@@ -72,6 +72,7 @@ __global__ void bulk_copy(const std::uint8_t* input, std::uint8_t* output, int b
     mbarrier_init(&barrier, 1);
     fence_mbarrier_init();
     mbarrier_expect(&barrier, bytes);
+    bulk_prefetch(input, bytes);  // counts nothing
     bulk_load(piece, input, bytes, &barrier);
   }
   __syncthreads();

@@ -137,7 +137,7 @@ TEST_CASE("hopper: tensor stores leave what is outside the tensor alone, but for
   }
 }
 
-TEST_CASE("hopper: a bulk copy (sm_90)") {
+TEST_CASE("hopper: a bulk copy, and a prefetch of the same bytes (sm_90)") {
   const auto bytes = random_bytes(4096, 3);
   for (const int size : {16, 48, 4096}) {
     DeviceArray<std::uint8_t> input(bytes, "input"), output(static_cast<std::size_t>(size), "output");

@@ -23,6 +23,9 @@ void launch_two_copies(const float* input, float* output, bool reads_first);
 /// Two groups of stores, of which one is waited for. Then one of their sources is overwritten.
 void launch_store_groups(float* output, bool overwrites_first);
 
+/// Prefetches, and stores 32 ones. @param bytes none where they are negative
+void launch_prefetch(const unsigned char* input, float* output, int first, int bytes);
+
 enum class Misuse {
   none,
   no_init,

@@ -99,6 +99,27 @@ TEST_CASE("simt hopper: only the groups of stores that were waited for have read
   expect_first(FaultKind::missing_wait, "store_groups", [&] { launch_store_groups(output, false); });
 }
 
+TEST_CASE("simt hopper: a prefetch counts nothing, and stays inside one allocation") {
+  Array<unsigned char> input(256, "input");  // nothing has written it
+  Array<float> output(32, "output");
+  const Counters without = count([&] { launch_prefetch(input, output, 0, -1); });
+  for (const int bytes : {16, 48, 240}) {
+    const Counters with = count([&] { launch_prefetch(input, output, 16, bytes); });
+    for (const convladder::CounterField& field : convladder::kCounterFields)
+      CHECK(with.*field.member == without.*field.member);
+  }
+  const auto expect = [&](FaultKind kind, const char* detail, const unsigned char* from, int first, int bytes) {
+    const auto fault = expect_first(kind, "prefetch", [&] { launch_prefetch(from, output, first, bytes); });
+    CHECK(fault.detail == detail);
+  };
+  expect(FaultKind::out_of_bounds, "prefetches just past the end of 'input' (256 bytes)", input, 16, 256);
+  expect(FaultKind::out_of_bounds, "prefetches 16 bytes before 'input' (256 bytes)", input, -16, 32);
+  expect(FaultKind::out_of_bounds, "prefetches an address that is not device memory", nullptr, 16, 16);
+  expect(FaultKind::misaligned, "a bulk prefetch begins at a multiple of 16 bytes", input, 8, 16);
+  expect(FaultKind::invalid_operand, "a bulk prefetch takes a multiple of 16 bytes, not 24", input, 0, 24);
+  expect(FaultKind::invalid_operand, "a bulk prefetch takes a multiple of 16 bytes, not 0", input, 0, 0);
+}
+
 TEST_CASE("simt hopper: misuse of barriers and copies") {
   Array<float> input(ramp(64), "input"), output(64, "output");
   expect_silence([&] { launch_misuse(input, output, Misuse::none); });
