@@ -7,6 +7,7 @@
 
 #include "common/simt/async.hpp"
 #include "common/simt/hopper.hpp"
+#include "common/simt/tensor_core.hpp"
 #include "common/simt/warp.hpp"
 #include "common/stage/half_convert.hpp"
 
@@ -110,53 +111,160 @@ void gather_rows(void** lanes, std::uint8_t* to) {
 
 // ---- Products ------------------------------------------------------------------------------------------------------
 
-/// @param bytes `rows` rows of 32  @param numbers [k][pitch], by row
-void decode(const std::uint8_t* bytes, unsigned rows, unsigned element_bytes, double* numbers, unsigned pitch) {
-  for (unsigned row = 0; row < rows; ++row) {
-    const std::uint8_t* const from = bytes + row * std::size_t{kStep};
-    for (unsigned k = 0; k < kStep / element_bytes; ++k) {
-      if (element_bytes == 2) {
-        std::uint16_t bits;
-        std::memcpy(&bits, from + 2 * k, 2);
-        numbers[k * pitch + row] = convladder::from_half_bits(bits);
-      } else {
-        numbers[k * pitch + row] = static_cast<std::int8_t>(from[k]);
-      }
-    }
+/// The accumulators of one row of a warp: of row 8 i + g, two neighbouring columns in each of the lanes 4 g to 4 g + 3.
+class Row {
+ public:
+  Row(std::uint32_t* values, unsigned row, unsigned n)
+      : first_(values + std::size_t{row % 8} * 4 * (n / 2) + row / 8 * 2), count_(n / 2) {}
+  std::uint32_t& operator[](unsigned column) const {
+    return first_[std::size_t{column % 8 / 2} * count_ + column / 8 * 4 + column % 2];
   }
+
+ private:
+  std::uint32_t* first_;
+  std::size_t count_;
+};
+
+/// @param bytes `rows` rows of 32  @param numbers [k][pitch], by row
+void decode(const std::uint8_t* bytes, unsigned rows, double* numbers, unsigned pitch) {
+  for (unsigned row = 0; row < rows; ++row)
+    for (unsigned k = 0; k < kStep; ++k)
+      numbers[k * pitch + row] = static_cast<std::int8_t>(bytes[row * std::size_t{kStep} + k]);
 }
 
-/// sums = a row of A times B. @param factors of the row, kRows apart
-void multiply_row(const double* factors, const double* b, unsigned depth, unsigned n, double* sums) {
+/// sums = a row of A times B, of bytes. @param factors of the row, kRows apart
+void multiply_row(const double* factors, const double* b, unsigned n, double* sums) {
   std::fill_n(sums, n, 0.0);
-  for (unsigned k = 0; k < depth; k += 4, factors += 4 * kRows, b += 4 * kPitch) {
+  for (unsigned k = 0; k < kStep; k += 4, factors += 4 * kRows, b += 4 * kPitch) {
     const double f0 = factors[0], f1 = factors[kRows], f2 = factors[2 * kRows], f3 = factors[3 * kRows];
     for (unsigned i = 0; i < n; ++i)
       sums[i] += f0 * b[i] + f1 * b[kPitch + i] + f2 * b[2 * kPitch + i] + f3 * b[3 * kPitch + i];
   }
 }
 
-float add(double sum, float before) { return static_cast<float>(sum + double{before}); }
-/// Wraps, as sums on a GPU do.
-int add(double sum, int before) {
-  return static_cast<int>(static_cast<unsigned>(static_cast<int>(sum)) + static_cast<unsigned>(before));
+/// Adds A B to the accumulators, or sets them: ints, which wrap as sums on a GPU do.
+void multiply_bytes(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  static double of_a[kStep * kRows], of_b[kStep * kPitch], sums[kMaxColumns];
+  decode(a, kRows, of_a, kRows);
+  decode(b, form.n, of_b, kPitch);
+  for (unsigned row = 0; row < kRows; ++row) {
+    multiply_row(of_a + row, of_b, form.n, sums);
+    const Row places(values, row, form.n);
+    for (unsigned column = 0; column < form.n; ++column) {
+      const auto sum = static_cast<unsigned>(static_cast<int>(sums[column]));
+      places[column] = sum + (form.accumulate ? places[column] : 0);
+    }
+  }
 }
 
-/// Adds A B to the accumulators, or sets them. Products are exact, and sums of bytes; those of halves are made in
-/// double and rounded once. @tparam T of the accumulators
-template <class T>
-void multiply(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
-  const unsigned depth = kStep / form.element_bytes, n = form.n, count = n / 2;
-  static double of_a[kStep * kRows], of_b[kStep * kPitch], sums[kMaxColumns];
-  decode(a, kRows, form.element_bytes, of_a, kRows);
-  decode(b, n, form.element_bytes, of_b, kPitch);
+/// Halves as the sums below take them. @tparam Pitch of their numbers, by row
+template <unsigned Pitch>
+struct Halves {
+  float numbers[kProducts][Pitch];
+  std::uint8_t exponents[kProducts][Pitch];  ///< kOfOne for 1; 0 for zero
+  bool finite[Pitch];                        ///< else its numbers here are zeros
+
+  void decode(const std::uint8_t* bytes, unsigned rows) {
+    for (unsigned row = 0; row < rows; ++row) {
+      std::uint16_t of_row[kProducts];
+      std::memcpy(of_row, bytes + row * std::size_t{kStep}, kStep);
+      finite[row] = std::all_of(of_row, of_row + kProducts, half_is_finite);
+      for (int k = 0; k < kProducts; ++k) {
+        const std::uint16_t bits = finite[row] ? of_row[k] : 0;
+        numbers[k][row] = convladder::from_half_bits(bits);
+        exponents[k][row] = static_cast<std::uint8_t>(bits & 0x7fff ? half_exponent(bits) + kOfOne : 0);
+      }
+    }
+  }
+  static constexpr int kOfOne = 80;  ///< sums of two are below 256, and smaller where one is zero
+};
+using RowsOfA = Halves<kRows>;
+using RowsOfB = Halves<kPitch>;
+
+/// A row of sums of finite numbers, each as tensor_core_sum() makes it. A product of halves is exact in float, and so
+/// is a power of two times it; a conversion to int cuts it as the hardware does.
+class SumsOfHalves {
+ public:
+  /// @param sums before, and after
+  void add(const RowsOfA& a, unsigned row, const RowsOfB& b, unsigned n, float* sums) {
+    align(a, row, b, n, sums);
+    std::fill_n(products_, n, 0);
+    for (int k = 0; k < kProducts; k += 4) {
+      const float f0 = a.numbers[k][row], f1 = a.numbers[k + 1][row], f2 = a.numbers[k + 2][row],
+                  f3 = a.numbers[k + 3][row];
+      const float *const b0 = b.numbers[k], *const b1 = b.numbers[k + 1], *const b2 = b.numbers[k + 2],
+                         *const b3 = b.numbers[k + 3];
+      for (unsigned i = 0; i < n; ++i)
+        products_[i] += static_cast<int>(f0 * b0[i] * scales_[i]) + static_cast<int>(f1 * b1[i] * scales_[i]) +
+                        static_cast<int>(f2 * b2[i] * scales_[i]) + static_cast<int>(f3 * b3[i] * scales_[i]);
+    }
+    for (unsigned i = 0; i < n; ++i) {
+      const double sum = (static_cast<double>(products_[i]) + static_cast<double>(before_[i])) * double{units_[i]};
+      // 24 bits remain. The smallest that is not zero is 2^-53, no subnormal float.
+      const auto cut = std::bit_cast<std::uint64_t>(sum) & ~std::uint64_t{0x1fffffff};
+      sums[i] = static_cast<float>(std::bit_cast<double>(cut)) + alone_[i];
+    }
+  }
+
+ private:
+  /// Finds the terms' unit, the lowest bit that is kept, and how many of it the old sum is.
+  void align(const RowsOfA& a, unsigned row, const RowsOfB& b, unsigned n, const float* sums) {
+    std::fill_n(largest_, n, std::uint8_t{0});
+    for (int k = 0; k < kProducts; ++k) {
+      const std::uint8_t of_a = a.exponents[k][row];
+      const std::uint8_t* const of_b = b.exponents[k];
+      for (unsigned i = 0; i < n; ++i) largest_[i] = std::max(largest_[i], static_cast<std::uint8_t>(of_a + of_b[i]));
+    }
+    // Products are below 2^(kMostExponent + 2): they are cut to nothing where the unit is larger.
+    constexpr int kNothing = kMostExponent + 2 + kKeptBits;
+    for (unsigned i = 0; i < n; ++i) {
+      const auto bits = std::bit_cast<std::int32_t>(sums[i]);
+      const int of_products = largest_[i] - 2 * RowsOfA::kOfOne, of_sum = (bits >> kFloatBits & 0xff) - 127;
+      const int exponent = std::clamp(std::max(of_products, of_sum), kLeastExponent, kNothing);
+      scales_[i] = power_of_two(kKeptBits - exponent);
+      units_[i] = power_of_two(exponent - kKeptBits);
+      // All ones where the old sum is all that there is; without branches, for many at once.
+      const int alone = ((of_products - kLeastExponent) | (kNothing - 1 - of_sum)) >> 31;
+      before_[i] = static_cast<int>(std::bit_cast<float>(bits & ~alone) * scales_[i]);
+      alone_[i] = std::bit_cast<float>(bits & alone);
+    }
+  }
+
+  static float power_of_two(int exponent) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << kFloatBits);
+  }
+
+  std::uint8_t largest_[kMaxColumns];                ///< exponent of a product, 2 kOfOne for 1
+  float scales_[kMaxColumns], units_[kMaxColumns];   ///< 1 / unit, unit
+  int before_[kMaxColumns], products_[kMaxColumns];  ///< in units
+  float alone_[kMaxColumns];                         ///< the old sum where it is all that there is; else 0
+};
+
+/// Adds A B to the accumulators, or sets them: floats.
+void multiply_halves(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  static RowsOfA of_a;
+  static RowsOfB of_b;
+  static SumsOfHalves adder;
+  of_a.decode(a, kRows);
+  of_b.decode(b, form.n);
   for (unsigned row = 0; row < kRows; ++row) {
-    multiply_row(of_a + row, of_b, depth, n, sums);
-    // Row 8 i + g: two neighbouring columns in each of the lanes 4 g to 4 g + 3.
-    std::uint32_t* const first = values + std::size_t{row % 8} * 4 * count + row / 8 * 2;
-    for (unsigned column = 0; column < n; ++column) {
-      std::uint32_t& place = first[std::size_t{column % 8 / 2} * count + column / 8 * 4 + column % 2];
-      place = std::bit_cast<std::uint32_t>(add(sums[column], form.accumulate ? std::bit_cast<T>(place) : T{}));
+    const Row places(values, row, form.n);
+    float before[kMaxColumns], sums[kMaxColumns];
+    bool finite = of_a.finite[row];
+    for (unsigned i = 0; i < form.n; ++i) {
+      before[i] = form.accumulate ? std::bit_cast<float>(places[i]) : 0;
+      sums[i] = float_is_finite(std::bit_cast<std::uint32_t>(before[i])) ? before[i] : 0;
+      finite &= of_b.finite[i] && float_is_finite(std::bit_cast<std::uint32_t>(before[i]));
+    }
+    adder.add(of_a, row, of_b, form.n, sums);
+    for (unsigned i = 0; i < form.n; ++i) places[i] = std::bit_cast<std::uint32_t>(sums[i]);
+    if (finite) continue;
+    for (unsigned i = 0; i < form.n; ++i) {
+      if (of_a.finite[row] && of_b.finite[i] && float_is_finite(std::bit_cast<std::uint32_t>(before[i]))) continue;
+      std::uint16_t row_of_a[kProducts], row_of_b[kProducts];
+      std::memcpy(row_of_a, a + row * std::size_t{kStep}, kStep);
+      std::memcpy(row_of_b, b + i * std::size_t{kStep}, kStep);
+      places[i] = std::bit_cast<std::uint32_t>(tensor_core_sum(row_of_a, row_of_b, before[i]));
     }
   }
 }
@@ -239,9 +347,9 @@ void issue_wgmma(void** lanes, unsigned mask) {
     read_rows(Operand(product.a, pc), warp_number() % 4 * kRows, kRows, warp.issued, a, pc);
   read_rows(Operand(product.b, pc), 0, product.n, warp.issued, b, pc);
   if (product.element_bytes == 2)
-    multiply<float>(a, b, product, sums.values.data());
+    multiply_halves(a, b, product, sums.values.data());
   else
-    multiply<int>(a, b, product, sums.values.data());
+    multiply_bytes(a, b, product, sums.values.data());
 }
 
 // ---- Fence, commit, wait -------------------------------------------------------------------------------------------

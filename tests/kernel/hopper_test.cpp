@@ -2,8 +2,11 @@
 #include "tests/kernel/hopper.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <random>
 
+#include "common/simt/tensor_core.hpp"
 #include "tests/kernel/arrays.hpp"
 #include "tests/kernel/hopper_data.hpp"
 
@@ -205,24 +208,101 @@ TEST_CASE("hopper: descriptors that begin at another row or another step of the 
 
 TEST_CASE("hopper: two warpgroups (sm_90)") { check_product({false, false, 64, 128, 4, 0, 1}, 2); }
 
-TEST_CASE("hopper: products are exact, and rounded once an instruction (simulator)") {
-  // 2048 + 15 products of 2^-13: each alone is lost in float, together they are not.
-  std::vector<std::uint8_t> a, b;
-  for (int row = 0; row < 64; ++row)
-    for (int k = 0; k < 16; ++k)
-      for (const std::uint16_t bits : {half_bits(k == 0 ? 2048 : 0x1p-7)})
-        a.insert(a.end(), {static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(bits >> 8)});
-  for (int row = 0; row < 8; ++row)
-    for (int k = 0; k < 16; ++k)
-      for (const std::uint16_t bits : {half_bits(k == 0 ? 1 : 0x1p-6)})
-        b.insert(b.end(), {static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(bits >> 8)});
-  DeviceArray<std::uint8_t> of_a(a, "a"), of_b(b, "b");
-  DeviceArray<float> d(std::vector<float>(512, 0.0f), "d");
-  run_kernel([&](Stream stream) {
-    launch_product({false, false, 8, 0, 1, 0, 0}, of_a, of_b, static_cast<float*>(d), 1, stream);
-  });
-  CHECK(d.values() == std::vector<float>(512, static_cast<float>(2048 + 15 * 0x1p-13)));
-  CHECK(static_cast<float>(2048 + 0x1p-13) == 2048.0f);
+// ---- Rounding ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Halves with random signs and fractions, and exponents from a range: 0 for subnormal ones and zero, 1 to 30.
+std::vector<std::uint16_t> random_halves(std::size_t count, std::mt19937& random, unsigned least, unsigned most) {
+  std::vector<std::uint16_t> halves(count);
+  for (std::uint16_t& half : halves)
+    half = static_cast<std::uint16_t>((random() & 0x83ff) | (least + random() % (most - least + 1)) << 10);
+  return halves;
+}
+
+/// Floats likewise, with exponents of two.
+std::vector<float> random_floats(std::size_t count, std::mt19937& random, int least, int most) {
+  std::vector<float> floats(count);
+  for (float& value : floats) {
+    const auto exponent = static_cast<unsigned>(least + 127) + random() % static_cast<unsigned>(most - least + 1);
+    value = std::bit_cast<float>(static_cast<std::uint32_t>((random() & 0x807fffff) | exponent << 23));
+  }
+  return floats;
+}
+
+/// Multiplies, and requires each sum to be tensor_core_sum()'s, bit by bit; a NaN any NaN.
+void check_rounding(const ProductForm& form, const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b,
+                    const std::vector<float>& before) {
+  CAPTURE(form.a_registers);
+  CAPTURE(form.n);
+  CAPTURE(form.steps);
+  DeviceArray<std::uint16_t> of_a(a, "a"), of_b(b, "b");
+  DeviceArray<float> d(before, "d");
+  run_kernel([&](Stream stream) { launch_product(form, of_a, of_b, static_cast<float*>(d), 1, stream); });
+  const auto got = d.values();
+  const auto length = static_cast<std::size_t>(form.steps) * 16, n = static_cast<std::size_t>(form.n);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    float expected = before[i];
+    for (std::size_t k = 0; k < length; k += 16)
+      expected = simt::tensor_core_sum(&a[i / n * length + k], &b[i % n * length + k], expected);
+    if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected)) continue;
+    if (std::isnan(got[i]) && std::isnan(expected)) continue;
+    if (++wrong > 3) continue;
+    CAPTURE(i);
+    CAPTURE(before[i]);
+    CHECK(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected));
+  }
+  CHECK(wrong == 0);
+}
+
+/// Of one wgmma, and of five in a row. @param specials are put among the halves, and among the old sums
+void check_rounding(unsigned seed, unsigned least, unsigned most, int least_before, int most_before,
+                    const std::vector<std::uint16_t>& special_halves = {},
+                    const std::vector<float>& special_floats = {}) {
+  std::mt19937 random(seed);
+  for (const bool a_registers : {false, true}) {
+    for (const int n : {8, 64, 256}) {
+      for (const int steps : {1, 5}) {
+        const auto length = static_cast<std::size_t>(steps) * 16, columns = static_cast<std::size_t>(n);
+        auto a = random_halves(64 * length, random, least, most),
+             b = random_halves(columns * length, random, least, most);
+        auto before = random_floats(64 * columns, random, least_before, most_before);
+        for (auto* halves : {&a, &b})
+          for (std::size_t i = 0; i < halves->size() / 16 && !special_halves.empty(); ++i)
+            (*halves)[random() % halves->size()] = special_halves[random() % special_halves.size()];
+        for (std::size_t i = 0; i < before.size() / 16 && !special_floats.empty(); ++i)
+          before[random() % before.size()] = special_floats[random() % special_floats.size()];
+        check_rounding({false, a_registers, n, 0, steps, 0, 0}, a, b, before);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("hopper: sums of halves are cut as MMA-Sim says (sm_90)") {
+  check_rounding(1, 13, 16, 0, 4);    // neighbouring exponents
+  check_rounding(2, 10, 20, -8, 8);   // terms that others cut in part
+  check_rounding(3, 1, 30, -30, 40);  // any normal halves
+  check_rounding(4, 1, 8, -30, -8);   // small ones
+}
+
+TEST_CASE("hopper: sums of zeros, subnormal halves, and very small and large old sums (sm_90)") {
+  check_rounding(5, 0, 3, -60, -20);                           // every fourth subnormal
+  check_rounding(6, 0, 30, -126, 127, {0, 0x8000, 1, 0x3ff});  // old sums of any size
+  check_rounding(7, 0, 0, -56, -40);
+  check_rounding(8, 0, 0, -127, -100, {0, 0x8000}, {0, -0.0f});  // subnormal old sums among them
+  std::mt19937 random(9);                                        // and beside zeros alone
+  const std::vector<std::uint16_t> a = random_halves(64 * 16, random, 0, 30), zeros(64 * 16, 0);
+  auto before = random_floats(64 * 64, random, -127, 127);
+  before[0] = -0.0f;
+  check_rounding({false, false, 64, 0, 1, 0, 0}, a, zeros, before);
+}
+
+TEST_CASE("hopper: sums with NaN and infinity (sm_90)") {
+  check_rounding(10, 10, 20, -8, 8, {0, 0x7c00, 0xfc00, 0x7e00});
+  check_rounding(11, 10, 20, -8, 8, {}, {INFINITY, -INFINITY, NAN});
 }
 
 // ---- A pipeline ----------------------------------------------------------------------------------------------------
