@@ -12,6 +12,7 @@
 /// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
 /// | `copy_async<bytes>(shared, global, inside)` | `cp.async`: 4, 8 or 16 bytes, zeros where `inside` is false; 16 bytes pass L1 by, but for `copy_async<16, true>` |
+/// | `max_or_nan(a, b)` | `max.NaN.f32` |
 /// | `commit_copies()`, `wait_copies<pending>()` | `cp.async.commit_group`, `cp.async.wait_group pending` |
 /// | `UNROLL`, `UNROLL_BY(n)` before a loop | `#pragma unroll`, `#pragma unroll n` |
 // clang-format on
@@ -42,6 +43,17 @@ template <class T>
 __device__ __forceinline__ T* dynamic_shared() {
   extern __shared__ __align__(32) unsigned char convladder_dynamic_shared[];
   return reinterpret_cast<T*>(convladder_dynamic_shared);
+}
+
+/// The larger of two numbers; NaN where one of them is, unlike fmaxf().
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return a != a || a > b ? a : b;
+#endif
 }
 
 /// Starts a copy from global to shared memory that no register takes part in. It goes on while the thread does other

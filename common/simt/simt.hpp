@@ -320,6 +320,8 @@ __forceinline__ int __float2int_rn(float value) { return simt::round_to_int(valu
 __forceinline__ float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 /// As in CUDA: within [0, 1]; 0 for NaN.
 __forceinline__ float __saturatef(float value) { return value > 0 ? value < 1 ? value : 1 : 0; }
+/// The larger of two numbers; NaN where one of them is, unlike fmaxf().
+__forceinline__ float max_or_nan(float a, float b) { return a != a || a > b ? a : b; }
 /// As in CUDA: the same bits.
 __forceinline__ unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
 /// As in CUDA: four bytes of the eight of x and y, numbered from x's lowest on, by the lower 3 bits of each hexadecimal

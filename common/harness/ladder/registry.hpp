@@ -29,6 +29,7 @@ struct StageInfo {
   Elements tensors = Elements::floats;  ///< its input and output; the filter is fp32 in KCRS for every stage
   int settings_of = 0;                  ///< of a row with settings: the number of the stage whose knobs they set
   std::string_view shape = {};          ///< of a step: what it runs on unless it is told otherwise
+  int half_products = 0;                ///< of fp32 on Tensor Cores: so many products of halves make one; else 0
 };
 
 /// Whether it is a stage: the number of steps is 0, and that of bench's rows that are no stages.

@@ -51,7 +51,8 @@ double rate_of(const Ceilings& ceilings, Precision precision) {
 Limits measure_limits() { return {measure_ceilings(), device_info().l2_bytes}; }
 
 void add_roofline(RunResult& result, const Limits* limits) {
-  const Precision precision = precision_of(*result.stage);
+  const int half_products = result.stage->half_products;
+  const Precision precision = half_products > 0 ? Precision::fp16 : precision_of(*result.stage);
   Roofline roofline;
   roofline.bytes = bytes_of(result.problem, *result.stage);
   roofline.flops = operations_of(result);
@@ -60,7 +61,7 @@ void add_roofline(RunResult& result, const Limits* limits) {
     const bool in_l2 = roofline.bytes <= limits->l2_bytes;  // hot buffers stay there
     const double bandwidth = in_l2 ? limits->ceilings.l2_bytes_per_s : limits->ceilings.dram_bytes_per_s;
     const double memory_us = 1e6 * static_cast<double>(roofline.bytes) / bandwidth;
-    const double arithmetic_us = 1e6 * static_cast<double>(roofline.flops) / rate;
+    const double arithmetic_us = 1e6 * std::max(half_products, 1) * static_cast<double>(roofline.flops) / rate;
     roofline.floor_us = std::max(memory_us, arithmetic_us);
     roofline.bound = arithmetic_us > memory_us ? to_string(precision) : in_l2 ? "L2" : "DRAM";
     if (result.time_us) roofline.share = *roofline.floor_us / result.time_us->median;

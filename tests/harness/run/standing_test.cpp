@@ -113,6 +113,19 @@ TEST_CASE("the roofline of other element types: their bytes, and their rate wher
   CHECK(*result.roofline->floor_us == doctest::Approx(6000 / 2e9 * 1e6));
 }
 
+TEST_CASE("the roofline of fp32 from products of halves: so many of them, at the rate of halves") {
+  const StageInfo& stage = find_stage("36");
+  CHECK(stage.half_products == 3);
+  RunResult result = timed(stage, 10);
+  Limits limits{{1e12, 2e12, 1e12, 1}, 1 << 20};
+  limits.ceilings.fp16_flops_per_s = 2e9;
+  add_roofline(result, &limits);
+  CHECK(result.roofline->bytes == 4 * (1000 + 3 + 1000));
+  CHECK(result.roofline->flops == 6000);
+  CHECK(result.roofline->bound == "fp16");
+  CHECK(*result.roofline->floor_us == doctest::Approx(3 * 6000 / 2e9 * 1e6));
+}
+
 TEST_CASE("the roofline of a Winograd stage: its own operations, if they are fewer") {
   StageInfo stage = find_stage("1");
   RunResult result = timed(stage, 10);

@@ -1,0 +1,200 @@
+// 36 split-fp32, its stage. The kernels, and what they do, are in split_fp32.cuh.
+#include "chapters/36-split-fp32/prediction.hpp"
+#include "chapters/36-split-fp32/split_fp32.cuh"
+#include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
+
+namespace convladder {
+namespace {
+
+// The knobs: positions of a tile, which products are summed, and whose a tile is.
+constexpr int kPositions[] = {0, 88, 104, 112, 120};
+constexpr const char* kPositionWords[] = {"auto", "88", "104", "112", "120"};
+// Whether both consumers have one tile, and 64 filters each. Then a box is split once for 128 filters, not for 64.
+enum { kAuto, kOwnTiles, kSharedTiles };
+constexpr int kTileNumbers[] = {kAuto, kOwnTiles, kSharedTiles};
+constexpr const char* kTileWords[] = {"auto", "own", "shared"};
+constexpr int kProducts[] = {kOneProduct, kTwoProducts, kThreeProducts, kFourProducts, kOneLongSum};
+constexpr const char* kProductWords[] = {"1", "2", "3", "4", "3-in-one-sum"};
+constexpr Knob kKnobs[] = {{"positions", kPositions, kPositionWords, 0},
+                           {"products", kProducts, kProductWords, kThreeProducts},
+                           {"tiles", kTileNumbers, kTileWords, kAuto}};
+
+// Of all blocks, up to a factor: rounds of tiles, each of its products and of what no product hides.
+std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
+  constexpr std::int64_t kTileCycles = 3000;
+  const std::int64_t rounds = blocks_for(g.pairs, multiprocessors);
+  return rounds * (std::int64_t{g.channel_blocks} * g.taps * 12 * positions + kTileCycles);
+}
+
+class SplitFp32 final : public TunableStage {
+  Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
+  // Tiles are shared where a box is split for few taps. What is not as usual has kernels for 120 positions alone.
+  Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
+                        const Configuration& configuration) const override {
+    Configuration best = configuration;
+    std::int64_t least = 0;
+    for (const int tiles : kTileNumbers) {
+      for (const int positions : kPositions) {
+        Configuration one = configuration;
+        if (one["positions"] == kAuto) one["positions"] = positions;
+        if (one["tiles"] == kAuto) one["tiles"] = tiles;
+        if (tiles == kAuto || one["positions"] == kAuto || one["tiles"] != tiles ||
+            !check_configuration(problem, limits, one).accepted())
+          continue;
+        const Tiles g = cut(problem, one);
+        if (configuration["tiles"] == kAuto && (g.taps < 4 * g.phases && g.filter_blocks % 2 == 0) != g.shared)
+          continue;
+        const std::int64_t cycles = cycles_of(g, one["positions"], limits.multiprocessors);
+        if (least > 0 && cycles > least) continue;
+        best = one, least = cycles;
+      }
+    }
+    return best;
+  }
+  static Tiles cut(const ConvProblem& problem, const Configuration& configuration) {
+    return tiles_of(lowering_of(problem), configuration["positions"], configuration["tiles"] == kSharedTiles);
+  }
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
+                              const Configuration& configuration) const override {
+    const int positions = configuration["positions"] == kAuto ? 120 : configuration["positions"];
+    const bool shared = configuration["tiles"] == kSharedTiles, three = configuration["products"] == kThreeProducts;
+    if (!three && (positions != 120 || shared))
+      return Verdict::refuse("other than 3 products want 120 positions and tiles=own; got positions={}", positions);
+    if (shared && positions != 104 && positions != 120)
+      return Verdict::refuse("shared tiles have 104 or 120 positions; got positions={}", positions);
+    if (shared && blocks_for(static_cast<int>(problem.k), kBlock) % 2 != 0)
+      return Verdict::refuse("a shared tile has 128 filters, so k must fill an even number of blocks of 64; got k={}",
+                             problem.k);
+    if (tiles_of(lowering_of(problem), positions, shared).images == 0)
+      return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs", positions);
+    return Verdict::accept();
+  }
+
+  Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
+    if (problem.padding != Padding::zero)
+      return Verdict::refuse("the padding must be zeros; got {}",
+                             problem.padding == Padding::replicate ? "replicate" : "reflect");
+    if (const Verdict verdict = check_implicit_gemm(problem, kBlock, kBlock); !verdict.accepted()) return verdict;
+    if (problem.r > kMostTaps || problem.s > kMostTaps || problem.r * problem.s > kMostTaps)
+      return Verdict::refuse("a filter may have at most {} taps; got r={}, s={}", kMostTaps, problem.r, problem.s);
+    for (const int positions : kPositions)
+      if (positions != 0 && tiles_of(lowering_of(problem), positions, false).images > 0) return Verdict::accept();
+    return Verdict::refuse(
+        "the taps lie too far apart for a tile's pixels to fit in shared memory; got r={}, s={}, dilation_h={}, "
+        "dilation_w={}",
+        problem.r, problem.s, problem.dilation_h, problem.dilation_w);
+  }
+
+  Tiles tiles(const ConvProblem& problem) const { return cut(problem, configuration()); }
+
+  void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Tiles g = tiles(problem);
+    const int size = g.filter_blocks * g.channel_blocks * g.taps * kBlock * kBlock, filters = g.filter_blocks * kBlock;
+    packed_.allocate<half>(2 * std::int64_t{size});
+    scales_.allocate<SumScale>(filters);
+    exponents_.allocate<int>(filters);
+    input_scale_.allocate<InputScale>(1);
+    largest_.allocate<int>(1);
+    const auto run = [&](auto kernel, int blocks, int threads) {
+      return convladder::launch(kernel, dim3(blocks), dim3(threads), 0, stream);
+    };
+    const std::int64_t input = problem.input_size();
+    const int input_blocks = static_cast<int>(
+        at_most(4 * device_limits().multiprocessors, static_cast<int>((input - 1) / kPackThreads + 1)));
+    run(clear, 1, 1)(largest_.ints());
+    run(find_largest, input_blocks, kPackThreads)(tensors.input, input, largest_.ints());
+    run(scale_input, 1, 1)(largest_.ints(), input_scale_.as<InputScale>());
+    run(scale_filters, filters / (kPackThreads / 32), kPackThreads)(tensors.filter, input_scale_.as<InputScale>(),
+                                                                    exponents_.ints(), scales_.as<SumScale>(),
+                                                                    g.of.filters, g.of.channels * g.taps);
+    run(pack, blocks_for(size, kPackThreads), kPackThreads)(tensors.filter, exponents_.ints(), packed_.as<half>(), g,
+                                                            size);
+  }
+
+  template <int N, int Products, bool Shared = false>
+  void multiply(const Tiles& g, const Tensors& tensors, Stream stream) {
+    const std::uint64_t filters = g.of.filters, pixel = 4 * filters;
+    const auto width = static_cast<std::uint64_t>(g.of.out_width), height = static_cast<std::uint64_t>(g.of.out_height);
+    TensorMap outputs{};
+    if (g.of.filters % 4 == 0)
+      outputs = make_tensor_map(
+          tensors.output,
+          {TensorElement::fp32,
+           Swizzle::bytes128,
+           4,
+           {{filters, 4, 32},
+            {width, pixel, static_cast<unsigned>(g.tile_columns)},
+            {height, pixel * width, static_cast<unsigned>(g.tile_rows)},
+            {static_cast<std::uint64_t>(g.of.batch), pixel * width * height, static_cast<unsigned>(g.images)}}});
+    const auto bytes = static_cast<std::size_t>(fixed_bytes(N, Shared) + g.slot * position_bytes(Shared));
+    const int blocks = at_most(g.pairs, device_limits().multiprocessors);
+    convladder::launch(split_multiply<N, Products, Shared>, dim3(blocks), dim3(kThreads), bytes, stream)(
+        tensors.input, packed_.as<half>(), input_scale_.as<InputScale>(), scales_.as<SumScale>(), tensors.filter,
+        outputs, tensors.output, g);
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Tiles g = tiles(problem);
+    switch (knob("products")) {
+      case kOneProduct:
+        return multiply<120, kOneProduct>(g, tensors, stream);
+      case kTwoProducts:
+        return multiply<120, kTwoProducts>(g, tensors, stream);
+      case kFourProducts:
+        return multiply<120, kFourProducts>(g, tensors, stream);
+      case kOneLongSum:
+        return multiply<120, kOneLongSum>(g, tensors, stream);
+      default:
+        break;
+    }
+    if (g.shared)
+      return knob("positions") == 104 ? multiply<104, kThreeProducts, true>(g, tensors, stream)
+                                      : multiply<120, kThreeProducts, true>(g, tensors, stream);
+    switch (knob("positions")) {
+      case 88:
+        return multiply<88, kThreeProducts>(g, tensors, stream);
+      case 104:
+        return multiply<104, kThreeProducts>(g, tensors, stream);
+      case 112:
+        return multiply<112, kThreeProducts>(g, tensors, stream);
+      default:
+        return multiply<120, kThreeProducts>(g, tensors, stream);
+    }
+  }
+
+  // In units of 2^-24 of the sum of magnitudes. Splitting loses 2^-22 of each factor, which are 8, and the product that
+  // is left out another 4. Of the wgmmas of a tap each cuts off the new sum, 2, and each of its 16 products and the old
+  // sum at 25 bits below the largest, 17 / 2; the four with the high halves have the sums' full size, the others a
+  // thousandth of it. Then come one addition a tap to the master sum, and the last multiplication, which is exact.
+  ErrorModel error_model(const ConvProblem& problem, const float* filter) const override {
+    constexpr std::int64_t kSplit = 12, kStep = 11;
+    const int products = knob("products");
+    const std::int64_t taps = blocks_for(static_cast<int>(problem.c), kBlock) * problem.r * problem.s;
+    std::int64_t roundings = kSplit + 4 * kStep + taps;
+    if (products == kOneLongSum) roundings = kSplit + 4 * kStep * taps;
+    // Halves have no bits below 2^-25, so a filter's numbers are right to 2^-38 of its largest one. Two products leave
+    // out a filter's low halves, and one those of the pixels as well.
+    const double missing = products == kOneProduct ? 0x1p-10 : products == kTwoProducts ? 0x1p-11 : 0x1p-38;
+    float most = 0.0f;
+    for (std::int64_t i = 0; i < problem.filter_size(); ++i)
+      if (const float magnitude = fabsf(filter[i]); magnitude > most && magnitude <= 3.40282347e38f) most = magnitude;
+    return {roundings, missing * most};
+  }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    const Tiles g = tiles(problem);
+    return prediction_of(problem, g, at_most(g.pairs, device_limits().multiprocessors));
+  }
+
+  Workspace packed_{*this, "packed filter"};
+  Workspace scales_{*this, "scales of the sums"};
+  Workspace exponents_{*this, "exponents of the filters"};
+  Workspace input_scale_{*this, "scale of the input"};
+  Workspace largest_{*this, "largest magnitude"};
+};
+
+}  // namespace
+}  // namespace convladder
+
+CONVLADDER_STAGE(convladder::SplitFp32)

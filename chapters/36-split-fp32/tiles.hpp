@@ -1,0 +1,153 @@
+// How stage 36 cuts a problem into tiles, and what the kernel is told about it.
+#pragma once
+#include "common/kernel/divisor.hpp"
+#include "common/kernel/tracks/lowering.hpp"
+
+namespace convladder {
+namespace {
+
+constexpr int kBlock = 64;               // channels at a time; filters of a tile
+constexpr int kRow = kBlock * 2;         // bytes of a position's channels, or of a filter's, as halves
+constexpr int kPart = kBlock * kRow;     // bytes of 64 filters at one tap: their high or their low halves
+constexpr int kMostTaps = 49;            // of a filter
+constexpr int kMostShared = 227 * 1024;  // bytes of a block
+
+// Slots of the rings of pixels and of filters. With fewer positions a tap is soon done, so more of its filters must be
+// on their way. Where the consumers share a tile, each has filters of its own, and they need fewer boxes.
+__host__ __device__ constexpr int boxes_for(bool shared) { return shared ? 3 : 4; }
+__host__ __device__ constexpr int parts_for(int positions, bool shared) {
+  return shared ? 10 : positions > 104 ? 5 : 8;
+}
+
+// Of a position of a box: where its pixel lies from the box's first one, and its image, row and column in the box.
+struct alignas(8) Entry {
+  int pixel;
+  unsigned place;
+};
+
+// Bytes of shared memory, but for the slots of pixels.
+__host__ __device__ constexpr int fixed_bytes(int positions, bool shared) {
+  const int boxes = boxes_for(shared), parts = parts_for(positions, shared);
+  return parts * kPart + positions * 4 + boxes * 8 * 4 + 2 * (parts + boxes) * 8;
+}
+// Bytes of a position in all slots, and in the table of places.
+__host__ __device__ constexpr int position_bytes(bool shared) {
+  return boxes_for(shared) * 2 * kRow + static_cast<int>(sizeof(Entry));
+}
+// Positions for which a slot has room: the high and the low halves of each, and its entry.
+constexpr int most_slot(int positions, bool shared) {
+  return (kMostShared - fixed_bytes(positions, shared)) / position_bytes(shared) / 8 * 8;
+}
+
+// The problem, and how it is cut. Output (i, y, x) of a tile is position i image_pitch + y row_pitch + x of a line; the
+// pixel that a tap needs for it is as many positions further in the tap's box for every output: the tap's shift. With a
+// stride the taps fall into phases, whose pixels are every so-many-th of the image, and each phase has boxes of its
+// own.
+struct Tiles {
+  Lowering of;
+  int images, tile_rows, tile_columns;    // outputs of a tile; no images: nothing fits
+  int row_pitch, image_pitch, box, slot;  // positions
+  int strips, row_tiles, tiles, pairs;    // a pair: two tiles and 64 filters; of a shared tile 128 filters
+  bool shared;                            // whether both consumers have one tile
+  int channel_blocks, filter_blocks, taps, phases;
+  std::uint64_t first_taps;       // a bit for each tap, in their order: whether it is the first of its phase
+  short shifts[kMostTaps];        // of the taps in their order
+  signed char tap_of[kMostTaps];  // row x columns + column of each
+  short phase_y[kMostTaps], phase_x[kMostTaps];  // a phase's first pixel, from that of the first tap
+  Divisor by_row_pitch, by_image_pitch, by_strips, by_row_tiles, by_filter_groups, by_taps;
+};
+
+#if !defined(__CUDACC_RTC__)
+
+inline int at_least(int a, int b) { return a > b ? a : b; }
+inline int at_most(int a, int b) { return a < b ? a : b; }
+
+// Along one dimension: how far the taps reach from an output's first position, and how many of the positions beyond it
+// may be those of the next row or image because both are zeros there.
+struct Reach {
+  int further, shared;
+};
+
+// @param outputs all of them, computed by one tile
+inline Reach reach_of(int taps, int dilation, int stride, int size, int pad, int outputs, bool whole) {
+  Reach reach{0, 0};
+  for (int t = 0; t < taps; ++t) reach.further = at_least(reach.further, t * dilation / stride);
+  if (!whole) return reach;
+  int shared = reach.further;
+  for (int t = 0; t < taps; ++t) {
+    const int phase = t * dilation % stride;
+    const int before = at_least(0, (pad - phase + stride - 1) / stride);         // zeros in front
+    const int inside = at_least(0, (size + pad - phase + stride - 1) / stride);  // before the zeros behind
+    shared = at_most(shared, at_most(before, at_least(0, outputs + reach.further - inside)));
+  }
+  reach.shared = shared;
+  return reach;
+}
+
+// Tiles with so many columns.
+inline Tiles tiles_of(const Lowering& l, int positions, bool shared, int columns) {
+  Tiles g{};
+  g.of = l;
+  g.shared = shared;
+  g.strips = blocks_for(l.out_width, columns);
+  g.tile_columns = blocks_for(l.out_width, g.strips);
+  if (g.tile_columns > positions) return g;
+  const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
+  g.row_pitch = g.tile_columns + across.further - across.shared;
+  g.row_tiles = blocks_for(l.out_height, (positions - g.tile_columns) / g.row_pitch + 1);
+  g.tile_rows = blocks_for(l.out_height, g.row_tiles);
+  const bool whole = g.row_tiles == 1 && g.strips == 1;
+  const Reach down = reach_of(l.rows, l.dilation_y, l.stride_y, l.height, l.pad_y, l.out_height, whole);
+  g.image_pitch = (g.tile_rows + down.further - down.shared) * g.row_pitch;
+  const int of_image = (g.tile_rows - 1) * g.row_pitch + g.tile_columns;
+  g.images = whole ? at_most(l.batch, (positions - of_image) / g.image_pitch + 1) : 1;
+  g.box = g.images * g.image_pitch;
+
+  // The taps, phase by phase.
+  const auto down_of = [&](int tap) { return tap / l.columns * l.dilation_y; };
+  const auto across_of = [&](int tap) { return tap % l.columns * l.dilation_x; };
+  const auto same_phase = [&](int s, int t) {
+    return down_of(s) % l.stride_y == down_of(t) % l.stride_y && across_of(s) % l.stride_x == across_of(t) % l.stride_x;
+  };
+  for (int first = 0; first < l.rows * l.columns; ++first) {
+    bool seen = false;
+    for (int t = 0; t < first; ++t) seen = seen || same_phase(t, first);
+    if (seen) continue;
+    g.phase_y[g.phases] = static_cast<short>(down_of(first) % l.stride_y);
+    g.phase_x[g.phases++] = static_cast<short>(across_of(first) % l.stride_x);
+    g.first_taps |= std::uint64_t{1} << g.taps;
+    for (int t = first; t < l.rows * l.columns; ++t) {
+      if (!same_phase(first, t)) continue;
+      g.tap_of[g.taps] = static_cast<signed char>(t);
+      g.shifts[g.taps++] = static_cast<short>(down_of(t) / l.stride_y * g.row_pitch + across_of(t) / l.stride_x);
+    }
+  }
+  int furthest = 0;
+  for (int t = 0; t < g.taps; ++t) furthest = at_least(furthest, g.shifts[t]);
+  g.slot = blocks_for(at_least(g.box, positions + furthest), 8) * 8;
+  if (g.slot > most_slot(positions, shared)) return Tiles{};
+  g.tiles = blocks_for(l.batch, g.images) * g.row_tiles * g.strips;
+  g.channel_blocks = blocks_for(l.channels, kBlock), g.filter_blocks = blocks_for(l.filters, kBlock);
+  if (shared && g.filter_blocks % 2 != 0) return Tiles{};
+  const int groups = shared ? g.filter_blocks / 2 : g.filter_blocks;
+  g.pairs = (shared ? g.tiles : blocks_for(g.tiles, 2)) * groups;
+  g.by_row_pitch = divisor_of(g.row_pitch), g.by_image_pitch = divisor_of(g.image_pitch);
+  g.by_strips = divisor_of(g.strips), g.by_row_tiles = divisor_of(g.row_tiles);
+  g.by_filter_groups = divisor_of(groups), g.by_taps = divisor_of(g.taps);
+  return g;
+}
+
+// The fewest tiles of so many positions; without images where none fits.
+inline Tiles tiles_of(const Lowering& l, int positions, bool shared) {
+  Tiles best{};
+  for (int columns = at_most(l.out_width, positions); columns > 0; --columns) {
+    const Tiles g = tiles_of(l, positions, shared, columns);
+    if (g.images > 0 && (best.images == 0 || g.tiles < best.tiles)) best = g;
+  }
+  return best;
+}
+
+#endif
+
+}  // namespace
+}  // namespace convladder
