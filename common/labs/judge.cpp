@@ -57,11 +57,20 @@ namespace fs = std::filesystem;
 struct Case {
   std::string shape;
   Padding padding = Padding::zero;
+  InputKind inputs = InputKind::normal;
+  double times = 1;      ///< a factor of both tensors
+  int roundings = 0;     ///< that its sums may have; 0: as many as a direct sum
   bool lines = false;    ///< counted line by line, for a counter's message
   bool threads = false;  ///< it is of interest how many work on it
 
+  bool same_run(const Case& other) const {
+    const auto key = [](const Case& c) { return std::tie(c.shape, c.padding, c.inputs, c.times, c.roundings); };
+    return key(*this) == key(other);
+  }
   std::string name() const {
-    return padding == Padding::zero ? shape : fmt::format("{} {}", shape, to_string(padding));
+    return fmt::format(
+        "{}{}{}{}{}", shape, padding == Padding::zero ? "" : " ", padding == Padding::zero ? "" : to_string(padding),
+        inputs == InputKind::uniform ? " uniform" : "", times == 1 ? "" : fmt::format(" times {:g}", times));
   }
   ConvProblem problem() const {
     ConvProblem problem = parse_shape(shape);
@@ -104,11 +113,11 @@ struct Lab {
 };
 
 /// The number of the case in the lab, which it is added to if it is new.
-std::size_t case_number(Lab& lab, const std::string& shape, Padding padding) {
-  const auto same = [&](const Case& other) { return other.shape == shape && other.padding == padding; };
+std::size_t case_number(Lab& lab, const Case& a_case) {
+  const auto same = [&](const Case& other) { return other.same_run(a_case); };
   const auto found = std::find_if(lab.cases.begin(), lab.cases.end(), same);
   if (found != lab.cases.end()) return static_cast<std::size_t>(found - lab.cases.begin());
-  lab.cases.push_back({shape, padding});
+  lab.cases.push_back(a_case);
   validate(lab.cases.back().problem(), host_memory_bytes());
   return lab.cases.size() - 1;
 }
@@ -136,13 +145,23 @@ Bound read_bound(const Json& json) {
 }
 
 void read_shapes(Lab& lab, const Json& json, Check& check) {
+  if (json.contains("input") && json.at("input") != "uniform")
+    throw UsageError("\"input\" must be \"uniform\", or absent");
+  const InputKind inputs = json.contains("input") ? InputKind::uniform : InputKind::normal;
+  const int roundings = json.value("roundings", 0);
+  if (json.contains("roundings") && (roundings <= 0 || lab.precision != Precision::fp32 || lab.winograd.m > 0))
+    throw UsageError("\"roundings\" must be a positive integer, in a lab of direct sums in fp32, or absent");
   for (const Json& shape : json.at("right")) {
     for (const Json& mode : json.value("padding", Json::array({"zero"}))) {
       const Padding padding = parse_padding(mode.get<std::string>());
       const ConvProblem problem = parse_shape(shape.get<std::string>());
       if (padding == Padding::reflect && (problem.pad_w >= problem.w || problem.pad_h >= problem.h))
         continue;  // not defined
-      check.cases.push_back(case_number(lab, shape.get<std::string>(), padding));
+      for (const Json& times : json.value("times", Json::array({1}))) {
+        if (times.get<double>() <= 0) throw UsageError("\"times\" must be positive numbers");
+        check.cases.push_back(
+            case_number(lab, {shape.get<std::string>(), padding, inputs, times.get<double>(), roundings}));
+      }
     }
   }
   if (check.cases.empty()) throw UsageError("\"right\" names no shape to run");
@@ -165,12 +184,12 @@ Check read_check(Lab& lab, const Json& json) {
   check.points = json.at("points").get<int>();
   if (check.points <= 0 || json.at("points") != check.points) throw UsageError("\"points\" must be a positive integer");
   if (json.contains("right")) {
-    require_keys(json, {"name", "points", "hint", "hints", "right", "padding"});
+    require_keys(json, {"name", "points", "hint", "hints", "right", "padding", "input", "times", "roundings"});
     read_shapes(lab, json, check);
   } else if (json.contains("all_threads")) {
     require_keys(json, {"name", "points", "hint", "hints", "all_threads"});
     for (const Json& shape : json.at("all_threads")) {
-      check.cases.push_back(case_number(lab, shape.get<std::string>(), Padding::zero));
+      check.cases.push_back(case_number(lab, {shape.get<std::string>()}));
       lab.cases[check.cases.back()].threads = true;
     }
     if (check.cases.empty() || !lab.on_host)
@@ -183,7 +202,7 @@ Check read_check(Lab& lab, const Json& json) {
       require_keys(further, {"counter", "per", "at_least", "at_most"});
       check.bounds.push_back(read_bound(further));
     }
-    check.cases.push_back(case_number(lab, json.at("shape").get<std::string>(), Padding::zero));
+    check.cases.push_back(case_number(lab, {json.at("shape").get<std::string>()}));
     lab.cases[check.cases.back()].lines = true;
   } else {
     require_keys(json, {"name", "points", "hint", "hints", "no_faults"});
@@ -254,7 +273,11 @@ Lab read_lab(const fs::path& path) {
 // ---- Cases ----------------------------------------------------------------------------------------------------------
 
 HostTensors tensors_of(const Lab& lab, std::size_t number, std::uint64_t seed) {
-  return make_inputs(lab.cases[number].problem(), InputKind::normal, lab.filter, seed + number);
+  const Case& a_case = lab.cases[number];
+  HostTensors tensors = make_inputs(a_case.problem(), a_case.inputs, lab.filter, seed + number);
+  for (std::vector<float>* tensor : {&tensors.input, &tensors.filter})
+    for (float& value : *tensor) value *= static_cast<float>(a_case.times);
+  return tensors;
 }
 
 std::vector<std::int64_t> input_shape(const ConvProblem& p) { return {p.n, p.c, p.h, p.w}; }
@@ -345,15 +368,16 @@ std::string fault_text(const Json& fault) {
 
 /// A direct sum's; or that of two sums one after the other, if these are longer. A tap of rank one was rounded twice.
 /// So was each of the three from which its column and row are made, and their quotient once: 9 roundings, and the
-/// product.
-SumBound sum_bound(const Lab& lab, const ConvProblem& problem) {
+/// product. A line of the lab may allow fewer.
+SumBound sum_bound(const Lab& lab, const Case& a_case, const ConvProblem& problem) {
   SumBound sum = direct_fp32_bound(problem);
+  if (a_case.roundings > 0) sum.steps = a_case.roundings;
   if (lab.filter == FilterForm::rank_one)
     sum.steps = std::max(sum.steps, static_cast<double>(problem.r + problem.s) + 10);
   return sum;
 }
 
-CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostTensors& tensors,
+CheckResult check_output(const Lab& lab, const Case& a_case, const ConvProblem& problem, const HostTensors& tensors,
                          const std::vector<float>& output) {
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
   if (lab.winograd.m > 0)
@@ -362,7 +386,7 @@ CheckResult check_output(const Lab& lab, const ConvProblem& problem, const HostT
     return check_output(problem, output, reference, direct_half_bounds(problem, tensors, reference));
   if (lab.precision == Precision::int8)
     return check_output(problem, output, reference, direct_int8_bounds(problem, tensors, reference));
-  return check_output(problem, output, reference, sum_bound(lab, problem));
+  return check_output(problem, output, reference, sum_bound(lab, a_case, problem));
 }
 
 /// Compares the output that the runner left for a case.
@@ -374,7 +398,7 @@ void compare(const Lab& lab, const Case& a_case, HostTensors tensors, const fs::
   ConvProblem problem = a_case.problem();
   const std::vector<float> output = read_npy(file).values;
   if (lab.circular) std::tie(problem, tensors.input) = continued(problem, tensors.input);
-  const CheckResult result = check_output(lab, problem, tensors, output);
+  const CheckResult result = check_output(lab, a_case, problem, tensors, output);
   outcome.wrong = result.message;
   if (result.unwritten > 0) outcome.faulty = result.message;
 }

@@ -481,6 +481,32 @@ class Grader(unittest.TestCase):
         self.assertIn("out_of_bounds", str(marks["past the end"]))
         self.assertEqual(marks["on floats"]["score"], 0, marks["on floats"])
 
+    def test_other_numbers_and_bounds(self):
+        right = {"points": 30, "right": ["w=300,s=63,pad_w=0"], "hint": "look at the sum"}
+        lab = {"title": "Test", "minutes": 1, "checks": [
+            {**right, "name": "plain"}, {**right, "name": "uniform", "input": "uniform"},
+            {**right, "name": "scaled", "times": [1e-9, 1e9]},
+            {**right, "name": "exact", "points": 10, "input": "uniform", "roundings": 1}]}
+        marks = {}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+            path.write_text(json.dumps(lab))
+            for name, condition in {"right": "", "tiny": "fabsf(x[j]) < 1e-8f", "huge": "x[j] > 1e3f",
+                                    "negative": "x[j] < -0.5f && x[j] > -9"}.items():
+                product = "x[j] * filter[t]"
+                text = KERNEL.replace(product, f"({condition}) ? 0 : {product}") if condition else KERNEL
+                marks[name] = grade_text(text, path)
+            path.write_text(json.dumps({**lab, "dtype": "fp16"}))
+            with self.assertRaisesRegex(grade.Unusable, "direct sums in fp32"):
+                grade_text(KERNEL, path)
+        # A plain sum of 63 products is not as exact as one rounding.
+        self.assertEqual(lost(marks["right"]), ["exact"])
+        self.assertEqual(lost(marks["tiny"]), ["scaled", "exact"])
+        self.assertIn("pad_w=0 times 1e-09", marks["tiny"]["checks"][2]["messages"][0])
+        self.assertEqual(lost(marks["huge"]), ["scaled", "exact"])
+        self.assertIn("pad_w=0 times 1e+09", marks["huge"]["checks"][2]["messages"][0])
+        self.assertEqual(lost(marks["negative"]), ["plain", "exact"])
+
     def assert_malformed(self, lab, why):
         with self.subTest(why), tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "lab.json"
@@ -489,7 +515,8 @@ class Grader(unittest.TestCase):
                 grade_text(KERNEL, path)
 
     def test_malformed_labs(self):
-        for why, change in {"no shape": {"right": []}, "positive": {"points": -1}, "no key": {"point": 3},
+        for why, change in {"no shape": {"right": []}, "\"times\" must be": {"times": [0]},
+                            "\"input\" must be": {"input": "normal"}, "\"roundings\" must be": {"roundings": 0}, "positive": {"points": -1}, "no key": {"point": 3},
                             "there is no counter": {"counter": "flops"},
                             "needs": {"at_most": None}, "either": {"hints": ["a"]}}.items():
             lab = json.loads(self.lab.read_text())
