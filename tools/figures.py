@@ -24,7 +24,8 @@ A quantity is arithmetic (+ - * / and brackets) of numbers and of
     ceiling(NAME)                     of the file: dram, l2, fp32, fp16, int8 in 10¹² a second, launch in µs
     device(KEY)                       a number of the device that was measured: l2_bytes, multiprocessors, ...
     cell(ROW :: COLUMN)               of a file with a table of its own, by words of the names that no other has; of a
-                                      table with one column, cell(ROW)
+                                      table with one column, cell(ROW). cell(FILE / ROW :: COLUMN) is of another file
+                                      than the rest of the quantity
     tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing or exhaustive, or
                                       that of the default
 
@@ -64,6 +65,7 @@ BREAKING = re.compile(r"^ *(?!<!--(?:derived|quoted [\w-]+|/)--> *$)<!--(?:=|der
 SELECTOR = re.compile(r"(?:(?P<file>[\w-]+): )?(?:(?P<summary>least|most|mean|range|sum) )?(?P<quantity>.+?)"
                       r"(?: on (?P<workloads>[^()]+?|\"[^\"]+\"))? as (?P<form>\S+(?: \S+)?)")
 TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?(?:e-?\d+)?)|(\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)|([-+*/()]))")
+OTHER = re.compile(r"([\w-]+) / (.*)")
 FORM = re.compile(r"\.(?P<digits>\d+)(?P<power>e?)(?: (?P<unit>\S+))?")
 UNITS = {"ns": 1e3, "µs": 1, "ms": 1e-3, "%": 100, "KB": 1 / 1024, "KiB": 1 / 1024, "MiB": 1 / 2**20, "MB": 1e-6,
          "GB": 1e-9, "TB": 1e-12}
@@ -180,7 +182,10 @@ def workloads_of(report, text):
 # ---- Quantities ------------------------------------------------------------------------------------------------------
 
 def cell_of(report, text):
-    """A value of a table of its own."""
+    """A value of a table of its own, which may be another file's."""
+    other = OTHER.fullmatch(text)
+    if other and (path := RESULTS / f"{other[1]}.json").exists():
+        report, text = report_of(path, path.stat().st_mtime_ns), other[2]
     row_words, _, column_words = (part.strip() for part in text.partition("::"))
 
     def the_one(words, candidates, kind):

@@ -86,6 +86,7 @@ class Values(InFolder):
         self.assertEqual(self.figure("device(l2_bytes) as .0 MiB"), "60 MiB")
         self.assertEqual(self.figure("grid: cell(barriers :: time) as .1 µs"), "32.2 µs")
         self.assertEqual(self.figure("grid: cell(26 :: bytes) / 1000 as .2 GB/s"), "0.51 GB/s")
+        self.assertEqual(self.figure("time(25) / cell(grid / 27 :: time) on h=224 as .2 times"), "0.65 times")
 
     def test_arithmetic(self):
         self.assertEqual(self.figure("(2 + 3) * 4 - 6 / 3 - 1 as .0"), "17")
@@ -122,6 +123,8 @@ class Refusals(InFolder):
             ("grid: cell(2 :: time) as .1 µs", "finds 2 rows"),
             ("grid: cell(27 :: length) as .1 µs", "finds 0 columns"),
             ("cell(27) as .1 µs", "its file is no table"),
+            ("cell(none / 27) as .1 µs", "its file is no table"),
+            ("cell(grid / 2 :: time) as .1 µs", "finds 2 rows"),
         ]:
             with self.subTest(selector), self.assertRaisesRegex(figures.FigureError, says):
                 self.figure(selector)
