@@ -9,18 +9,18 @@
 // up. So the sums begin anew at each tap, and are added, rounded, to a master sum in registers.
 //
 // The kernel is persistent and warp-specialised. Tiles are cut as in 32, also for strides and for any small filter
-// (tiles.hpp). Two consumers, a warpgroup each, have a tile each and the same 64 filters.
+// (tiles.hpp). Two consumers, a warpgroup each, have a tile each and the same 64 filters; or one tile, 64 filters each.
 //
 //   1. In prepare(): powers of two by which the input and each filter are scaled, so that their halves neither overflow
 //      nor fade; and the filters split, [64 filters][64 channels] of low halves and of high ones for each tap.
 //   2. A producer thread asks for the filters, tap by tap, into a ring.
 //   3. Seven splitting warps load fp32 pixels, 64 channels of a box at a time, scale and split them, and store both
 //      halves with TMA's swizzle into a ring of boxes. They note where a pixel's numbers do not fit the scale.
-//   4. A consumer multiplies: for each tap 4 steps of 16 channels, three times. Then it adds the sums to its master
-//   sum.
-//   5. When a tile is complete, its outputs go to the slot of its last box, which is no longer needed, and from there
-//   by
-//      TMA to global memory, while the next tile is being multiplied.
+//   4. A consumer multiplies: for each tap 4 steps of 16 channels, three times. Then it adds the sums to its
+//      master sum.
+//   5. When a tile is complete, its outputs go to the slot of its last box, which is no longer needed, and from
+//      there by TMA to global memory, while the next tile is being multiplied. Those of a shared tile are stored
+//      from registers.
 //   6. A tile with numbers that do not fit is computed anew, without splitting, in double.
 #pragma once
 #include "chapters/36-split-fp32/tiles.hpp"
@@ -524,7 +524,7 @@ __global__ void find_largest(const float* input, std::int64_t size, int* largest
 }
 
 // Brings the largest magnitude to 2^11, below 2^12. So another input may have numbers 16 times as large, and a pixel's
-// largest channel may be 2^17 times smaller, before its tile must be computed anew: below 2^-6 its halves lose bits.
+// largest channel may be 2^17 times smaller, before its tile is computed anew: at 2^-6 its halves are right to 2^-19.
 __global__ void scale_input(const int* largest, InputScale* scale) {
   const float most = *reinterpret_cast<const float*>(largest);
   const int exponent = most > 0 ? min(max(11 - leading_exponent(most), -111), 126) : 0;
