@@ -11,16 +11,20 @@
 
 namespace simt {
 
-constexpr int kProducts = 16;                   ///< of halves, in one sum
-constexpr int kKeptBits = 25;                   ///< of a term, below the largest exponent of the sum's terms
-constexpr int kLeastExponent = -28;             ///< of a product that is not zero
-constexpr int kMostExponent = 30;               ///< of a finite product
-constexpr int kHalfBits = 10, kFloatBits = 23;  ///< of a fraction
+constexpr int kProducts = 16;        ///< of halves, in one sum
+constexpr int kKeptBits = 25;        ///< of a term, below the largest exponent of the sum's terms
+constexpr int kLeastExponent = -28;  ///< of a product that is not zero
+constexpr int kMostExponent = 30;    ///< of a finite product
+constexpr int kHalfBits = 10;        ///< of a half's fraction
+constexpr int kFloatBits = 23;       ///< of a float's
 
 /// The exponent of a number that is not zero; the least one where it is subnormal.
 constexpr int half_exponent(std::uint16_t bits) { return std::max(bits >> 10 & 0x1f, 1) - 15; }
+/// The same of a float.
 constexpr int float_exponent(std::uint32_t bits) { return std::max(static_cast<int>(bits >> 23 & 0xff), 1) - 127; }
+/// Whether a half is neither infinite nor a NaN.
 constexpr bool half_is_finite(std::uint16_t bits) { return (bits & 0x7c00) != 0x7c00; }
+/// The same of a float.
 constexpr bool float_is_finite(std::uint32_t bits) { return (bits & 0x7f800000) != 0x7f800000; }
 
 /// The sum where a term is a NaN or infinite.
