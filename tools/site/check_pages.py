@@ -59,6 +59,8 @@ def browser():
 def resize(driver, size):
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False})
+    # What watches for new sizes is told after a frame.
+    driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
 
 
 def load(driver, path):

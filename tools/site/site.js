@@ -5,10 +5,15 @@ DoxygenAwesomeFragmentCopyButton.init();
 
 // A table or a drawing that is wider than its frame says that it scrolls.
 document.addEventListener("DOMContentLoaded", () => {
+  const FRAMES = ".table-frame, .drawing-frame";
   const watch = new ResizeObserver((entries) => {
-    for (const { target } of entries) target.classList.toggle("scrolls", target.scrollWidth > target.clientWidth + 1);
+    for (const frame of new Set(entries.map(({ target }) => target.closest(FRAMES))))
+      frame.classList.toggle("scrolls", frame.scrollWidth > frame.clientWidth + 1);
   });
-  for (const frame of document.querySelectorAll(".table-frame, .drawing-frame")) watch.observe(frame);
+  for (const frame of document.querySelectorAll(FRAMES)) {
+    watch.observe(frame);
+    for (const inside of frame.children) watch.observe(inside); // formulas are set late, and change its width
+  }
 });
 
 // The diff: the view that was chosen last, or what there is room for.
