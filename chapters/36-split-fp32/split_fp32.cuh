@@ -15,7 +15,8 @@
 //      nor fade; and the filters split, [64 filters][64 channels] of low halves and of high ones for each tap.
 //   2. A producer thread asks for the filters, tap by tap, into a ring.
 //   3. Seven splitting warps load fp32 pixels, 64 channels of a box at a time, scale and split them, and store both
-//      halves with TMA's swizzle into a ring of boxes. They note where a pixel's numbers do not fit the scale.
+//      halves with TMA's swizzle into a ring of boxes. They ask for a box's pixels before its slot is empty, and note
+//      where a pixel's numbers do not fit the scale.
 //   4. A consumer multiplies: for each tap 4 steps of 16 channels, three times. Then it adds the sums to its
 //      master sum.
 //   5. When a tile is complete, its outputs go to the slot of its last box, which is no longer needed, and from
@@ -33,7 +34,6 @@ namespace {
 constexpr int kConsumers = 256, kThreads = 512;  // threads: two consumers; all
 constexpr int kSplitters = 7;                    // warps
 constexpr int kGroupWarps = 4;                   // of a consumer
-constexpr int kAhead = 3;                        // eights of positions that a splitting warp holds
 
 // Which products are summed: their number, 1 to 4. One long sum: without a master sum.
 enum { kOneProduct = 1, kTwoProducts, kThreeProducts, kFourProducts, kOneLongSum };
@@ -155,19 +155,18 @@ struct SplitBlock {
     return size > from ? min((size - 1 - from) / stride, kNowhere - 1) : 0;
   }
 
-  // 3. The boxes come in the order in which they are multiplied: of each 64 channels and each phase one for either
-  // consumer, or one for both. This is one of them, as a splitting warp loads it.
+  // 3. A box, as a splitting warp loads it.
   struct Box {
-    int round = 0, block = 0, phase = 0, consumer = 0;
     unsigned least, most;  // of the places in the image
     const float* first;    // the lane's first channel of the pixel at place 0, which may lie outside
     int left;              // channels from there on
   };
-  __device__ __forceinline__ void find(Box& box, const float* input) const {
-    const int tile = tile_of(box.round, box.consumer), channel = box.block * kBlock + 4 * (lane % 4);
+  __device__ __forceinline__ Box find(int tile, int block, int phase, const float* input) const {
+    const int channel = block * kBlock + 4 * (lane % 4);
     const Origin at = origin_of(tile);
-    const int y = at.y * g.of.stride_y - g.of.pad_y + g.phase_y[box.phase];
-    const int x = at.x * g.of.stride_x - g.of.pad_x + g.phase_x[box.phase];
+    const int y = at.y * g.of.stride_y - g.of.pad_y + g.phase_y[phase];
+    const int x = at.x * g.of.stride_x - g.of.pad_x + g.phase_x[phase];
+    Box box;
     box.most =
         kGuards | packed_place(min(g.images, g.of.batch - at.image) - 1, last_inside(y, g.of.stride_y, g.of.height),
                                last_inside(x, g.of.stride_x, g.of.width));
@@ -177,24 +176,19 @@ struct SplitBlock {
     box.first =
         input + ((static_cast<std::int64_t>(at.image) * g.of.height + y) * g.of.width + x) * g.of.channels + channel;
     box.left = g.of.channels - channel;
-  }
-  __device__ __forceinline__ void next(Box& box, const float* input) const {
-    if (++box.consumer == kTiles) box.consumer = 0, ++box.phase;
-    if (box.phase == g.phases) box.phase = 0, ++box.block;
-    if (box.block == g.channel_blocks) box.block = 0, ++box.round;
-    find(box, input);
+    return box;
   }
 
   // A lane has 8 channels of each 32 of a position: 4 from 4 j on and 4 from 16 + 4 j on, so that 4 lanes read 64 bytes
   // at a time. The filters' channels are packed in the same order.
-  __device__ __forceinline__ void load(float4 (&d)[4], const Box& box, int position, bool aligned) const {
+  __device__ __forceinline__ void load(float4 (&d)[4], const Box& box, int position) const {
     const Entry entry = entries[position];
     const bool inside = ((box.most - entry.place) & ((kGuards | entry.place) - box.least) & kGuards) == kGuards;
     const float* const from = box.first + static_cast<std::int64_t>(entry.pixel) * g.of.channels;
     UNROLL
     for (int e = 0; e < 4; ++e) {
       d[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      if (aligned) {
+      if (g.of.channels % 4 == 0) {
         if (inside && 16 * e < box.left) d[e] = *reinterpret_cast<const float4*>(from + 16 * e);
       } else if (inside) {
         if (16 * e < box.left) d[e].x = from[16 * e];
@@ -232,50 +226,39 @@ struct SplitBlock {
     magnitude = max_or_nan(magnitude, __shfl_xor_sync(~0u, magnitude, 2));
     return magnitude <= scale.most && (magnitude >= scale.least || magnitude == 0.0f);
   }
-  // A splitting warp has every seventh eight of positions of each box. It always has the pixels of the next three
-  // eights on their way, also when these belong to the next boxes.
+  // A splitting warp has every seventh eight of positions of a box, at most four. It asks for the pixels of all of
+  // them, and only then waits for the box's slot.
+  __device__ __forceinline__ void split_box(int number, const Box& box, const InputScale& scale) const {
+    constexpr int kEights = blocks_for(most_slot(N, Shared) / 8, kSplitters);
+    const int splitter = warp - kConsumers / 32, b = number % kBoxes;
+    const int in8 = lane / 4 % 2 ? (lane / 8 ^ 5) : lane / 8, eights = g.slot / 8;
+    float4 d[kEights][4];
+    UNROLL
+    for (int i = 0; i < kEights; ++i)
+      if (const int eight = splitter + i * kSplitters; eight < eights) load(d[i], box, eight * 8 + in8);
+    if (number >= kBoxes) mbarrier_wait(box_empty + b, (number / kBoxes - 1) & 1);
+    bool fits = true;
+    UNROLL
+    for (int i = 0; i < kEights; ++i)
+      if (const int eight = splitter + i * kSplitters; eight < eights)
+        fits = split(d[i], boxes + b * 2 * half_box, eight * 8 + in8, scale) && fits;
+    const bool all_fit = !__any_sync(~0u, !fits);
+    if (lane == 0) unfit[b * 8 + splitter] = !all_fit;
+    fence_async_proxy();
+    __syncwarp();
+    if (lane == 0) mbarrier_arrive(box_full + b);
+  }
+  // The boxes come in the order in which they are multiplied: of each 64 channels and each phase one for either
+  // consumer, or one for both.
   __device__ __forceinline__ void split_pixels(const float* input, const InputScale* input_scale) const {
     const InputScale scale = *input_scale;
-    const bool aligned = g.of.channels % 4 == 0;
-    const int splitter = warp - kConsumers / 32, eights = g.slot / 8;
-    const int in8 = lane / 4 % 2 ? (lane / 8 ^ 5) : lane / 8;
-    const int all = rounds * g.channel_blocks * g.phases * kTiles;  // boxes
-    Box from;
-    int loading = 0, load_eight = splitter, splitting = 0, split_eight = splitter;  // boxes, and eights of them
-    bool fits = true;
-    find(from, input);
-    const auto load_next = [&](float4(&d)[4]) {
-      if (loading == all) return;
-      load(d, from, load_eight * 8 + in8, aligned);
-      load_eight += kSplitters;
-      if (load_eight < eights) return;
-      load_eight = splitter;
-      if (++loading < all) next(from, input);
-    };
-    const auto split_next = [&](const float4(&d)[4]) {
-      const int b = splitting % kBoxes;
-      if (split_eight == splitter && splitting >= kBoxes) mbarrier_wait(box_empty + b, (splitting / kBoxes - 1) & 1);
-      fits = split(d, boxes + b * 2 * half_box, split_eight * 8 + in8, scale) && fits;
-      split_eight += kSplitters;
-      if (split_eight < eights) return;
-      const bool all_fit = !__any_sync(~0u, !fits);
-      if (lane == 0) unfit[b * 8 + splitter] = !all_fit;
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) mbarrier_arrive(box_full + b);
-      split_eight = splitter, fits = true;
-      ++splitting;
-    };
-    float4 d[kAhead][4];
-    UNROLL
-    for (int i = 0; i < kAhead; ++i) load_next(d[i]);
-    while (splitting < all) {
-      UNROLL
-      for (int i = 0; i < kAhead; ++i) {
-        if (splitting == all) break;
-        split_next(d[i]);
-        load_next(d[i]);
-      }
+    const int all = rounds * g.channel_blocks * g.phases * kTiles;
+    int round = 0, block = 0, phase = 0, consumer = 0;
+    for (int box = 0; box < all; ++box) {
+      split_box(box, find(tile_of(round, consumer), block, phase, input), scale);
+      if (++consumer == kTiles) consumer = 0, ++phase;
+      if (phase == g.phases) phase = 0, ++block;
+      if (block == g.channel_blocks) block = 0, ++round;
     }
   }
 

@@ -35,7 +35,7 @@ __host__ __device__ constexpr int position_bytes(bool shared) {
   return boxes_for(shared) * 2 * kRow + static_cast<int>(sizeof(Entry));
 }
 // Positions for which a slot has room: the high and the low halves of each, and its entry.
-constexpr int most_slot(int positions, bool shared) {
+__host__ __device__ constexpr int most_slot(int positions, bool shared) {
   return (kMostShared - fixed_bytes(positions, shared)) / position_bytes(shared) / 8 * 8;
 }
 
