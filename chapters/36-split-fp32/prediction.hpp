@@ -18,7 +18,7 @@ inline std::int64_t lines_loaded(int count, int outputs, int box, int stride, in
   return lines;
 }
 
-inline Prediction prediction_of(const ConvProblem& problem, const Tiles& g, int blocks) {
+inline Prediction prediction_of(const ConvProblem& problem, const Tiles& g, int positions, int blocks) {
   const Lowering& l = g.of;
   std::int64_t pixels = 0;
   for (int i = 0; i < g.phases; ++i)
@@ -28,15 +28,19 @@ inline Prediction prediction_of(const ConvProblem& problem, const Tiles& g, int 
               lines_loaded(g.strips, g.tile_columns, g.row_pitch, l.stride_x, l.pad_x, g.phase_x[i], l.width);
   // What decides whether a pixel fits is three floats, which each thread of seven warps reads. At a tile's end each
   // lane of a consumer's four warps reads whether two filters are finite, and the two factors of its own two filters.
-  constexpr int kScale = 7 * 32 * 12, kFinite = 4 * 32 * 8, kFactors = 4 * 32 * 16;
+  constexpr int kScale = 7 * 32 * 12, kFactors = 4 * 32 * (8 + 16);
   const int streams = g.shared ? 2 : 1;  // of filters
+  // The sums of a tile's slices are stored and loaded, at all positions; each takes a ticket, and the last stores a 0.
+  const std::int64_t tiles = std::int64_t{g.tiles} * g.filter_blocks, slices = g.slices > 1 ? tiles * g.slices : 0;
+  const std::int64_t sums = slices * positions * kBlock * 4;
   Prediction p;
   p.global_load_bytes = pixels * l.channels * 4 * (g.filter_blocks / streams) +
-                        std::int64_t{g.pairs} * (2 * kPart * streams * g.channel_blocks * g.taps + 2 * kFinite) +
-                        std::int64_t{g.tiles} * g.filter_blocks * kFactors + std::int64_t{blocks} * kScale;
-  p.global_store_bytes = problem.output_size() * 4;
+                        std::int64_t{g.pairs} * 2 * kPart * streams * g.channel_blocks * g.taps + tiles * kFactors +
+                        std::int64_t{blocks} * kScale + sums;
+  p.global_store_bytes = problem.output_size() * 4 + sums + (slices > 0 ? tiles * 4 : 0);
   p.barriers = blocks;
-  p.constant_load_requests = p.atomic_requests = 0;
+  p.constant_load_requests = 0;
+  p.atomic_requests = slices;
   p.flops = problem.flops();
   return p;
 }

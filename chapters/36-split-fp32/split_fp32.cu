@@ -7,24 +7,29 @@
 namespace convladder {
 namespace {
 
-// The knobs: positions of a tile, which products are summed, and whose a tile is.
+// The knobs: positions of a tile, which products are summed, whose a tile is, and into how many slices channels go.
 constexpr int kPositions[] = {0, 88, 104, 112, 120};
 constexpr const char* kPositionWords[] = {"auto", "88", "104", "112", "120"};
 // Whether both consumers have one tile, and 64 filters each. Then a box is split once for 128 filters, not for 64.
 enum { kAuto, kOwnTiles, kSharedTiles };
 constexpr int kTileNumbers[] = {kAuto, kOwnTiles, kSharedTiles};
 constexpr const char* kTileWords[] = {"auto", "own", "shared"};
+constexpr int kSlices[] = {kAuto, 1, 2, 4, 8};
+constexpr const char* kSliceWords[] = {"auto", "1", "2", "4", "8"};
 constexpr int kProducts[] = {kOneProduct, kTwoProducts, kThreeProducts, kFourProducts, kOneLongSum};
 constexpr const char* kProductWords[] = {"1", "2", "3", "4", "3-in-one-sum"};
 constexpr Knob kKnobs[] = {{"positions", kPositions, kPositionWords, 0},
                            {"products", kProducts, kProductWords, kThreeProducts},
-                           {"tiles", kTileNumbers, kTileWords, kAuto}};
+                           {"tiles", kTileNumbers, kTileWords, kAuto},
+                           {"split", kSlices, kSliceWords, kAuto}};
 
-// Of all blocks, up to a factor: rounds of tiles, each of its products and of what no product hides.
+// Of all blocks, up to a factor: rounds of tiles, each of its products and of what no product hides; and the sums of
+// slices, which go out and come in.
 std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
-  constexpr std::int64_t kTileCycles = 3000;
-  const std::int64_t rounds = blocks_for(g.pairs, multiprocessors);
-  return rounds * (std::int64_t{g.channel_blocks} * g.taps * 12 * positions + kTileCycles);
+  constexpr std::int64_t kTileCycles = 3000, kBytesPerCycle = 20;
+  const std::int64_t rounds = blocks_for(g.works, multiprocessors), blocks = blocks_for(g.channel_blocks, g.slices);
+  const std::int64_t sums = g.slices > 1 ? g.slices * positions * kBlock * 2 * 4 : 0;
+  return rounds * (blocks * g.taps * 12 * positions + kTileCycles + sums / kBytesPerCycle);
 }
 
 class SplitFp32 final : public TunableStage {
@@ -39,21 +44,31 @@ class SplitFp32 final : public TunableStage {
         Configuration one = configuration;
         if (one["positions"] == kAuto) one["positions"] = positions;
         if (one["tiles"] == kAuto) one["tiles"] = tiles;
+        if (one["split"] == kAuto) one["split"] = 1;
         if (tiles == kAuto || one["positions"] == kAuto || one["tiles"] != tiles ||
             !check_configuration(problem, limits, one).accepted())
           continue;
         const Tiles g = cut(problem, one);
         if (configuration["tiles"] == kAuto && (g.taps < 4 * g.phases && g.filter_blocks % 2 == 0) != g.shared)
           continue;
-        const std::int64_t cycles = cycles_of(g, one["positions"], limits.multiprocessors);
-        if (least > 0 && cycles > least) continue;
-        best = one, least = cycles;
+        for (const int slices : kSlices) {
+          if (configuration["split"] == kAuto) one["split"] = slices;
+          if (slices == kAuto || one["split"] != slices || slices > most_slices(problem, one)) continue;
+          const std::int64_t cycles = cycles_of(in_slices(g, slices), one["positions"], limits.multiprocessors);
+          if (least > 0 && cycles > least) continue;
+          best = one, least = cycles;
+        }
       }
     }
     return best;
   }
   static Tiles cut(const ConvProblem& problem, const Configuration& configuration) {
-    return tiles_of(lowering_of(problem), configuration["positions"], configuration["tiles"] == kSharedTiles);
+    return in_slices(
+        fewest_tiles(lowering_of(problem), configuration["positions"], configuration["tiles"] == kSharedTiles),
+        configuration["split"]);
+  }
+  static int most_slices(const ConvProblem& problem, const Configuration& configuration) {
+    return configuration["products"] == kThreeProducts ? blocks_for(static_cast<int>(problem.c), kBlock) : 1;
   }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
@@ -61,12 +76,15 @@ class SplitFp32 final : public TunableStage {
     const bool shared = configuration["tiles"] == kSharedTiles, three = configuration["products"] == kThreeProducts;
     if (!three && (positions != 120 || shared))
       return Verdict::refuse("other than 3 products want 120 positions and tiles=own; got positions={}", positions);
+    if (configuration["split"] > most_slices(problem, configuration))
+      return Verdict::refuse("split={} wants 3 products and as many blocks of 64 channels; got c={}",
+                             configuration["split"], problem.c);
     if (shared && positions != 104 && positions != 120)
       return Verdict::refuse("shared tiles have 104 or 120 positions; got positions={}", positions);
     if (shared && blocks_for(static_cast<int>(problem.k), kBlock) % 2 != 0)
       return Verdict::refuse("a shared tile has 128 filters, so k must fill an even number of blocks of 64; got k={}",
                              problem.k);
-    if (tiles_of(lowering_of(problem), positions, shared).images == 0)
+    if (fewest_tiles(lowering_of(problem), positions, shared).images == 0)
       return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs", positions);
     return Verdict::accept();
   }
@@ -79,7 +97,7 @@ class SplitFp32 final : public TunableStage {
     if (problem.r > kMostTaps || problem.s > kMostTaps || problem.r * problem.s > kMostTaps)
       return Verdict::refuse("a filter may have at most {} taps; got r={}, s={}", kMostTaps, problem.r, problem.s);
     for (const int positions : kPositions)
-      if (positions != 0 && tiles_of(lowering_of(problem), positions, false).images > 0) return Verdict::accept();
+      if (positions != 0 && fewest_tiles(lowering_of(problem), positions, false).images > 0) return Verdict::accept();
     return Verdict::refuse(
         "the taps lie too far apart for a tile's pixels to fit in shared memory; got r={}, s={}, dilation_h={}, "
         "dilation_w={}",
@@ -102,7 +120,13 @@ class SplitFp32 final : public TunableStage {
     const std::int64_t input = problem.input_size();
     const int input_blocks = static_cast<int>(
         at_most(4 * device_limits().multiprocessors, static_cast<int>((input - 1) / kPackThreads + 1)));
-    run(clear, 1, 1)(largest_.ints());
+    run(clear, 1, 1)(largest_.ints(), 1);
+    if (g.slices > 1) {
+      const int counters = 2 * g.pairs;
+      sliced_.allocate(std::int64_t{2} * g.works * knob("positions") * kBlock);
+      counters_.allocate<int>(counters);
+      run(clear, blocks_for(counters, kPackThreads), kPackThreads)(counters_.ints(), counters);
+    }
     run(find_largest, input_blocks, kPackThreads)(tensors.input, input, largest_.ints());
     run(scale_input, 1, 1)(largest_.ints(), input_scale_.as<InputScale>());
     run(scale_filters, filters / (kPackThreads / 32), kPackThreads)(tensors.filter, input_scale_.as<InputScale>(),
@@ -128,10 +152,10 @@ class SplitFp32 final : public TunableStage {
             {height, pixel * width, static_cast<unsigned>(g.tile_rows)},
             {static_cast<std::uint64_t>(g.of.batch), pixel * width * height, static_cast<unsigned>(g.images)}}});
     const auto bytes = static_cast<std::size_t>(fixed_bytes(N, Shared) + g.slot * position_bytes(Shared));
-    const int blocks = at_most(g.pairs, device_limits().multiprocessors);
+    const int blocks = at_most(g.works, device_limits().multiprocessors);
     convladder::launch(split_multiply<N, Products, Shared>, dim3(blocks), dim3(kThreads), bytes, stream)(
         tensors.input, packed_.as<half>(), input_scale_.as<InputScale>(), scales_.as<SumScale>(), tensors.filter,
-        outputs, tensors.output, g);
+        sliced_.as<float4>(), counters_.ints(), outputs, tensors.output, g);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -166,12 +190,13 @@ class SplitFp32 final : public TunableStage {
   // In units of 2^-24 of the sum of magnitudes. Splitting loses 2^-22 of each factor, which are 8, and the product that
   // is left out another 4. Of the wgmmas of a tap each cuts off the new sum, 2, and each of its 16 products and the old
   // sum at 25 bits below the largest, 17 / 2; the four with the high halves have the sums' full size, the others a
-  // thousandth of it. Then come one addition a tap to the master sum, and the last multiplication, which is exact.
+  // thousandth of it. Then come one addition a tap to the master sum, one a slice, and the last multiplication, which
+  // is exact.
   ErrorModel error_model(const ConvProblem& problem, const float* filter) const override {
     constexpr std::int64_t kSplit = 12, kStep = 11;
     const int products = knob("products");
     const std::int64_t taps = blocks_for(static_cast<int>(problem.c), kBlock) * problem.r * problem.s;
-    std::int64_t roundings = kSplit + 4 * kStep + taps;
+    std::int64_t roundings = kSplit + 4 * kStep + taps + knob("split") - 1;
     if (products == kOneLongSum) roundings = kSplit + 4 * kStep * taps;
     // Halves have no bits below 2^-25, so a filter's numbers are right to 2^-38 of its largest one. Two products leave
     // out a filter's low halves, and one those of the pixels as well.
@@ -184,7 +209,7 @@ class SplitFp32 final : public TunableStage {
 
   Prediction predict(const ConvProblem& problem) const override {
     const Tiles g = tiles(problem);
-    return prediction_of(problem, g, at_most(g.pairs, device_limits().multiprocessors));
+    return prediction_of(problem, g, knob("positions"), at_most(g.works, device_limits().multiprocessors));
   }
 
   Workspace packed_{*this, "packed filter"};
@@ -192,6 +217,8 @@ class SplitFp32 final : public TunableStage {
   Workspace exponents_{*this, "exponents of the filters"};
   Workspace input_scale_{*this, "scale of the input"};
   Workspace largest_{*this, "largest magnitude"};
+  Workspace sliced_{*this, "sums of slices"};
+  Workspace counters_{*this, "slices that are done"};
 };
 
 }  // namespace

@@ -21,7 +21,8 @@
 //      master sum.
 //   5. When a tile is complete, its outputs go to the slot of its last box, which is no longer needed, and from
 //      there by TMA to global memory, while the next tile is being multiplied. Those of a shared tile are stored
-//      from registers.
+//      from registers. Where pairs are few, the channels of each are in slices, a block's work each: a consumer leaves
+//      its sums in global memory, and the last one to come to a tile adds up those of all its slices.
 //   6. A tile with numbers that do not fit is computed anew, without splitting, in double.
 #pragma once
 #include "chapters/36-split-fp32/tiles.hpp"
@@ -61,7 +62,7 @@ struct Origin {  // of a tile: its first image, and first output
   int image, x, y;
 };
 
-// A block, which takes every gridDim.x-th pair, and its shared memory.
+// A block, which takes every gridDim.x-th work item, and its shared memory.
 template <int N, int Products, bool Shared>
 struct SplitBlock {
   static constexpr int kParts = parts_for(N, Shared), kBoxes = boxes_for(Shared);
@@ -75,21 +76,27 @@ struct SplitBlock {
   Entry* entries = reinterpret_cast<Entry*>(boxes + kBoxes * 2 * half_box);  // [slot]
   int* dense = reinterpret_cast<int*>(entries + g.slot);  // [N]: an output's number among the tile's, or -1
   int* unfit = dense + N;                                 // [kBoxes][8]: by each splitting warp, and one 0
-  Mbarrier* full = reinterpret_cast<Mbarrier*>(unfit + kBoxes * 8);
+  int* tickets = unfit + kBoxes * 8;                      // [2]: what each consumer has drawn
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(tickets + 2);
   Mbarrier* empty = full + kParts;
   Mbarrier* box_full = empty + kParts;
   Mbarrier* box_empty = box_full + kBoxes;
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
-  int first_pair = blockIdx.x, step_pair = gridDim.x;
-  int rounds = (g.pairs - first_pair + step_pair - 1) / step_pair;
+  int first_work = blockIdx.x, step_work = gridDim.x;
+  int rounds = (g.works - first_work + step_work - 1) / step_work;
 
+  __device__ __forceinline__ unsigned work_of(int round) const { return first_work + round * step_work; }
   __device__ __forceinline__ int tile_of(int round, int consumer) const {
-    const int group = static_cast<int>(static_cast<unsigned>(first_pair + round * step_pair) / g.by_filter_groups);
+    const int group = static_cast<int>(work_of(round) / g.by_slices / g.by_filter_groups);
     return Shared ? group : 2 * group + consumer;
   }
   __device__ __forceinline__ int filter_block_of(int round, int consumer) const {
-    const int group = static_cast<int>(static_cast<unsigned>(first_pair + round * step_pair) % g.by_filter_groups);
+    const int group = static_cast<int>(work_of(round) / g.by_slices % g.by_filter_groups);
     return Shared ? 2 * group + consumer : group;
+  }
+  // Where a work item's channel blocks begin; with `next` 1, where those of the next slice do.
+  __device__ __forceinline__ int first_block_of(int round, int next) const {
+    return static_cast<int>((work_of(round) % g.by_slices + next) * g.channel_blocks / g.by_slices);
   }
   __device__ __forceinline__ Origin origin_of(int tile) const {
     const unsigned row = static_cast<unsigned>(tile) / g.by_strips;
@@ -131,7 +138,8 @@ struct SplitBlock {
     const int steps = g.channel_blocks * g.taps;
     int load = 0;
     for (int round = 0; round < rounds; ++round) {
-      for (int part = 0; part < 2 * kStreams * steps; ++part, ++load) {
+      const int end = 2 * kStreams * g.taps * first_block_of(round, 1);
+      for (int part = 2 * kStreams * g.taps * first_block_of(round, 0); part < end; ++part, ++load) {
         const std::int64_t block = filter_block_of(round, part / 2 % kStreams);
         const std::int64_t of_block = block * steps * 2 + part / (2 * kStreams) * 2 + part % 2;
         const int slot = load % kParts;
@@ -252,13 +260,14 @@ struct SplitBlock {
   // consumer, or one for both.
   __device__ __forceinline__ void split_pixels(const float* input, const InputScale* input_scale) const {
     const InputScale scale = *input_scale;
-    const int all = rounds * g.channel_blocks * g.phases * kTiles;
-    int round = 0, block = 0, phase = 0, consumer = 0;
-    for (int box = 0; box < all; ++box) {
-      split_box(box, find(tile_of(round, consumer), block, phase, input), scale);
-      if (++consumer == kTiles) consumer = 0, ++phase;
-      if (phase == g.phases) phase = 0, ++block;
-      if (block == g.channel_blocks) block = 0, ++round;
+    int box = 0;
+    for (int round = 0; round < rounds; ++round) {
+      int block = first_block_of(round, 0), phase = 0, consumer = 0;
+      while (block < first_block_of(round, 1)) {
+        split_box(box++, find(tile_of(round, consumer), block, phase, input), scale);
+        if (++consumer == kTiles) consumer = 0, ++phase;
+        if (phase == g.phases) phase = 0, ++block;
+      }
     }
   }
 
@@ -285,6 +294,46 @@ struct SplitBlock {
     UNROLL
     for (int k = 0; k < 4; ++k) wgmma<N>(sums, high_filters + 2 * k, high_pixels + 2 * k, accumulate || k > 0);
     wgmma_commit();
+  }
+
+  // 5. Of a tile whose channels are in slices: leaves the sums of this one. The last consumer to do so has the sums of
+  // all, in an order that does not depend on who is last, and learns whether all slices fit.
+  __device__ __forceinline__ bool gather(float (&master)[N / 2], bool& fits, int round, int consumer, float4* sliced,
+                                         int* counters) const {
+    constexpr int kGroup = kGroupWarps * 32, kUnfit = 1 << 16, kSlice = 2 * N / 8 * kGroup;
+    const std::int64_t work = work_of(round);
+    const int in_group = thread % kGroup, pair = static_cast<int>(work_of(round) / g.by_slices);
+    sliced += consumer * (kSlice / 2) + in_group;
+    float4* const own = sliced + work * kSlice;
+    UNROLL
+    for (int i = 0; i < N / 8; ++i)
+      own[i * kGroup] = make_float4(master[4 * i], master[4 * i + 1], master[4 * i + 2], master[4 * i + 3]);
+    named_barrier_sync(1 + consumer, kGroup);
+    if (in_group == 0) {
+      int* const counter = counters + 2 * pair + consumer;
+      const int drawn = fits ? 1 : 1 + kUnfit;
+      __threadfence();
+      tickets[consumer] = drawn + atomicAdd(counter, drawn);
+      __threadfence();
+      if (tickets[consumer] % kUnfit == g.slices) *counter = 0;  // for the next launch
+    }
+    named_barrier_sync(1 + consumer, kGroup);
+    const int ticket = tickets[consumer];
+    if (ticket % kUnfit != g.slices) return false;
+    fits = ticket == g.slices;
+    const float4* from = sliced + static_cast<std::int64_t>(pair) * g.slices * kSlice;
+    UNROLL
+    for (int i = 0; i < N / 2; ++i) master[i] = 0.0f;
+    UNROLL_BY(1)
+    for (int slice = 0; slice < g.slices; ++slice, from += kSlice) {
+      UNROLL
+      for (int i = 0; i < N / 8; ++i) {
+        const float4 sums = from[i * kGroup];
+        master[4 * i] += sums.x, master[4 * i + 1] += sums.y;
+        master[4 * i + 2] += sums.z, master[4 * i + 3] += sums.w;
+      }
+    }
+    return true;
   }
 
   // 6. A warp computes its 16 filters of a tile in double, from the numbers as they came.
@@ -381,13 +430,15 @@ struct SplitBlock {
 
   // 4 and 5. A consumer.
   __device__ __forceinline__ void consume(const float* input, const float* filter, const SumScale* scales,
-                                          const TensorMap& outputs, float* output) const {
-    const int consumer = warp / kGroupWarps, steps = g.channel_blocks * g.taps, of_consumer = 1 + consumer;
+                                          float4* sliced, int* counters, const TensorMap& outputs,
+                                          float* output) const {
+    const int consumer = warp / kGroupWarps, of_consumer = 1 + consumer;
     const bool leads = thread % (kGroupWarps * 32) == 0, by_tma = g.of.filters % 4 == 0;
     float sums[N / 2], master[N / 2];
     int part = Shared ? 2 * consumer : 0, box = Shared ? 0 : consumer;
     int stored = -1;  // the slot that TMA still reads
     for (int round = 0; round < rounds; ++round) {
+      const int steps = (first_block_of(round, 1) - first_block_of(round, 0)) * g.taps;
       bool fits = true;
       UNROLL
       for (int i = 0; i < N / 2; ++i) master[i] = 0.0f;
@@ -442,27 +493,32 @@ struct SplitBlock {
       box += kTiles;
       const Origin at = origin_of(tile);
       unsigned char* const slot = boxes + b * 2 * half_box;
-      const SumScale* const of_block = scales + first_filter;
-      const SumScale mine = of_block[lane], others = of_block[lane + 32];
-      const bool finite = !__any_sync(~0u, mine.first == 0.0f || others.first == 0.0f);
-      const SumScale* const own = of_block + warp % kGroupWarps * 16 + lane / 4 * 2;
-      if (Shared && fits && finite) {
-        store(master, own[0], own[1], output, at, first_filter);
-      } else if (tile < g.tiles && fits && finite) {
-        named_barrier_sync(of_consumer, kGroupWarps * 32);  // all four warps have multiplied
-        stage(master, own[0], own[1], slot);
-        fence_async_proxy();
-        named_barrier_sync(of_consumer, kGroupWarps * 32);
-        if (!by_tma) copy_staged(slot, output, at, first_filter, thread % (kGroupWarps * 32));
-        if (by_tma && leads) {
-          tensor_store(outputs, slot, first_filter, at.x, at.y, at.image);
-          if (first_filter + 32 < g.of.filters)
-            tensor_store(outputs, slot + half_box, first_filter + 32, at.x, at.y, at.image);
-          bulk_commit();
-          stored = b;
+      bool complete = tile < g.tiles;
+      if (Products == kThreeProducts && g.slices > 1 && complete)
+        complete = gather(master, fits, round, consumer, sliced, counters);
+      if (complete) {
+        const SumScale* const of_block = scales + first_filter;
+        const SumScale mine = of_block[lane], others = of_block[lane + 32];
+        const bool finite = !__any_sync(~0u, mine.first == 0.0f || others.first == 0.0f);
+        const SumScale* const own = of_block + warp % kGroupWarps * 16 + lane / 4 * 2;
+        if (!fits || !finite) {
+          compute_anew(input, filter, output, at, first_filter + warp % kGroupWarps * 16);
+        } else if (Shared) {
+          store(master, own[0], own[1], output, at, first_filter);
+        } else {
+          named_barrier_sync(of_consumer, kGroupWarps * 32);  // all four warps have multiplied
+          stage(master, own[0], own[1], slot);
+          fence_async_proxy();
+          named_barrier_sync(of_consumer, kGroupWarps * 32);
+          if (!by_tma) copy_staged(slot, output, at, first_filter, thread % (kGroupWarps * 32));
+          if (by_tma && leads) {
+            tensor_store(outputs, slot, first_filter, at.x, at.y, at.image);
+            if (first_filter + 32 < g.of.filters)
+              tensor_store(outputs, slot + half_box, first_filter + 32, at.x, at.y, at.image);
+            bulk_commit();
+            stored = b;
+          }
         }
-      } else if (tile < g.tiles) {
-        compute_anew(input, filter, output, at, first_filter + warp % kGroupWarps * 16);
       }
       __syncwarp();
       if (lane == 0 && stored != b) mbarrier_arrive(box_empty + b);
@@ -493,7 +549,9 @@ __device__ __forceinline__ float finite_magnitude(float value) {
   return magnitude <= 3.40282347e38f ? magnitude : 0.0f;
 }
 
-__global__ void clear(int* largest) { *largest = 0; }
+__global__ void clear(int* values, int count) {
+  if (const int i = blockIdx.x * kPackThreads + threadIdx.x; i < count) values[i] = 0;
+}
 
 // The largest finite magnitude of the input, as an integer: for floats that are not negative the order is the same.
 __global__ void find_largest(const float* input, std::int64_t size, int* largest) {
@@ -576,6 +634,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                    const InputScale* input_scale,  //
                    const SumScale* scales,         // [filters, rounded up to 64]
                    const float* filter,            // [filters][channels][rows][columns], as it came
+                   float4* sliced,                 // [work item][consumer][N / 8][thread]; without slices none
+                   int* counters,                  // [pair][consumer]: slices that are done; without slices none
                    const __grid_constant__ TensorMap outputs,
                    float* output,  // [batch][out_height][out_width][filters]
                    const __grid_constant__ Tiles g) {
@@ -591,7 +651,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
   set_max_registers_increase<152>();
-  block.consume(input, filter, scales, outputs, output);
+  block.consume(input, filter, scales, sliced, counters, outputs, output);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct alignas(8) Entry {
 // Bytes of shared memory, but for the slots of pixels.
 __host__ __device__ constexpr int fixed_bytes(int positions, bool shared) {
   const int boxes = boxes_for(shared), parts = parts_for(positions, shared);
-  return parts * kPart + positions * 4 + boxes * 8 * 4 + 2 * (parts + boxes) * 8;
+  return parts * kPart + positions * 4 + boxes * 8 * 4 + 2 * 4 + 2 * (parts + boxes) * 8;
 }
 // Bytes of a position in all slots, and in the table of places.
 __host__ __device__ constexpr int position_bytes(bool shared) {
@@ -49,12 +49,13 @@ struct Tiles {
   int row_pitch, image_pitch, box, slot;  // positions
   int strips, row_tiles, tiles, pairs;    // a pair: two tiles and 64 filters; of a shared tile 128 filters
   bool shared;                            // whether both consumers have one tile
+  int slices, works;  // of a pair's channel blocks, each with a work item of its own; work items of all pairs
   int channel_blocks, filter_blocks, taps, phases;
   std::uint64_t first_taps;       // a bit for each tap, in their order: whether it is the first of its phase
   short shifts[kMostTaps];        // of the taps in their order
   signed char tap_of[kMostTaps];  // row x columns + column of each
   short phase_y[kMostTaps], phase_x[kMostTaps];  // a phase's first pixel, from that of the first tap
-  Divisor by_row_pitch, by_image_pitch, by_strips, by_row_tiles, by_filter_groups, by_taps;
+  Divisor by_row_pitch, by_image_pitch, by_strips, by_row_tiles, by_filter_groups, by_slices;
 };
 
 #if !defined(__CUDACC_RTC__)
@@ -133,18 +134,23 @@ inline Tiles tiles_of(const Lowering& l, int positions, bool shared, int columns
   g.pairs = (shared ? g.tiles : blocks_for(g.tiles, 2)) * groups;
   g.by_row_pitch = divisor_of(g.row_pitch), g.by_image_pitch = divisor_of(g.image_pitch);
   g.by_strips = divisor_of(g.strips), g.by_row_tiles = divisor_of(g.row_tiles);
-  g.by_filter_groups = divisor_of(groups), g.by_taps = divisor_of(g.taps);
+  g.by_filter_groups = divisor_of(groups);
   return g;
 }
 
 // The fewest tiles of so many positions; without images where none fits.
-inline Tiles tiles_of(const Lowering& l, int positions, bool shared) {
+inline Tiles fewest_tiles(const Lowering& l, int positions, bool shared) {
   Tiles best{};
   for (int columns = at_most(l.out_width, positions); columns > 0; --columns) {
     const Tiles g = tiles_of(l, positions, shared, columns);
     if (g.images > 0 && (best.images == 0 || g.tiles < best.tiles)) best = g;
   }
   return best;
+}
+inline Tiles in_slices(Tiles g, int slices) {
+  g.slices = slices, g.works = g.pairs * slices;
+  g.by_slices = divisor_of(slices);
+  return g;
 }
 
 #endif
