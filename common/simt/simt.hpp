@@ -324,6 +324,7 @@ __forceinline__ float __saturatef(float value) { return value > 0 ? value < 1 ? 
 __forceinline__ float max_or_nan(float a, float b) { return a != a || a > b ? a : b; }
 /// As in CUDA: the same bits.
 __forceinline__ unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
+__forceinline__ float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 /// As in CUDA: four bytes of the eight of x and y, numbered from x's lowest on, by the lower 3 bits of each hexadecimal
 /// digit; the fourth bit, a sign for all bits, is not used here.
 __forceinline__ unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
