@@ -3,7 +3,7 @@
 /// Include it after kernel.hpp. docs/simulator.md tells what the simulator checks.
 ///
 /// A kernel takes a TensorMap as a parameter `const __grid_constant__ TensorMap map`. All else needs sm_90, wgmma and
-/// setmaxnreg sm_90a: code for another GPU compiles, and traps.
+/// setmaxnreg sm_90a: code for another GPU compiles, and traps. Floats become bf16 or TF32 by bf16_tf32.hpp.
 ///
 // clang-format off
 /// @file
@@ -16,7 +16,8 @@
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
 /// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
 /// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
-/// | `wgmma`, `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.mma_async`, `.fence`, `.commit_group`, `.wait_group` |
+/// | `wgmma<N>`, `wgmma<N, Bf16>`, `wgmma<N, Tf32>` | `wgmma.mma_async` of halves or, into `int`, of bytes; of bf16; of TF32 |
+/// | `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.fence`, `.commit_group`, `.wait_group` |
 /// | `set_max_registers_increase`, `set_max_registers_decrease` | `setmaxnreg` |
 // clang-format on
 #pragma once
@@ -45,6 +46,14 @@ namespace convladder {
 
 /// A barrier in shared memory with phases: one ends when its arrivals and the bytes that it expects have come.
 using Mbarrier = std::uint64_t;
+
+/// What wgmma multiplies: halves.
+struct Fp16 {};
+/// bfloat16, the upper half of a float: 8 bits of exponent, 7 of fraction.
+struct Bf16 {};
+/// Floats in 4 bytes, of which the upper 19 bits count: 8 of exponent, 10 of fraction. The rest is as good as zero, so
+/// that a float that is no TF32 is cut towards zero.
+struct Tf32 {};
 
 /// For which N there is a wgmma of bytes.
 template <int N>
@@ -334,103 +343,113 @@ __device__ __forceinline__ void pin(int (&d)[Count]) {
 #define CONVLADDER_R120 CONVLADDER_R116 ", %116, %117, %118, %119"
 #define CONVLADDER_R124 CONVLADDER_R120 ", %120, %121, %122, %123"
 #define CONVLADDER_R128 CONVLADDER_R124 ", %124, %125, %126, %127"
-template <int N>
-struct WgmmaOfHalves;
-template <int N>
-struct WgmmaOfBytes;
+template <int N, class Element>
+struct Wgmma;
+template <int N, class Element>
+struct WgmmaOfRegisters;
 
-// An instruction of `count` accumulators, with A described by a word or in registers. i0 to i5 are the numbers of the
-// operands that follow the accumulators.
-#define CONVLADDER_WGMMA(Name, T, c, n, count, type, scales, scales_a, i0, i1, i2, i3, i4, i5)                    \
+// An instruction of `count` accumulators, with A described by a word. i0 to i2 are the numbers of the operands that
+// follow the accumulators.
+#define CONVLADDER_WGMMA(Element, T, c, n, count, type, scales, i0, i1, i2, ...)                                  \
   template <>                                                                                                     \
-  struct Name<n> {                                                                                                \
+  struct Wgmma<n, Element> {                                                                                      \
     static __device__ __forceinline__ void run(T (&d)[count], std::uint64_t a, std::uint64_t b, int accumulate) { \
       CONVLADDER_SM90A("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2                                                   \
                        ", 0;\n"                                                                                   \
                        "wgmma.mma_async.sync.aligned.m64n" #n type " {" CONVLADDER_R##count "}, %" #i0 ", %" #i1  \
-                                                                                            ", p" scales_a ";\n}" \
+                                                                                            ", p" scales ";\n}"   \
                        : CONVLADDER_D##count(c)                                                                   \
                        : "l"(a), "l"(b), "r"(accumulate));                                                        \
     }                                                                                                             \
-    static __device__ __forceinline__ void run(T (&d)[count], const unsigned (&a)[4], std::uint64_t b,            \
-                                               int accumulate) {                                                  \
-      CONVLADDER_SM90A("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5                                                   \
-                       ", 0;\n"                                                                                   \
-                       "wgmma.mma_async.sync.aligned.m64n" #n type " {" CONVLADDER_R##count                       \
-                       "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p" scales ";\n}"                   \
-                       : CONVLADDER_D##count(c)                                                                   \
-                       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                    \
-    }                                                                                                             \
   };
-#define CONVLADDER_WGMMA_HALVES(n, count, ...) \
-  CONVLADDER_WGMMA(WgmmaOfHalves, float, "+f", n, count, "k16.f32.f16.f16", ", 1, 1, 0", ", 1, 1, 0, 0", __VA_ARGS__)
-#define CONVLADDER_WGMMA_BOTH(n, count, ...)     \
-  CONVLADDER_WGMMA_HALVES(n, count, __VA_ARGS__) \
-  CONVLADDER_WGMMA(WgmmaOfBytes, int, "+r", n, count, "k32.s32.s8.s8", "", "", __VA_ARGS__)
-CONVLADDER_WGMMA_BOTH(8, 4, 4, 5, 6, 7, 8, 9)
-CONVLADDER_WGMMA_BOTH(16, 8, 8, 9, 10, 11, 12, 13)
-CONVLADDER_WGMMA_BOTH(24, 12, 12, 13, 14, 15, 16, 17)
-CONVLADDER_WGMMA_BOTH(32, 16, 16, 17, 18, 19, 20, 21)
-CONVLADDER_WGMMA_HALVES(40, 20, 20, 21, 22, 23, 24, 25)
-CONVLADDER_WGMMA_BOTH(48, 24, 24, 25, 26, 27, 28, 29)
-CONVLADDER_WGMMA_HALVES(56, 28, 28, 29, 30, 31, 32, 33)
-CONVLADDER_WGMMA_BOTH(64, 32, 32, 33, 34, 35, 36, 37)
-CONVLADDER_WGMMA_HALVES(72, 36, 36, 37, 38, 39, 40, 41)
-CONVLADDER_WGMMA_BOTH(80, 40, 40, 41, 42, 43, 44, 45)
-CONVLADDER_WGMMA_HALVES(88, 44, 44, 45, 46, 47, 48, 49)
-CONVLADDER_WGMMA_BOTH(96, 48, 48, 49, 50, 51, 52, 53)
-CONVLADDER_WGMMA_HALVES(104, 52, 52, 53, 54, 55, 56, 57)
-CONVLADDER_WGMMA_BOTH(112, 56, 56, 57, 58, 59, 60, 61)
-CONVLADDER_WGMMA_HALVES(120, 60, 60, 61, 62, 63, 64, 65)
-CONVLADDER_WGMMA_BOTH(128, 64, 64, 65, 66, 67, 68, 69)
-CONVLADDER_WGMMA_HALVES(136, 68, 68, 69, 70, 71, 72, 73)
-CONVLADDER_WGMMA_BOTH(144, 72, 72, 73, 74, 75, 76, 77)
-CONVLADDER_WGMMA_HALVES(152, 76, 76, 77, 78, 79, 80, 81)
-CONVLADDER_WGMMA_BOTH(160, 80, 80, 81, 82, 83, 84, 85)
-CONVLADDER_WGMMA_HALVES(168, 84, 84, 85, 86, 87, 88, 89)
-CONVLADDER_WGMMA_BOTH(176, 88, 88, 89, 90, 91, 92, 93)
-CONVLADDER_WGMMA_HALVES(184, 92, 92, 93, 94, 95, 96, 97)
-CONVLADDER_WGMMA_BOTH(192, 96, 96, 97, 98, 99, 100, 101)
-CONVLADDER_WGMMA_HALVES(200, 100, 100, 101, 102, 103, 104, 105)
-CONVLADDER_WGMMA_BOTH(208, 104, 104, 105, 106, 107, 108, 109)
-CONVLADDER_WGMMA_HALVES(216, 108, 108, 109, 110, 111, 112, 113)
-CONVLADDER_WGMMA_BOTH(224, 112, 112, 113, 114, 115, 116, 117)
-CONVLADDER_WGMMA_HALVES(232, 116, 116, 117, 118, 119, 120, 121)
-CONVLADDER_WGMMA_BOTH(240, 120, 120, 121, 122, 123, 124, 125)
-CONVLADDER_WGMMA_HALVES(248, 124, 124, 125, 126, 127, 128, 129)
-CONVLADDER_WGMMA_BOTH(256, 128, 128, 129, 130, 131, 132, 133)
-#undef CONVLADDER_WGMMA_BOTH
-#undef CONVLADDER_WGMMA_HALVES
+// The same with A in registers: i0 to i5 follow.
+#define CONVLADDER_WGMMA_REGISTERS(Element, T, c, n, count, type, scales, i0, i1, i2, i3, i4, i5)      \
+  template <>                                                                                          \
+  struct WgmmaOfRegisters<n, Element> {                                                                \
+    static __device__ __forceinline__ void run(T (&d)[count], const unsigned (&a)[4], std::uint64_t b, \
+                                               int accumulate) {                                       \
+      CONVLADDER_SM90A("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5                                        \
+                       ", 0;\n"                                                                        \
+                       "wgmma.mma_async.sync.aligned.m64n" #n type " {" CONVLADDER_R##count            \
+                       "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p" scales ";\n}"        \
+                       : CONVLADDER_D##count(c)                                                        \
+                       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));         \
+    }                                                                                                  \
+  };
+#define CONVLADDER_WGMMA_FLOATS(n, count, ...)                                                    \
+  CONVLADDER_WGMMA(Fp16, float, "+f", n, count, "k16.f32.f16.f16", ", 1, 1, 0, 0", __VA_ARGS__)   \
+  CONVLADDER_WGMMA(Bf16, float, "+f", n, count, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", __VA_ARGS__) \
+  CONVLADDER_WGMMA(Tf32, float, "+f", n, count, "k8.f32.tf32.tf32", ", 1, 1", __VA_ARGS__)        \
+  CONVLADDER_WGMMA_REGISTERS(Fp16, float, "+f", n, count, "k16.f32.f16.f16", ", 1, 1, 0", __VA_ARGS__)
+#define CONVLADDER_WGMMA_ALL(n, count, ...)                                            \
+  CONVLADDER_WGMMA_FLOATS(n, count, __VA_ARGS__)                                       \
+  CONVLADDER_WGMMA(std::int8_t, int, "+r", n, count, "k32.s32.s8.s8", "", __VA_ARGS__) \
+  CONVLADDER_WGMMA_REGISTERS(std::int8_t, int, "+r", n, count, "k32.s32.s8.s8", "", __VA_ARGS__)
+CONVLADDER_WGMMA_ALL(8, 4, 4, 5, 6, 7, 8, 9)
+CONVLADDER_WGMMA_ALL(16, 8, 8, 9, 10, 11, 12, 13)
+CONVLADDER_WGMMA_ALL(24, 12, 12, 13, 14, 15, 16, 17)
+CONVLADDER_WGMMA_ALL(32, 16, 16, 17, 18, 19, 20, 21)
+CONVLADDER_WGMMA_FLOATS(40, 20, 20, 21, 22, 23, 24, 25)
+CONVLADDER_WGMMA_ALL(48, 24, 24, 25, 26, 27, 28, 29)
+CONVLADDER_WGMMA_FLOATS(56, 28, 28, 29, 30, 31, 32, 33)
+CONVLADDER_WGMMA_ALL(64, 32, 32, 33, 34, 35, 36, 37)
+CONVLADDER_WGMMA_FLOATS(72, 36, 36, 37, 38, 39, 40, 41)
+CONVLADDER_WGMMA_ALL(80, 40, 40, 41, 42, 43, 44, 45)
+CONVLADDER_WGMMA_FLOATS(88, 44, 44, 45, 46, 47, 48, 49)
+CONVLADDER_WGMMA_ALL(96, 48, 48, 49, 50, 51, 52, 53)
+CONVLADDER_WGMMA_FLOATS(104, 52, 52, 53, 54, 55, 56, 57)
+CONVLADDER_WGMMA_ALL(112, 56, 56, 57, 58, 59, 60, 61)
+CONVLADDER_WGMMA_FLOATS(120, 60, 60, 61, 62, 63, 64, 65)
+CONVLADDER_WGMMA_ALL(128, 64, 64, 65, 66, 67, 68, 69)
+CONVLADDER_WGMMA_FLOATS(136, 68, 68, 69, 70, 71, 72, 73)
+CONVLADDER_WGMMA_ALL(144, 72, 72, 73, 74, 75, 76, 77)
+CONVLADDER_WGMMA_FLOATS(152, 76, 76, 77, 78, 79, 80, 81)
+CONVLADDER_WGMMA_ALL(160, 80, 80, 81, 82, 83, 84, 85)
+CONVLADDER_WGMMA_FLOATS(168, 84, 84, 85, 86, 87, 88, 89)
+CONVLADDER_WGMMA_ALL(176, 88, 88, 89, 90, 91, 92, 93)
+CONVLADDER_WGMMA_FLOATS(184, 92, 92, 93, 94, 95, 96, 97)
+CONVLADDER_WGMMA_ALL(192, 96, 96, 97, 98, 99, 100, 101)
+CONVLADDER_WGMMA_FLOATS(200, 100, 100, 101, 102, 103, 104, 105)
+CONVLADDER_WGMMA_ALL(208, 104, 104, 105, 106, 107, 108, 109)
+CONVLADDER_WGMMA_FLOATS(216, 108, 108, 109, 110, 111, 112, 113)
+CONVLADDER_WGMMA_ALL(224, 112, 112, 113, 114, 115, 116, 117)
+CONVLADDER_WGMMA_FLOATS(232, 116, 116, 117, 118, 119, 120, 121)
+CONVLADDER_WGMMA_ALL(240, 120, 120, 121, 122, 123, 124, 125)
+CONVLADDER_WGMMA_FLOATS(248, 124, 124, 125, 126, 127, 128, 129)
+CONVLADDER_WGMMA_ALL(256, 128, 128, 129, 130, 131, 132, 133)
+#undef CONVLADDER_WGMMA_ALL
+#undef CONVLADDER_WGMMA_FLOATS
+#undef CONVLADDER_WGMMA_REGISTERS
 #undef CONVLADDER_WGMMA
 /// @endcond
 
-/// Starts d = a b, or d += a b with `accumulate`, for 64 rows of a warpgroup and N columns, over a sum of 16 halves. A
-/// lane holds in d[4 j + i] row 16 w + lane / 4 + 8 (i / 2), column 8 j + 2 (lane % 4) + i % 2, where w is its warp of
-/// the four. All four warps call it alike.
-/// @tparam N a multiple of 8 up to 256  @param a, b descriptors of A's rows and B's columns
-template <int N>
+/// Starts d = a b, or d += a b with `accumulate`, for 64 rows of a warpgroup and N columns, over 32 bytes of each row:
+/// a sum of 16 Fp16 or Bf16, or of 8 Tf32. A lane holds in d[4 j + i] row 16 w + lane / 4 + 8 (i / 2), column 8 j + 2
+/// (lane % 4) + i % 2, where w is its warp of the four. All four warps call it alike.
+/// @tparam N a multiple of 8 up to 256  @tparam Element of A and B  @param a, b descriptors of A's rows and B's columns
+template <int N, class Element = Fp16>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
-  WgmmaOfHalves<N>::run(d, a, b, accumulate);
+  Wgmma<N, Element>::run(d, a, b, accumulate);
 }
-/// The same with A in registers, two halves each: row lane / 4 + 8 (i % 2) of the warp's 16, columns 2 (lane % 4) + 8
-/// (i / 2) and the next, in a[i].
+/// The same of halves, with A in registers, two of them each: row lane / 4 + 8 (i % 2) of the warp's 16, columns
+/// 2 (lane % 4) + 8 (i / 2) and the next, in a[i].
 template <int N>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
-  WgmmaOfHalves<N>::run(d, a, b, accumulate);
+  WgmmaOfRegisters<N, Fp16>::run(d, a, b, accumulate);
 }
 /// The same over a sum of 32 signed bytes. @tparam N 8, 24, or a multiple of 16 up to 256
 template <int N>
 __device__ __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
-  WgmmaOfBytes<N>::run(d, a, b, accumulate);
+  Wgmma<N, std::int8_t>::run(d, a, b, accumulate);
 }
 /// The same with A in registers, four bytes each, from column 4 (lane % 4) + 16 (i / 2) on.
 template <int N>
 __device__ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate) {
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
-  WgmmaOfBytes<N>::run(d, a, b, accumulate);
+  WgmmaOfRegisters<N, std::int8_t>::run(d, a, b, accumulate);
 }
 
 /// Lets each thread of the warpgroup have more registers: waits until others have given so many back. At the start of

@@ -64,14 +64,17 @@ struct BulkCopy {
   unsigned thread;
 };
 
+enum class WgmmaElement;  // hopper.hpp
+
 /// A wgmma that all four warps of a warpgroup must agree in.
 struct Issued {
-  unsigned n, element_bytes;
+  unsigned n;
+  WgmmaElement element;
   std::uint64_t a, b;
   bool a_in_registers, accumulate;
   Pc pc;
   bool operator==(const Issued& other) const {
-    return n == other.n && element_bytes == other.element_bytes && a == other.a && b == other.b &&
+    return n == other.n && element == other.element && a == other.a && b == other.b &&
            a_in_registers == other.a_in_registers && accumulate == other.accumulate;
   }
 };

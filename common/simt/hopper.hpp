@@ -53,13 +53,15 @@ void bulk_wait(unsigned pending);
 /// Matrix descriptor, as the hardware has it. @param span of the swizzle; 0 for none
 std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned leading_bytes, unsigned stride_bytes);
 
+enum class WgmmaElement { int8, fp16, bf16, tf32 };
+
 /// One lane's part of a wgmma.
 struct Wgmma {
   void* d;                  ///< n / 2 floats or ints
   const unsigned* a_lanes;  ///< 4 registers of A, or null: then `a` describes it
   std::uint64_t a, b;
   unsigned n;
-  unsigned element_bytes;  ///< 2: halves summed in float; 1: signed bytes summed in int
+  WgmmaElement element;  ///< int8 is summed in int, the others in float
   bool accumulate;
 };
 void wgmma(const Wgmma& product, int line);
@@ -71,6 +73,25 @@ void wgmma_wait(unsigned pending, int line);
 /// @endcond
 
 namespace convladder {
+
+/// What wgmma multiplies: halves.
+struct Fp16 {
+  /// @cond
+  static constexpr auto kElement = simt::WgmmaElement::fp16;
+  /// @endcond
+};
+/// bfloat16.
+struct Bf16 {
+  /// @cond
+  static constexpr auto kElement = simt::WgmmaElement::bf16;
+  /// @endcond
+};
+/// Floats of which the upper 19 bits count.
+struct Tf32 {
+  /// @cond
+  static constexpr auto kElement = simt::WgmmaElement::tf32;
+  /// @endcond
+};
 
 /// The block's dynamic shared memory, 1024-byte aligned.
 template <class T>
@@ -157,33 +178,33 @@ template <int Pending>
 __forceinline__ void wgmma_wait(int line = __builtin_LINE()) {
   simt::wgmma_wait(Pending, line);
 }
-/// Starts d = a b, or d += a b: 64 rows, N columns, a sum of 16 halves.
-template <int N>
+/// Starts d = a b, or d += a b: 64 rows, N columns, a sum of 16 Fp16 or Bf16, or 8 Tf32.
+template <int N, class Element = Fp16>
 __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                            int line = __builtin_LINE()) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
-  simt::wgmma({d, nullptr, a, b, N, 2, accumulate}, line);
+  simt::wgmma({d, nullptr, a, b, N, Element::kElement, accumulate}, line);
 }
-/// The same with A in registers.
+/// The same of halves, with A in registers.
 template <int N>
 __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate,
                            int line = __builtin_LINE()) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
-  simt::wgmma({d, a, 0, b, N, 2, accumulate}, line);
+  simt::wgmma({d, a, 0, b, N, simt::WgmmaElement::fp16, accumulate}, line);
 }
 /// The same for a sum of 32 signed bytes.
 template <int N>
 __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                            int line = __builtin_LINE()) {
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
-  simt::wgmma({d, nullptr, a, b, N, 1, accumulate}, line);
+  simt::wgmma({d, nullptr, a, b, N, simt::WgmmaElement::int8, accumulate}, line);
 }
 /// The same with A in registers.
 template <int N>
 __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate,
                            int line = __builtin_LINE()) {
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
-  simt::wgmma({d, a, 0, b, N, 1, accumulate}, line);
+  simt::wgmma({d, a, 0, b, N, simt::WgmmaElement::int8, accumulate}, line);
 }
 /// Keeps a compiler for GPUs from moving accesses to registers; nothing here.
 template <class T, int Count>

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "common/simt/async.hpp"
 #include "common/simt/hopper.hpp"
 #include "common/simt/tensor_core.hpp"
 #include "common/simt/warp.hpp"
-#include "common/stage/half_convert.hpp"
 
 namespace simt {
 namespace {
@@ -157,72 +158,140 @@ void multiply_bytes(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& f
   }
 }
 
-/// Halves as the sums below take them. @tparam Pitch of their numbers, by row
-template <unsigned Pitch>
-struct Halves {
-  float numbers[kProducts][Pitch];
-  std::uint8_t exponents[kProducts][Pitch];  ///< kOfOne for 1; 0 for zero
+/// Halves fit floats with room for the sums' units; the exponents of the other kinds need doubles.
+template <class Kind>
+using NumberOf = std::conditional_t<std::is_same_v<Kind, Fp16>, float, double>;
+
+float power_of_two(int exponent, float) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << kFloatBits);
+}
+double power_of_two(int exponent, double) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
+
+/// Rows of A or B as the sums below take them. @tparam Pitch of their numbers, by row
+template <class Kind, unsigned Pitch>
+struct Rows {
+  using Number = NumberOf<Kind>;
+  static constexpr int kProducts = Kind::kProducts;
+  Number numbers[kProducts][Pitch];
+  std::int16_t exponents[kProducts][Pitch];  ///< kOfZero for zero
   bool finite[Pitch];                        ///< else its numbers here are zeros
 
   void decode(const std::uint8_t* bytes, unsigned rows) {
     for (unsigned row = 0; row < rows; ++row) {
-      std::uint16_t of_row[kProducts];
+      typename Kind::Bits of_row[kProducts];
       std::memcpy(of_row, bytes + row * std::size_t{kStep}, kStep);
-      finite[row] = std::all_of(of_row, of_row + kProducts, half_is_finite);
+      finite[row] = std::all_of(of_row, of_row + kProducts, Kind::is_finite);
       for (int k = 0; k < kProducts; ++k) {
-        const std::uint16_t bits = finite[row] ? of_row[k] : 0;
-        numbers[k][row] = convladder::from_half_bits(bits);
-        exponents[k][row] = static_cast<std::uint8_t>(bits & 0x7fff ? half_exponent(bits) + kOfOne : 0);
+        const typename Kind::Bits bits = finite[row] ? of_row[k] : 0;
+        const int exponent = Kind::exponent(bits);
+        numbers[k][row] =
+            static_cast<Number>(Kind::significand(bits)) * power_of_two(exponent - Kind::kFraction, Number{});
+        exponents[k][row] = static_cast<std::int16_t>(Kind::is_zero(bits) ? kOfZero : exponent);
       }
     }
   }
-  static constexpr int kOfOne = 80;  ///< sums of two are below 256, and smaller where one is zero
+  static constexpr int kOfZero = -1000;  ///< its sum with any other is smaller than those of numbers
 };
-using RowsOfA = Halves<kRows>;
-using RowsOfB = Halves<kPitch>;
+template <class Kind>
+using RowsOfA = Rows<Kind, kRows>;
+template <class Kind>
+using RowsOfB = Rows<Kind, kPitch>;
 
-/// A row of sums of finite numbers, each as tensor_core_sum() makes it. A product of halves is exact in float, and so
-/// is a power of two times it; a conversion to int cuts it as the hardware does.
-class SumsOfHalves {
+/// Raises each `largest` to the exponents of the row's products in the column.
+template <class Kind>
+void find_largest(const RowsOfA<Kind>& a, unsigned row, const RowsOfB<Kind>& b, unsigned n, std::int16_t* largest) {
+  for (int k = 0; k < Kind::kProducts; ++k) {
+    const std::int16_t of_a = a.exponents[k][row];
+    const std::int16_t* const of_b = b.exponents[k];
+    for (unsigned i = 0; i < n; ++i) largest[i] = std::max(largest[i], static_cast<std::int16_t>(of_a + of_b[i]));
+  }
+}
+
+/// products = the row's sums, each product in its column's unit and cut. A product is exact, and so is a power of two
+/// times it; a conversion to int cuts it as the hardware does.
+template <class Kind>
+void add_products(const RowsOfA<Kind>& a, unsigned row, const RowsOfB<Kind>& b, unsigned n,
+                  const NumberOf<Kind>* scales, int* products) {
+  std::fill_n(products, n, 0);
+  for (int k = 0; k < Kind::kProducts; k += 4) {
+    const auto f0 = a.numbers[k][row], f1 = a.numbers[k + 1][row], f2 = a.numbers[k + 2][row],
+               f3 = a.numbers[k + 3][row];
+    const auto *const b0 = b.numbers[k], *const b1 = b.numbers[k + 1], *const b2 = b.numbers[k + 2],
+                      *const b3 = b.numbers[k + 3];
+    for (unsigned i = 0; i < n; ++i)
+      products[i] += static_cast<int>(f0 * b0[i] * scales[i]) + static_cast<int>(f1 * b1[i] * scales[i]) +
+                     static_cast<int>(f2 * b2[i] * scales[i]) + static_cast<int>(f3 * b3[i] * scales[i]);
+  }
+}
+
+/// The number without its bits behind the 24 that a float has.
+double cut_to_24_bits(double sum) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) & ~std::uint64_t{0x1fffffff});
+}
+
+/// A row of sums of finite numbers, each as tensor_core_sum() makes it.
+template <class Kind>
+class Sums {
  public:
   /// @param sums before, and after
-  void add(const RowsOfA& a, unsigned row, const RowsOfB& b, unsigned n, float* sums) {
-    align(a, row, b, n, sums);
-    std::fill_n(products_, n, 0);
-    for (int k = 0; k < kProducts; k += 4) {
-      const float f0 = a.numbers[k][row], f1 = a.numbers[k + 1][row], f2 = a.numbers[k + 2][row],
-                  f3 = a.numbers[k + 3][row];
-      const float *const b0 = b.numbers[k], *const b1 = b.numbers[k + 1], *const b2 = b.numbers[k + 2],
-                         *const b3 = b.numbers[k + 3];
-      for (unsigned i = 0; i < n; ++i)
-        products_[i] += static_cast<int>(f0 * b0[i] * scales_[i]) + static_cast<int>(f1 * b1[i] * scales_[i]) +
-                        static_cast<int>(f2 * b2[i] * scales_[i]) + static_cast<int>(f3 * b3[i] * scales_[i]);
-    }
+  void add(const RowsOfA<Kind>& a, unsigned row, const RowsOfB<Kind>& b, unsigned n, float* sums) {
+    for (unsigned i = 0; i < n; ++i)
+      largest_[i] = static_cast<std::int16_t>(
+          std::max(static_cast<int>(std::bit_cast<std::uint32_t>(sums[i]) >> kFloatBits & 0xff), 1) - 127);
+    find_largest<Kind>(a, row, b, n, largest_);
     for (unsigned i = 0; i < n; ++i) {
-      const double sum = (static_cast<double>(products_[i]) + static_cast<double>(before_[i])) * double{units_[i]};
-      // 24 bits remain. The smallest that is not zero is 2^-53, no subnormal float.
-      const auto cut = std::bit_cast<std::uint64_t>(sum) & ~std::uint64_t{0x1fffffff};
-      sums[i] = static_cast<float>(std::bit_cast<double>(cut)) + alone_[i];
+      scales_[i] = power_of_two(kKeptBits - largest_[i], double{});
+      before_[i] = static_cast<int>(double{sums[i]} * scales_[i]);
+    }
+    add_products<Kind>(a, row, b, n, scales_, products_);
+    for (unsigned i = 0; i < n; ++i) {
+      const double unit = power_of_two(largest_[i] - kKeptBits, double{});
+      const double cut = cut_to_24_bits((static_cast<double>(products_[i]) + static_cast<double>(before_[i])) * unit);
+      // Only a subnormal float, which has fewer bits, may have been rounded away from zero.
+      const auto sum = static_cast<float>(cut);
+      const bool rounded_up = std::fabs(double{sum}) > std::fabs(cut) && std::fabs(cut) < 1;
+      sums[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(sum) - (rounded_up ? 1 : 0));
     }
   }
 
  private:
-  /// Finds the terms' unit, the lowest bit that is kept, and how many of it the old sum is.
-  void align(const RowsOfA& a, unsigned row, const RowsOfB& b, unsigned n, const float* sums) {
-    std::fill_n(largest_, n, std::uint8_t{0});
-    for (int k = 0; k < kProducts; ++k) {
-      const std::uint8_t of_a = a.exponents[k][row];
-      const std::uint8_t* const of_b = b.exponents[k];
-      for (unsigned i = 0; i < n; ++i) largest_[i] = std::max(largest_[i], static_cast<std::uint8_t>(of_a + of_b[i]));
+  std::int16_t largest_[kMaxColumns];
+  double scales_[kMaxColumns];  ///< 1 / unit, of which before_ and products_ are
+  int before_[kMaxColumns], products_[kMaxColumns];
+};
+
+/// The same in floats, for halves: it is faster.
+template <>
+class Sums<Fp16> {
+ public:
+  void add(const RowsOfA<Fp16>& a, unsigned row, const RowsOfB<Fp16>& b, unsigned n, float* sums) {
+    align(a, row, b, n, sums);
+    add_products<Fp16>(a, row, b, n, scales_, products_);
+    for (unsigned i = 0; i < n; ++i) {
+      const double sum = (static_cast<double>(products_[i]) + static_cast<double>(before_[i])) * double{units_[i]};
+      // The smallest that is not zero is 2^-53, no subnormal float.
+      sums[i] = static_cast<float>(cut_to_24_bits(sum)) + alone_[i];
     }
+  }
+
+ private:
+  static constexpr int kLeastExponent = -28;  ///< of a product that is not zero
+  static constexpr int kMostExponent = 30;
+
+  /// Finds the terms' unit, the lowest bit that is kept, and how many of it the old sum is.
+  void align(const RowsOfA<Fp16>& a, unsigned row, const RowsOfB<Fp16>& b, unsigned n, const float* sums) {
+    std::fill_n(largest_, n, static_cast<std::int16_t>(kLeastExponent - 1));
+    find_largest<Fp16>(a, row, b, n, largest_);
     // Products are below 2^(kMostExponent + 2): they are cut to nothing where the unit is larger.
     constexpr int kNothing = kMostExponent + 2 + kKeptBits;
     for (unsigned i = 0; i < n; ++i) {
       const auto bits = std::bit_cast<std::int32_t>(sums[i]);
-      const int of_products = largest_[i] - 2 * RowsOfA::kOfOne, of_sum = (bits >> kFloatBits & 0xff) - 127;
+      const int of_products = largest_[i], of_sum = (bits >> kFloatBits & 0xff) - 127;
       const int exponent = std::clamp(std::max(of_products, of_sum), kLeastExponent, kNothing);
-      scales_[i] = power_of_two(kKeptBits - exponent);
-      units_[i] = power_of_two(exponent - kKeptBits);
+      scales_[i] = power_of_two(kKeptBits - exponent, float{});
+      units_[i] = power_of_two(exponent - kKeptBits, float{});
       // All ones where the old sum is all that there is; without branches, for many at once.
       const int alone = ((of_products - kLeastExponent) | (kNothing - 1 - of_sum)) >> 31;
       before_[i] = static_cast<int>(std::bit_cast<float>(bits & ~alone) * scales_[i]);
@@ -230,21 +299,18 @@ class SumsOfHalves {
     }
   }
 
-  static float power_of_two(int exponent) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << kFloatBits);
-  }
-
-  std::uint8_t largest_[kMaxColumns];                ///< exponent of a product, 2 kOfOne for 1
+  std::int16_t largest_[kMaxColumns];                ///< exponent of a product; kLeastExponent - 1 where there is none
   float scales_[kMaxColumns], units_[kMaxColumns];   ///< 1 / unit, unit
   int before_[kMaxColumns], products_[kMaxColumns];  ///< in units
   float alone_[kMaxColumns];                         ///< the old sum where it is all that there is; else 0
 };
 
 /// Adds A B to the accumulators, or sets them: floats.
-void multiply_halves(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
-  static RowsOfA of_a;
-  static RowsOfB of_b;
-  static SumsOfHalves adder;
+template <class Kind>
+void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  static RowsOfA<Kind> of_a;
+  static RowsOfB<Kind> of_b;
+  static Sums<Kind> adder;
   of_a.decode(a, kRows);
   of_b.decode(b, form.n);
   for (unsigned row = 0; row < kRows; ++row) {
@@ -253,19 +319,32 @@ void multiply_halves(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& 
     bool finite = of_a.finite[row];
     for (unsigned i = 0; i < form.n; ++i) {
       before[i] = form.accumulate ? std::bit_cast<float>(places[i]) : 0;
-      sums[i] = float_is_finite(std::bit_cast<std::uint32_t>(before[i])) ? before[i] : 0;
-      finite &= of_b.finite[i] && float_is_finite(std::bit_cast<std::uint32_t>(before[i]));
+      sums[i] = Floats::is_finite(std::bit_cast<std::uint32_t>(before[i])) ? before[i] : 0;
+      finite &= of_b.finite[i] && Floats::is_finite(std::bit_cast<std::uint32_t>(before[i]));
     }
     adder.add(of_a, row, of_b, form.n, sums);
     for (unsigned i = 0; i < form.n; ++i) places[i] = std::bit_cast<std::uint32_t>(sums[i]);
     if (finite) continue;
     for (unsigned i = 0; i < form.n; ++i) {
-      if (of_a.finite[row] && of_b.finite[i] && float_is_finite(std::bit_cast<std::uint32_t>(before[i]))) continue;
-      std::uint16_t row_of_a[kProducts], row_of_b[kProducts];
+      if (of_a.finite[row] && of_b.finite[i] && Floats::is_finite(std::bit_cast<std::uint32_t>(before[i]))) continue;
+      typename Kind::Bits row_of_a[Kind::kProducts], row_of_b[Kind::kProducts];
       std::memcpy(row_of_a, a + row * std::size_t{kStep}, kStep);
       std::memcpy(row_of_b, b + i * std::size_t{kStep}, kStep);
-      places[i] = std::bit_cast<std::uint32_t>(tensor_core_sum(row_of_a, row_of_b, before[i]));
+      places[i] = std::bit_cast<std::uint32_t>(tensor_core_sum<Kind>(row_of_a, row_of_b, before[i]));
     }
+  }
+}
+
+void multiply(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  switch (form.element) {
+    case WgmmaElement::int8:
+      return multiply_bytes(a, b, form, values);
+    case WgmmaElement::fp16:
+      return multiply_floats<Fp16>(a, b, form, values);
+    case WgmmaElement::bf16:
+      return multiply_floats<Bf16>(a, b, form, values);
+    case WgmmaElement::tf32:
+      return multiply_floats<Tf32>(a, b, form, values);
   }
 }
 
@@ -274,7 +353,7 @@ void check_agreement(const Wgmma& product, Pc pc) {
   Warpgroup& group = async_block().warpgroups[warp_number() / 4];
   unsigned& ahead = group.ahead[warp_number() % 4];
   const bool in_registers = product.a_lanes != nullptr;
-  const Issued issued{product.n, product.element_bytes, product.a, product.b, in_registers, product.accumulate, pc};
+  const Issued issued{product.n, product.element, product.a, product.b, in_registers, product.accumulate, pc};
   if (ahead == group.issued.size())
     group.issued.push_back(issued);
   else if (const Issued& other = group.issued[ahead]; !(other == issued))
@@ -346,10 +425,7 @@ void issue_wgmma(void** lanes, unsigned mask) {
   else
     read_rows(Operand(product.a, pc), warp_number() % 4 * kRows, kRows, warp.issued, a, pc);
   read_rows(Operand(product.b, pc), 0, product.n, warp.issued, b, pc);
-  if (product.element_bytes == 2)
-    multiply_halves(a, b, product, sums.values.data());
-  else
-    multiply_bytes(a, b, product, sums.values.data());
+  multiply(a, b, product, sums.values.data());
 }
 
 // ---- Fence, commit, wait -------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ __device__ __forceinline__ void write_matrix(std::uint8_t* to, const uint4* from
   }
 }
 
-template <int N, class T>
+template <int N, class Element, class T>
 __global__ void product(ProductForm form, const uint4* a, const uint4* b, T* d) {
   const int rows_b = (form.n + form.shift + 7) / 8 * 8, row_bytes = (form.first_step + form.steps) * 32;
   std::uint8_t* shared_a = dynamic_shared_1024<std::uint8_t>();
@@ -131,16 +131,20 @@ __global__ void product(ProductForm form, const uint4* a, const uint4* b, T* d) 
     of_a += static_cast<std::uint64_t>(form.span == 0 ? within / 16 * 64 : within / 16);
     of_b += static_cast<std::uint64_t>(form.span == 0 ? within / 16 * rows_b + form.shift
                                                       : (form.shift * form.span + within) / 16);
-    if (form.a_registers) {
-      wgmma_wait<0>();
-      unsigned of_lane[4];
-      for (int i = 0; i < 4; ++i)
-        of_lane[i] = reinterpret_cast<const unsigned*>(
-            a)[((warp * 16 + lane / 4 + i % 2 * 8) * row_bytes + k + lane % 4 * 4 + i / 2 * 16) / 4];
-      wgmma_fence();
-      wgmma<N>(sums, of_lane, of_b, true);
+    if constexpr (std::is_same_v<Element, Fp16> || std::is_same_v<T, int>) {
+      if (form.a_registers) {
+        wgmma_wait<0>();
+        unsigned of_lane[4];
+        for (int i = 0; i < 4; ++i)
+          of_lane[i] = reinterpret_cast<const unsigned*>(
+              a)[((warp * 16 + lane / 4 + i % 2 * 8) * row_bytes + k + lane % 4 * 4 + i / 2 * 16) / 4];
+        wgmma_fence();
+        wgmma<N>(sums, of_lane, of_b, true);
+      } else {
+        wgmma<N>(sums, of_a, of_b, true);
+      }
     } else {
-      wgmma<N>(sums, of_a, of_b, true);
+      wgmma<N, Element>(sums, of_a, of_b, true);
     }
     wgmma_commit();
   }
@@ -172,27 +176,37 @@ void launch_product(const ProductForm& form, const void* a, const void* b, void*
     launch(kernel, 1, static_cast<unsigned>(128 * warpgroups), shared, stream)(form, static_cast<const uint4*>(a),
                                                                                static_cast<const uint4*>(b), sums);
   };
-  const auto of = [&](auto* sums) {
+  const auto of = [&](auto* sums, auto element) {
     using T = std::remove_pointer_t<decltype(sums)>;
+    using Element = decltype(element);
     switch (form.n) {
       case 8:
-        return run(product<8, T>, sums);
+        return run(product<8, Element, T>, sums);
       case 16:
-        return run(product<16, T>, sums);
+        return run(product<16, Element, T>, sums);
       case 24:
-        return run(product<24, T>, sums);
+        return run(product<24, Element, T>, sums);
       case 64:
-        return run(product<64, T>, sums);
+        return run(product<64, Element, T>, sums);
       case 112:
-        return run(product<112, T>, sums);
+        return run(product<112, Element, T>, sums);
       case 128:
-        return run(product<128, T>, sums);
+        return run(product<128, Element, T>, sums);
       case 256:
-        return run(product<256, T>, sums);
+        return run(product<256, Element, T>, sums);
     }
-    if constexpr (sizeof(T) == 4 && !std::is_same_v<T, int>) return run(product<200, T>, sums);
+    if constexpr (!std::is_same_v<T, int>) return run(product<200, Element, T>, sums);
   };
-  form.bytes ? of(static_cast<int*>(d)) : of(static_cast<float*>(d));
+  switch (form.element) {
+    case ProductOf::int8:
+      return of(static_cast<int*>(d), std::int8_t{});
+    case ProductOf::fp16:
+      return of(static_cast<float*>(d), Fp16{});
+    case ProductOf::bf16:
+      return of(static_cast<float*>(d), Bf16{});
+    case ProductOf::tf32:
+      return of(static_cast<float*>(d), Tf32{});
+  }
 }
 
 }  // namespace convladder

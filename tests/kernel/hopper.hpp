@@ -16,10 +16,17 @@ void launch_tensor_store(void* tensor, const TensorForm& form, const int (&at)[5
                          Stream stream);
 void launch_bulk_load(const std::uint8_t* input, std::uint8_t* output, int bytes, Stream stream);
 
+/// Of what is multiplied: signed bytes are summed in int, the others in float.
+enum class ProductOf { int8, fp16, bf16, tf32 };
+/// In the 32 bytes of a step.
+inline int numbers_of_step(ProductOf element) {
+  return element == ProductOf::int8 ? 32 : element == ProductOf::tf32 ? 8 : 16;
+}
+
 /// Products of matrices that lie in shared memory.
 struct ProductForm {
-  bool bytes;        ///< signed bytes summed in int; else halves summed in float
-  bool a_registers;  ///< A is given in registers
+  ProductOf element;
+  bool a_registers;  ///< A is given in registers, of int8 or fp16
   int n;             ///< 8, 16, 24, 64, 112, 128, 200 or 256
   int span;          ///< of the swizzle, in bytes; 0: pieces of 8 rows of 16 bytes
   int steps;         ///< of 32 bytes

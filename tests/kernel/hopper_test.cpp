@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <type_traits>
 
 #include "common/simt/tensor_core.hpp"
 #include "tests/kernel/arrays.hpp"
@@ -159,17 +160,17 @@ TEST_CASE("hopper: a bulk copy, and a prefetch of the same bytes (sm_90)") {
 namespace {
 
 void check_product(const ProductForm& form, int warpgroups = 1) {
-  CAPTURE(form.bytes);
+  CAPTURE(static_cast<int>(form.element));
   CAPTURE(form.a_registers);
   CAPTURE(form.n);
   CAPTURE(form.span);
   CAPTURE(form.steps);
   CAPTURE(form.first_step);
   CAPTURE(form.shift);
-  const int row = (form.first_step + form.steps) * (form.bytes ? 32 : 16), rows_b = (form.n + form.shift + 7) / 8 * 8;
-  const int first = form.first_step * (form.bytes ? 32 : 16);
-  const Factor a(static_cast<std::size_t>(64 * row), form.bytes, 1);
-  const Factor b(static_cast<std::size_t>(rows_b * row), form.bytes, 2);
+  const int each = numbers_of_step(form.element), first = form.first_step * each;
+  const int row = first + form.steps * each, rows_b = (form.n + form.shift + 7) / 8 * 8;
+  const Factor a(static_cast<std::size_t>(64 * row), form.element, 1);
+  const Factor b(static_cast<std::size_t>(rows_b * row), form.element, 2);
   const auto count = static_cast<std::size_t>(warpgroups * 64 * form.n);
   std::vector<int> before(count), expected(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -187,37 +188,58 @@ void check_product(const ProductForm& form, int warpgroups = 1) {
     run_kernel([&](Stream stream) { launch_product(form, of_a, of_b, static_cast<T*>(d), warpgroups, stream); });
     CHECK(d.values() == std::vector<T>(expected.begin(), expected.end()));
   };
-  form.bytes ? run(0) : run(0.0f);
+  form.element == ProductOf::int8 ? run(0) : run(0.0f);
 }
 
 }  // namespace
 
 TEST_CASE("hopper: products of all kinds and widths (sm_90)") {
-  for (const bool bytes : {false, true})
+  for (const ProductOf element : {ProductOf::int8, ProductOf::fp16, ProductOf::bf16, ProductOf::tf32})
     for (const bool a_registers : {false, true})
       for (const int span : {128, 64, 0})
-        for (const int n : {8, 16, 24, 64, 112, 128, 200, 256})
-          if (!(bytes && n == 200)) check_product({bytes, a_registers, n, span, 2, 0, 0});
+        for (const int n : {8, 16, 24, 64, 112, 128, 200, 256}) {
+          const bool bytes = element == ProductOf::int8;
+          if ((bytes && n == 200) || (a_registers && !bytes && element != ProductOf::fp16)) continue;
+          check_product({element, a_registers, n, span, 2, 0, 0});
+        }
 }
 
 TEST_CASE("hopper: descriptors that begin at another row or another step of the sum (sm_90)") {
   for (const int span : {128, 64, 0})
     for (const int shift : {0, 1, 2, 5, 8, 11})
-      for (const int first_step : {0, 1, 3}) check_product({span == 64, false, 64, span, 3, first_step, shift});
+      for (const int first_step : {0, 1, 3})
+        for (const ProductOf element : {span == 64 ? ProductOf::int8 : ProductOf::fp16, ProductOf::tf32})
+          check_product({element, false, 64, span, 3, first_step, shift});
 }
 
-TEST_CASE("hopper: two warpgroups (sm_90)") { check_product({false, false, 64, 128, 4, 0, 1}, 2); }
+TEST_CASE("hopper: two warpgroups (sm_90)") { check_product({ProductOf::fp16, false, 64, 128, 4, 0, 1}, 2); }
 
 // ---- Rounding ------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// Halves with random signs and fractions, and exponents from a range: 0 for subnormal ones and zero, 1 to 30.
-std::vector<std::uint16_t> random_halves(std::size_t count, std::mt19937& random, unsigned least, unsigned most) {
-  std::vector<std::uint16_t> halves(count);
-  for (std::uint16_t& half : halves)
-    half = static_cast<std::uint16_t>((random() & 0x83ff) | (least + random() % (most - least + 1)) << 10);
-  return halves;
+template <class Kind>
+constexpr ProductOf kElement = std::is_same_v<Kind, simt::Fp16>   ? ProductOf::fp16
+                               : std::is_same_v<Kind, simt::Bf16> ? ProductOf::bf16
+                                                                  : ProductOf::tf32;
+
+/// The exponents of random numbers as they stand in the bits: 0 for subnormal ones and zero, 1 to 30 of halves, else to
+/// 254.
+struct Exponents {
+  unsigned least, most;
+};
+
+/// Numbers with random signs and fractions. TF32's have all 23 bits of a float's, of which 10 count.
+template <class Kind>
+std::vector<typename Kind::Bits> random_numbers(std::size_t count, std::mt19937& random, Exponents range) {
+  using Bits = typename Kind::Bits;
+  constexpr int kShift = static_cast<int>(8 * sizeof(Bits)) - 1 - std::bit_width(2 * Kind::kBias + 1u);
+  constexpr auto kField = static_cast<std::uint32_t>(2 * Kind::kBias + 1) << kShift;
+  std::vector<Bits> numbers(count);
+  for (Bits& number : numbers)
+    number =
+        static_cast<Bits>((random() & ~kField) | (range.least + random() % (range.most - range.least + 1)) << kShift);
+  return numbers;
 }
 
 /// Floats likewise, with exponents of two.
@@ -230,50 +252,98 @@ std::vector<float> random_floats(std::size_t count, std::mt19937& random, int le
   return floats;
 }
 
-/// Multiplies, and requires each sum to be tensor_core_sum()'s, bit by bit; a NaN any NaN.
-void check_rounding(const ProductForm& form, const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b,
-                    const std::vector<float>& before) {
-  CAPTURE(form.a_registers);
-  CAPTURE(form.n);
-  CAPTURE(form.steps);
-  DeviceArray<std::uint16_t> of_a(a, "a"), of_b(b, "b");
-  DeviceArray<float> d(before, "d");
-  run_kernel([&](Stream stream) { launch_product(form, of_a, of_b, static_cast<float*>(d), 1, stream); });
-  const auto got = d.values();
-  const auto length = static_cast<std::size_t>(form.steps) * 16, n = static_cast<std::size_t>(form.n);
+bool same(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+template <class Kind>
+using Numbers = std::vector<typename Kind::Bits>;
+
+/// How many of the products' sums these rules do not give, bit by bit; any NaN is as good as another.
+/// @param tell called with the first three: their number, and what they should be
+template <class Kind, class Tell>
+std::size_t count_wrong(const ProductForm& form, const Numbers<Kind>& a, const Numbers<Kind>& b,
+                        const std::vector<float>& before, const std::vector<float>& got, const simt::SumRules& rules,
+                        Tell tell) {
+  const auto length = static_cast<std::size_t>(form.steps * Kind::kProducts), n = static_cast<std::size_t>(form.n);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     float expected = before[i];
-    for (std::size_t k = 0; k < length; k += 16)
-      expected = simt::tensor_core_sum(&a[i / n * length + k], &b[i % n * length + k], expected);
-    if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected)) continue;
-    if (std::isnan(got[i]) && std::isnan(expected)) continue;
-    if (++wrong > 3) continue;
-    CAPTURE(i);
-    CAPTURE(before[i]);
-    CHECK(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected));
+    for (std::size_t k = 0; k < length; k += Kind::kProducts)
+      expected = simt::tensor_core_sum<Kind>(&a[i / n * length + k], &b[i % n * length + k], expected, rules);
+    if (!same(got[i], expected) && ++wrong <= 3) tell(i, expected);
   }
-  CHECK(wrong == 0);
+  return wrong;
 }
 
-/// Of one wgmma, and of five in a row. @param specials are put among the halves, and among the old sums
-void check_rounding(unsigned seed, unsigned least, unsigned most, int least_before, int most_before,
-                    const std::vector<std::uint16_t>& special_halves = {},
-                    const std::vector<float>& special_floats = {}) {
-  std::mt19937 random(seed);
+/// Multiplies, and requires each sum to be tensor_core_sum()'s. Where one is not, tells which rules come nearest.
+template <class Kind>
+void check_rounding(const ProductForm& form, const Numbers<Kind>& a, const Numbers<Kind>& b,
+                    const std::vector<float>& before) {
+  CAPTURE(static_cast<int>(form.element));
+  CAPTURE(form.a_registers);
+  CAPTURE(form.n);
+  CAPTURE(form.steps);
+  DeviceArray<typename Kind::Bits> of_a(a, "a"), of_b(b, "b");
+  DeviceArray<float> d(before, "d");
+  run_kernel([&](Stream stream) { launch_product(form, of_a, of_b, static_cast<float*>(d), 1, stream); });
+  const auto got = d.values();
+  const std::size_t wrong =
+      count_wrong<Kind>(form, a, b, before, got, {Kind::kProducts}, [&](std::size_t i, float expected) {
+        CAPTURE(i);
+        CAPTURE(before[i]);
+        CHECK(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected));
+      });
+  CHECK(wrong == 0);
+  if (wrong == 0) return;
+  simt::SumRules best{Kind::kProducts};
+  std::size_t fewest = wrong;
+  for (const int group : {Kind::kProducts, Kind::kProducts / 2, Kind::kProducts / 4, 1}) {
+    for (const int kept_bits : {25, 23, 24, 26, 27}) {
+      for (const int least_exponent : {-126, -127, -1000}) {
+        const simt::SumRules rules{group, kept_bits, least_exponent};
+        const std::size_t others = count_wrong<Kind>(form, a, b, before, got, rules, [](std::size_t, float) {});
+        if (others >= fewest) continue;
+        best = rules;
+        fewest = others;
+      }
+    }
+  }
+  MESSAGE(wrong, " of ", got.size(), " sums are wrong, ", fewest, " with groups of ", best.group, ", ", best.kept_bits,
+          " bits, exponents from ", best.least_exponent, " on");
+}
+
+/// Random factors and old sums. @param specials are put among the factors, and among the old sums
+template <class Kind>
+struct RoundingCase {
+  unsigned seed;
+  Exponents of_a, of_b;
+  int least_before, most_before;
+  Numbers<Kind> special_factors = {};
+  std::vector<float> special_floats = {};
+};
+
+/// Of one wgmma, and of five in a row.
+template <class Kind>
+void check_rounding(const RoundingCase<Kind>& given) {
+  CAPTURE(given.seed);
+  std::mt19937 random(given.seed);
   for (const bool a_registers : {false, true}) {
+    if (a_registers && kElement<Kind> != ProductOf::fp16) continue;
     for (const int n : {8, 64, 256}) {
       for (const int steps : {1, 5}) {
-        const auto length = static_cast<std::size_t>(steps) * 16, columns = static_cast<std::size_t>(n);
-        auto a = random_halves(64 * length, random, least, most),
-             b = random_halves(columns * length, random, least, most);
-        auto before = random_floats(64 * columns, random, least_before, most_before);
-        for (auto* halves : {&a, &b})
-          for (std::size_t i = 0; i < halves->size() / 16 && !special_halves.empty(); ++i)
-            (*halves)[random() % halves->size()] = special_halves[random() % special_halves.size()];
-        for (std::size_t i = 0; i < before.size() / 16 && !special_floats.empty(); ++i)
-          before[random() % before.size()] = special_floats[random() % special_floats.size()];
-        check_rounding({false, a_registers, n, 0, steps, 0, 0}, a, b, before);
+        const auto length = static_cast<std::size_t>(steps * Kind::kProducts), columns = static_cast<std::size_t>(n);
+        auto a = random_numbers<Kind>(64 * length, random, given.of_a),
+             b = random_numbers<Kind>(columns * length, random, given.of_b);
+        auto before = random_floats(64 * columns, random, given.least_before, given.most_before);
+        const auto sprinkle = [&](auto& numbers, const auto& specials) {
+          for (std::size_t i = 0; i < numbers.size() / 16 && !specials.empty(); ++i)
+            numbers[random() % numbers.size()] = specials[random() % specials.size()];
+        };
+        sprinkle(a, given.special_factors);
+        sprinkle(b, given.special_factors);
+        sprinkle(before, given.special_floats);
+        check_rounding<Kind>({kElement<Kind>, a_registers, n, 0, steps, 0, 0}, a, b, before);
       }
     }
   }
@@ -282,27 +352,97 @@ void check_rounding(unsigned seed, unsigned least, unsigned most, int least_befo
 }  // namespace
 
 TEST_CASE("hopper: sums of halves are cut as MMA-Sim says (sm_90)") {
-  check_rounding(1, 13, 16, 0, 4);    // neighbouring exponents
-  check_rounding(2, 10, 20, -8, 8);   // terms that others cut in part
-  check_rounding(3, 1, 30, -30, 40);  // any normal halves
-  check_rounding(4, 1, 8, -30, -8);   // small ones
+  using Case = RoundingCase<simt::Fp16>;
+  check_rounding(Case{1, {13, 16}, {13, 16}, 0, 4});   // neighbouring exponents
+  check_rounding(Case{2, {10, 20}, {10, 20}, -8, 8});  // terms that others cut in part
+  check_rounding(Case{3, {1, 30}, {1, 30}, -30, 40});  // any normal halves
+  check_rounding(Case{4, {1, 8}, {1, 8}, -30, -8});    // small ones
 }
 
 TEST_CASE("hopper: sums of zeros, subnormal halves, and very small and large old sums (sm_90)") {
-  check_rounding(5, 0, 3, -60, -20);                           // every fourth subnormal
-  check_rounding(6, 0, 30, -126, 127, {0, 0x8000, 1, 0x3ff});  // old sums of any size
-  check_rounding(7, 0, 0, -56, -40);
-  check_rounding(8, 0, 0, -127, -100, {0, 0x8000}, {0, -0.0f});  // subnormal old sums among them
-  std::mt19937 random(9);                                        // and beside zeros alone
-  const std::vector<std::uint16_t> a = random_halves(64 * 16, random, 0, 30), zeros(64 * 16, 0);
+  using Case = RoundingCase<simt::Fp16>;
+  check_rounding(Case{5, {0, 3}, {0, 3}, -60, -20});                            // every fourth subnormal
+  check_rounding(Case{6, {0, 30}, {0, 30}, -126, 127, {0, 0x8000, 1, 0x3ff}});  // old sums of any size
+  check_rounding(Case{7, {0, 0}, {0, 0}, -56, -40});
+  check_rounding(Case{8, {0, 0}, {0, 0}, -127, -100, {0, 0x8000}, {0, -0.0f}});  // subnormal old sums among them
+  std::mt19937 random(9);                                                        // and beside zeros alone
+  const auto a = random_numbers<simt::Fp16>(64 * 16, random, {0, 30});
+  const Numbers<simt::Fp16> zeros(64 * 16, 0);
   auto before = random_floats(64 * 64, random, -127, 127);
   before[0] = -0.0f;
-  check_rounding({false, false, 64, 0, 1, 0, 0}, a, zeros, before);
+  check_rounding<simt::Fp16>({ProductOf::fp16, false, 64, 0, 1, 0, 0}, a, zeros, before);
 }
 
 TEST_CASE("hopper: sums with NaN and infinity (sm_90)") {
-  check_rounding(10, 10, 20, -8, 8, {0, 0x7c00, 0xfc00, 0x7e00});
-  check_rounding(11, 10, 20, -8, 8, {}, {INFINITY, -INFINITY, NAN});
+  using Case = RoundingCase<simt::Fp16>;
+  check_rounding(Case{10, {10, 20}, {10, 20}, -8, 8, {0, 0x7c00, 0xfc00, 0x7e00}});
+  check_rounding(Case{11, {10, 20}, {10, 20}, -8, 8, {}, {INFINITY, -INFINITY, NAN}});
+}
+
+namespace {
+
+// bf16 and TF32 have a float's exponents, and are tested alike. The numbers 1 to 2 have the exponent 127.
+
+template <class Kind>
+void check_cuts(unsigned seed) {
+  using Case = RoundingCase<Kind>;
+  check_rounding(Case{seed, {125, 128}, {125, 128}, 0, 4});       // neighbouring exponents
+  check_rounding(Case{seed + 1, {122, 132}, {122, 132}, -8, 8});  // terms that others cut in part
+  check_rounding(Case{seed + 2, {97, 157}, {97, 157}, -60, 60});  // far apart
+  check_rounding(Case{seed + 3, {1, 190}, {1, 190}, -126, 127});  // any whose products a float can hold
+  check_rounding(Case{seed + 4, {60, 80}, {127, 190}, -70, 20});
+}
+
+template <class Kind>
+void check_small(unsigned seed) {
+  using Case = RoundingCase<Kind>;
+  constexpr typename Kind::Bits kMinus = typename Kind::Bits{1} << (8 * sizeof(typename Kind::Bits) - 1);
+  check_rounding(Case{seed, {60, 70}, {60, 70}, -127, -115});  // products around 2^-126
+  check_rounding(Case{seed + 1, {47, 67}, {47, 67}, -127, -120, {}, {0, -0.0f}});
+  check_rounding(Case{seed + 2, {0, 2}, {120, 160}, -127, -90, {0, kMinus}});  // subnormal factors
+  check_rounding(Case{seed + 3, {0, 2}, {0, 2}, -127, -126, {}, {0, -0.0f}});  // all products vanish
+  // Without an old sum, so that the products alone have exponents.
+  std::mt19937 random(seed + 4);
+  const std::vector<float> none(64 * 64, 0);
+  constexpr auto kLength = static_cast<std::size_t>(Kind::kProducts);
+  for (const Exponents& range : {Exponents{56, 66}, {52, 58}, {0, 60}})
+    check_rounding<Kind>({kElement<Kind>, false, 64, 0, 1, 0, 0}, random_numbers<Kind>(64 * kLength, random, range),
+                         random_numbers<Kind>(64 * kLength, random, range), none);
+}
+
+template <class Kind>
+void check_large(unsigned seed) {
+  using Case = RoundingCase<Kind>;
+  check_rounding(Case{seed, {188, 191}, {188, 191}, 120, 127});  // some sums pass the largest float
+  check_rounding(Case{seed + 1, {180, 200}, {180, 200}, 100, 127});
+  check_rounding(Case{seed + 2, {250, 254}, {250, 254}, -10, 10});
+  check_rounding(Case{seed + 3, {0, 254}, {0, 254}, -126, 127});
+}
+
+}  // namespace
+
+TEST_CASE("hopper: sums of bf16 are cut as MMA-Sim says (sm_90)") { check_cuts<simt::Bf16>(20); }
+TEST_CASE("hopper: sums of TF32 are cut as MMA-Sim says, whatever the lowest 13 bits (sm_90)") {
+  check_cuts<simt::Tf32>(30);
+}
+TEST_CASE("hopper: small sums of bf16, down to subnormal ones and zero (sm_90)") { check_small<simt::Bf16>(40); }
+TEST_CASE("hopper: small sums of TF32, down to subnormal ones and zero (sm_90)") { check_small<simt::Tf32>(50); }
+TEST_CASE("hopper: sums of bf16 and TF32 that a float cannot hold (sm_90)") {
+  check_large<simt::Bf16>(60);
+  check_large<simt::Tf32>(70);
+}
+TEST_CASE("hopper: sums of bf16 and TF32 with NaN and infinity (sm_90)") {
+  using CaseBf16 = RoundingCase<simt::Bf16>;
+  using CaseTf32 = RoundingCase<simt::Tf32>;
+  check_rounding(CaseBf16{80, {122, 132}, {122, 132}, -8, 8, {0, 0x7f80, 0xff80, 0x7fc0}});
+  check_rounding(CaseBf16{81, {122, 132}, {122, 132}, -8, 8, {}, {INFINITY, -INFINITY, NAN}});
+  check_rounding(CaseTf32{82, {122, 132}, {122, 132}, -8, 8, {0, 0x7f800000, 0xff800000, 0x7fc00000}});
+  check_rounding(CaseTf32{83, {122, 132}, {122, 132}, -8, 8, {}, {INFINITY, -INFINITY, NAN}});
+}
+TEST_CASE("hopper: of TF32 a NaN in the lowest 13 bits is an infinity, and the least number a zero (sm_90)") {
+  using Case = RoundingCase<simt::Tf32>;
+  check_rounding(Case{84, {122, 132}, {122, 132}, -8, 8, {0x7f800001, 0xff801fff}});
+  check_rounding(Case{85, {122, 132}, {122, 132}, -8, 8, {0x7f800001, 0x00001fff, 0x80000001}});
 }
 
 // ---- A pipeline ----------------------------------------------------------------------------------------------------

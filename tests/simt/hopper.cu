@@ -1,4 +1,6 @@
 // Barriers, bulk copies and matrix products of sm_90: order, and misuse.
+#include <type_traits>
+
 #include "common/kernel/hopper.hpp"
 #include "tests/simt/hopper_kernels.hpp"
 
@@ -167,13 +169,15 @@ __global__ void __launch_bounds__(384, 1) registers_of_warps() {
     set_max_registers_increase<Registers>();  // <- registers, increase
 }
 
+template <class Element>
 __global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
   const auto is = [&](ProductMisuse way) { return misuse == way; };
   unsigned* const shared = dynamic_shared_1024<unsigned>();  // 64 rows of A, 8 of B: [72][32 words]
+  const unsigned ones = std::is_same_v<Element, Fp16> ? 0x3c003c00 : 0x3f800000;
   const int thread = static_cast<int>(threadIdx.x);
   if (is(ProductMisuse::fenced_too_early)) fence_async_proxy();
   for (int i = thread; i < words; i += static_cast<int>(blockDim.x))
-    if (!is(ProductMisuse::unwritten) || i != 0) shared[i] = 0x3c003c00;  // <- product_misuse, fill
+    if (!is(ProductMisuse::unwritten) || i != 0) shared[i] = ones;  // <- product_misuse, fill
   if (!is(ProductMisuse::unfenced) && !is(ProductMisuse::fenced_too_early)) fence_async_proxy();
   if (is(ProductMisuse::unfenced_atomic)) atomicAdd(&shared[thread], 0u);
   if (!is(ProductMisuse::unordered)) __syncthreads();
@@ -186,19 +190,21 @@ __global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
   if (is(ProductMisuse::lanes_differ) && thread % 32 == 3) a += 2;
   if (is(ProductMisuse::descriptor)) a |= 3ull << 62;
   float sums[8] = {};
-  unsigned of_lane[4] = {0x3c003c00, 0x3c003c00, 0x3c003c00, 0x3c003c00};
+  unsigned of_lane[4] = {ones, ones, ones, ones};
   wgmma_fence();
   if (is(ProductMisuse::touched_a)) {
     of_lane[1] = 0;
     wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), of_lane, b, true);  // <- product_misuse
+  } else if (is(ProductMisuse::other_element) && thread / 32 == 2) {
+    wgmma<8, Bf16>(reinterpret_cast<float(&)[4]>(sums[0]), a, b, true);
   } else {
-    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[0]), a, b, true);  // <- product_misuse
+    wgmma<8, Element>(reinterpret_cast<float(&)[4]>(sums[0]), a, b, true);  // <- product_misuse
   }
-  if (is(ProductMisuse::overlap)) wgmma<8>(reinterpret_cast<float(&)[4]>(sums[2]), a, b, true);
+  if (is(ProductMisuse::overlap)) wgmma<8, Element>(reinterpret_cast<float(&)[4]>(sums[2]), a, b, true);
   wgmma_commit();
   if (is(ProductMisuse::write_while_read)) shared[thread] = 0;  // <- product_misuse, write
   if (is(ProductMisuse::newest_in_flight) || is(ProductMisuse::oldest_done)) {
-    wgmma<8>(reinterpret_cast<float(&)[4]>(sums[4]), a + 2, b + 2, true);
+    wgmma<8, Element>(reinterpret_cast<float(&)[4]>(sums[4]), a + 2, b + 2, true);
     wgmma_commit();
     wgmma_wait<1>();
     // The first words of the warp's own first row are those of the first group, the next those of the second.
@@ -227,9 +233,10 @@ void launch_store_groups(float* output, bool overwrites_first) {
   const TensorMap map = make_tensor_map(output, {TensorElement::fp32, Swizzle::none, 1, {{64, 4, 32}}});
   launch(store_groups, 1, 32, 256, nullptr)(map, overwrites_first);
 }
-void launch_product_misuse(float* output, ProductMisuse misuse) {
+void launch_product_misuse(float* output, ProductMisuse misuse, bool of_tf32) {
   const unsigned threads = misuse == ProductMisuse::short_block ? 96 : 128;
-  launch(product_misuse, 1, threads, 72 * 128, nullptr)(output, misuse, 72 * 32);
+  const auto kernel = of_tf32 ? product_misuse<Tf32> : product_misuse<Fp16>;
+  launch(kernel, 1, threads, 72 * 128, nullptr)(output, misuse, 72 * 32);
 }
 void launch_registers(int warps, int registers) {
   const auto kernel = registers == 232   ? registers_of_warps<232>

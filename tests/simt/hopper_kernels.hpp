@@ -74,5 +74,7 @@ enum class ProductMisuse {
   descriptor,
   newest_in_flight,
   oldest_done,
+  other_element,
 };
-void launch_product_misuse(float* output, ProductMisuse misuse);
+/// Ones times ones, of halves or of TF32. @param output 128 numbers: 16, or 8
+void launch_product_misuse(float* output, ProductMisuse misuse, bool of_tf32);

@@ -181,8 +181,10 @@ TEST_CASE("simt hopper: misuse of wgmma") {
   Array<float> output(128, "output");
   for (const ProductMisuse right :
        {ProductMisuse::none, ProductMisuse::right_after_own_wait, ProductMisuse::oldest_done}) {
-    expect_silence([&] { launch_product_misuse(output, right); });
-    CHECK(output.values() == std::vector<float>(128, 16.0f));
+    for (const bool of_tf32 : {false, true}) {
+      expect_silence([&] { launch_product_misuse(output, right, of_tf32); });
+      CHECK(output.values() == std::vector<float>(128, of_tf32 ? 8.0f : 16.0f));
+    }
   }
   struct Expected {
     ProductMisuse misuse;
@@ -206,12 +208,17 @@ TEST_CASE("simt hopper: misuse of wgmma") {
       {ProductMisuse::write_after_own_wait, FaultKind::race, "product_misuse, write after", ""},
       {ProductMisuse::descriptor, FaultKind::invalid_operand, "", "no descriptor"},
       {ProductMisuse::newest_in_flight, FaultKind::missing_wait, "product_misuse, newest", ""},
+      {ProductMisuse::other_element, FaultKind::divergent_collective, "", "the warps of a warpgroup differ"},
   };
   for (const Expected& e : cases) {
     CAPTURE(static_cast<int>(e.misuse));
-    const auto fault = expect_first(e.kind, e.marker, [&] { launch_product_misuse(output, e.misuse); });
-    CAPTURE(fault.detail);
-    CHECK(fault.detail.find(e.detail) != std::string::npos);
+    for (const bool of_tf32 : {false, true}) {
+      if (of_tf32 && e.misuse == ProductMisuse::touched_a) continue;  // A in registers is for halves
+      CAPTURE(of_tf32);
+      const auto fault = expect_first(e.kind, e.marker, [&] { launch_product_misuse(output, e.misuse, of_tf32); });
+      CAPTURE(fault.detail);
+      CHECK(fault.detail.find(e.detail) != std::string::npos);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Sums of halves on Hopper's Tensor Cores: cases worked by hand, for one sum (tensor_core.hpp) and for the simulator's
+// Sums on Hopper's Tensor Cores: cases worked by hand, for one sum (tensor_core.hpp) and for the simulator's
 // wgmma, which makes many at once.
 #include "common/simt/tensor_core.hpp"
 
@@ -34,14 +34,14 @@ std::vector<float> product(const std::vector<std::uint16_t>& a, const std::vecto
   Array<std::uint16_t> of_a(a, "a"), of_b(b, "b");
   Array<float> d(std::vector<float>(512, before), "d");
   const auto steps = static_cast<int>(length / 16);
-  expect_silence([&] { launch_product({false, a_registers, 8, 0, steps, 0, 0}, of_a, of_b, d, 1, nullptr); });
+  expect_silence([&] { launch_product({ProductOf::fp16, a_registers, 8, 0, steps, 0, 0}, of_a, of_b, d, 1, nullptr); });
   return d.values();
 }
 
 /// before + a[0] b[0] + ..., which all ways to make it must agree on, bit by bit.
 float sum(const Row& a, const Row& b, float before = 0) {
   const auto of_a = repeated(a, 64, 16), of_b = repeated(b, 8, 16);
-  const float alone = simt::tensor_core_sum(of_a.data(), of_b.data(), before);
+  const float alone = simt::tensor_core_sum<simt::Fp16>(of_a.data(), of_b.data(), before);
   for (const bool a_registers : {false, true}) {
     const auto d = product(of_a, of_b, before, 16, a_registers);
     CHECK(std::all_of(d.begin(), d.end(), [&](float each) { return bits(each) == bits(alone); }));
@@ -150,6 +150,56 @@ TEST_CASE("simt tensor core: NaN and infinity") {
   }
 }
 
+namespace {
+
+/// The bits of numbers that the kind holds.
+template <class Kind>
+std::vector<typename Kind::Bits> bits_of(const std::vector<float>& numbers) {
+  std::vector<typename Kind::Bits> result(Kind::kProducts);
+  constexpr std::size_t kUnused = 32 - 8 * sizeof(typename Kind::Bits);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    result[k] = static_cast<typename Kind::Bits>(bits(numbers[k]) >> kUnused);
+  return result;
+}
+
+template <class Kind>
+float sum_of(const std::vector<float>& a, const std::vector<float>& b, float before,
+             const simt::SumRules& rules = {Kind::kProducts}) {
+  return simt::tensor_core_sum<Kind>(bits_of<Kind>(a).data(), bits_of<Kind>(b).data(), before, rules);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("simt tensor core: bf16 and TF32 have a float's exponents", Kind, simt::Bf16, simt::Tf32) {
+  const auto sum_with = sum_of<Kind>;
+  const simt::SumRules rules{Kind::kProducts};
+  // Too large for a float; but two such products may cancel, and 1 is nothing beside them.
+  CHECK(sum_with({0x1p100f}, {0x1p28f}, 0, rules) == INFINITY);
+  CHECK(sum_with({-0x1p127f}, {0x1p127f}, FLT_MAX, rules) == -INFINITY);
+  CHECK(sum_with({0x1p100f, 0x1p100f, 1}, {0x1p100f, -0x1p100f, 1}, 0, rules) == 0);
+  // Half a step more than the largest float is cut to it.
+  CHECK(sum_with({0x1p64f}, {0x1p63f}, 0x1.fffffep126f, rules) == FLT_MAX);
+  // The least exponent is -126: what is below 2^-151 is lost, though there is nothing larger.
+  CHECK(sum_with({0x1p-70f, 0x1p-70f}, {0x1p-80f, 0x1p-80f}, 0, rules) == 0x1p-149f);
+  CHECK(sum_with(std::vector<float>(8, 0x1p-76f), std::vector<float>(8, 0x1p-76f), 0, rules) == 0);
+  // Subnormal factors count.
+  CHECK(sum_with({0x1p-130f}, {0x1p100f}, 0, rules) == 0x1p-30f);
+}
+
+TEST_CASE("simt tensor core: of TF32 the lowest 13 bits count for nothing") {
+  const float one = std::bit_cast<float>(bits(1) | 0x1fff);
+  CHECK(sum_of<simt::Tf32>({one, -one}, {one, 2}, 0) == -1);
+  CHECK(sum_of<simt::Tf32>({std::bit_cast<float>(0x7f801fffu)}, {1}, 0) == INFINITY);
+  CHECK(sum_of<simt::Tf32>({1 + 0x1p-10f}, {1 + 0x1p-10f}, 0) == 1 + 0x1p-9f + 0x1p-20f);
+}
+
+TEST_CASE("simt tensor core: a sum in groups is cut after each") {
+  const std::vector<float> a{1, 0x1p-12f, 0x1p-12f, 0, 0, 0x1p-12f, 0x1p-12f},
+      b{1, 0x1p-13f, 0x1p-13f, 0, 0, 0x1p-13f, 0x1p-13f};
+  CHECK(sum_of<simt::Tf32>(a, b, 0, {8}) == 1 + 0x1p-23f);
+  CHECK(sum_of<simt::Tf32>(a, b, 0, {4}) == 1);
+}
+
 TEST_CASE("simt tensor core: long sums drift towards zero, and their mirror image by as much") {
   constexpr std::size_t kLength = 16 * 48;
   std::mt19937 random(1);
@@ -166,7 +216,7 @@ TEST_CASE("simt tensor core: long sums drift towards zero, and their mirror imag
     float chain = 1;
     double exact = 1;
     for (std::size_t k = 0; k < kLength; ++k) {
-      if (k % 16 == 0) chain = simt::tensor_core_sum(row + k, column + k, chain);
+      if (k % 16 == 0) chain = simt::tensor_core_sum<simt::Fp16>(row + k, column + k, chain);
       exact += double{half_value(row[k])} * double{half_value(column[k])};
     }
     CHECK(d[i] == chain);
