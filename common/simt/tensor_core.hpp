@@ -25,10 +25,13 @@ struct Factors {
 
   /// Without sign and ignored bits.
   static constexpr unsigned magnitude(Bits bits) { return unsigned{bits} >> Ignored & (kSign - 1); }
+  /// Whether its sign is set; of zero, too.
   static constexpr bool is_negative(Bits bits) { return (unsigned{bits} >> Ignored & kSign) != 0; }
+  /// Of either sign.
   static constexpr bool is_zero(Bits bits) { return magnitude(bits) == 0; }
   /// Neither infinite nor a NaN.
   static constexpr bool is_finite(Bits bits) { return magnitude(bits) < kInfinity; }
+  /// With a payload that is looked at.
   static constexpr bool is_nan(Bits bits) { return magnitude(bits) > kInfinity; }
   /// Of a finite number; the least one where it is subnormal.
   static constexpr int exponent(Bits bits) {
@@ -44,8 +47,8 @@ struct Factors {
  private:
   static constexpr unsigned kSign = 1u << (ExponentBits + FractionBits);
 };
-using Fp16 = Factors<std::uint16_t, 5, 10, 0, 16>;
-using Bf16 = Factors<std::uint16_t, 8, 7, 0, 16>;
+using Fp16 = Factors<std::uint16_t, 5, 10, 0, 16>;  ///< IEEE binary16
+using Bf16 = Factors<std::uint16_t, 8, 7, 0, 16>;   ///< the upper half of a float
 using Tf32 = Factors<std::uint32_t, 8, 10, 13, 8>;  ///< a float of which the upper 19 bits are looked at
 
 /// The old sum and what is added to it.
