@@ -21,6 +21,9 @@ struct WinogradForm {
   bool half_products = false;          ///< sums over the channels are rounded to fp16 before the output transform
   bool along_height = false;  ///< F(m, 3) down the columns alone; products are added up over the filter's columns, too
   int m_across = 0;           ///< columns of a tile's outputs where they are not m, which then are its rows
+  /// Not 0: the transformed numbers are kept as two halves each, which have no bits below 2^-39 of the largest that
+  /// could come from so many channels of a tile, or from a filter.
+  int split_channels = 0;
 };
 
 /// Of a sum of products, or of transformed tiles.

@@ -84,6 +84,16 @@ const Matrices& matrices_across(const WinogradForm& form) {
   if (form.along_height) return matrices<Untransformed>();
   return matrices_of(form.m_across > 0 ? form.m_across : form.m, form.fractions);
 }
+/// The sum of a row's magnitudes.
+double magnitudes_of(const Matrix& matrix, int row) {
+  double sum = 0;
+  for (int j = 0; j < matrix.columns; ++j) sum += std::abs(matrix.at[row][j]);
+  return sum;
+}
+/// Half the spacing of what two halves leave of a number that is at most `largest`. Scaled by a power of two such a
+/// number is below 2^15, so at least 2^13; in two dimensions, whose factors are rounded up apart, 2^12.
+double least_of_halves(double largest) { return std::isfinite(largest) ? largest * 0x1p-37 : 0; }
+
 /// Columns of a filter that M is a sum over.
 int columns_of_sum(const WinogradForm& form) { return form.along_height ? kWinogradTaps : 1; }
 
@@ -165,6 +175,8 @@ class TransformedFilter {
     for (std::int64_t k = 0; k < problem.k; ++k) {
       for (std::int64_t c = 0; c < channels_; c += kLanes) add(down, across, form, filter.data(), k, c);
       if (form.stored == Precision::int8) quantise(k);
+      if (form.split_channels > 0)
+        split(down, across, filter.data() + k * channels_ * kWinogradTaps * kWinogradTaps, k);
     }
   }
 
@@ -220,6 +232,20 @@ class TransformedFilter {
     }
   }
 
+  void split(const Matrix& down, const Matrix& across, const float* taps, std::int64_t k) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < channels_ * kWinogradTaps * kWinogradTaps; ++i)
+      if (std::isfinite(taps[i])) largest = std::max(largest, std::abs(double{taps[i]}));
+    for (int position = 0; position < positions_; ++position) {
+      const double factor = magnitudes_of(down, position / across.rows) * magnitudes_of(across, position % across.rows);
+      const auto least = static_cast<float>(least_of_halves(largest * factor) / std::sqrt(3));
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        float& deviation = element(position, k, c).deviation;
+        deviation = std::hypot(deviation, least);
+      }
+    }
+  }
+
   std::int64_t channels_, terms_, groups_;
   int positions_ = 0;
   std::vector<FilterElement> elements_;
@@ -249,6 +275,26 @@ class Tiles {
   };
   Place place(std::int64_t tile) const {
     return {tile / across_ / down_, tile / across_ % down_ * m_, tile % across_ * m_across_};
+  }
+
+  /// Half the spacing of V's numbers of a tile, which are kept as two halves scaled by the largest of some channels.
+  double least(std::int64_t tile, std::int64_t first_channel, std::int64_t end_channel) const {
+    const Place at = place(tile);
+    double largest = 0;
+    for (std::int64_t c = first_channel; c < end_channel; ++c) {
+      const float* plane = input_ + (at.n * problem_.c + c) * problem_.h * problem_.w;
+      for (int i = 0; i < matrix_down_.rows; ++i) {
+        const std::int64_t y = source(at.row - problem_.pad_h + i, problem_.h);
+        for (int j = 0; y >= 0 && j < matrix_across_.rows; ++j) {
+          const std::int64_t x = source(at.column - problem_.pad_w + j, problem_.w);
+          if (x >= 0) largest = std::max(largest, std::abs(double{plane[y * problem_.w + x]}));
+        }
+      }
+    }
+    double down = 0, across = 0;
+    for (int i = 0; i < matrix_down_.rows; ++i) down = std::max(down, magnitudes_of(matrix_down_, i));
+    for (int i = 0; i < matrix_across_.rows; ++i) across = std::max(across, magnitudes_of(matrix_across_, i));
+    return least_of_halves(largest * down * across);
   }
 
   /// V of one term of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
@@ -411,7 +457,16 @@ class Bounds {
 
   /// Of the outputs of kLanes tiles from `first` on.
   void compute(std::int64_t first) {
-    for (std::int64_t term = 0; term < terms_; ++term) load(first, term);
+    Lanes least{};  // of V, squared
+    for (std::int64_t term = 0; term < terms_; ++term) {
+      if (form_.split_channels > 0 && term % form_.split_channels == 0)
+        for (std::int64_t lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
+          const double of_tile =
+              tiles_.least(first + lane, term, std::min<std::int64_t>(term + form_.split_channels, terms_));
+          least[lane] = of_tile * of_tile;
+        }
+      load(first, term, least);
+    }
     for (std::int64_t group = 0; group < filter_.groups(); ++group) {
       Uncertain products[kFiltersAtOnce][kMostPositions];
       for (int position = 0; position < positions_; ++position) {
@@ -426,7 +481,7 @@ class Bounds {
   }
 
  private:
-  void load(std::int64_t first, std::int64_t term) {
+  void load(std::int64_t first, std::int64_t term, const Lanes& least) {
     std::array<std::int64_t, kLanes> tiles;
     std::iota(tiles.begin(), tiles.end(), first);
     const std::int64_t count = std::min<std::int64_t>(kLanes, tiles_.count() - first);
@@ -435,7 +490,7 @@ class Bounds {
     for (int position = 0; position < positions_; ++position) {
       InputElement& element = v_[static_cast<std::size_t>(position * terms_ + term)];
       element.value = v[position].value;
-      element.variance = v[position].variance + kept_.least * kept_.least / 3;
+      element.variance = v[position].variance + (kept_.least * kept_.least + least) / 3;
       if (form_.stored == Precision::int8) quantise(quantisations_[static_cast<std::size_t>(position)], element);
     }
   }
