@@ -1,4 +1,4 @@
-"""The tables of the Hopper track, stages 31 to 36, from a report of `./lab bench`; tables.py lists their kinds.
+"""The tables of the Hopper track, stages 31 to 37, from a report of `./lab bench`; tables.py lists their kinds.
 
 Where the report is missing, or has nothing of what a table is about, the table says that it was not measured. Where a
 stage did not run, a cell has "–" or what happened.

@@ -362,8 +362,8 @@ WINOGRAD_PLOTS = (("winograd-size.svg", "image", "h", "rows and columns of the i
                   ("winograd-channels.svg", "channels", "c", "channels, log scale"))
 
 
-HOPPER_COLOURS = dict(zip(range(31, 37), ("#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")))
-HOPPER_MARKERS = dict(zip(range(31, 37), "osDP^v"))
+HOPPER_COLOURS = dict(zip(range(31, 38), ("#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f5539")))
+HOPPER_MARKERS = dict(zip(range(31, 38), "osDP^vX"))
 HOPPER_SIZES = {"size": ("h", "rows and columns of the image, log scale"), "batch": ("n", "images, log scale"),
                 "channels": ("c", "channels, log scale")}
 CUDNN = "cuDNN's best"
