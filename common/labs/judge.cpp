@@ -23,6 +23,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -53,6 +54,15 @@ namespace fs = std::filesystem;
 
 // ---- The lab's description, lab.json --------------------------------------------------------------------------------
 
+/// Exponents of powers of two that are drawn as factors: from `least` to `most`.
+struct Powers {
+  int least = 0, most = 0;
+  bool operator==(const Powers&) const = default;
+  std::string text() const {
+    return least == most ? fmt::format("2^{}", least) : fmt::format("2^{}..2^{}", least, most);
+  }
+};
+
 /// One launch of the exercise.
 struct Case {
   std::string shape;
@@ -60,17 +70,21 @@ struct Case {
   InputKind inputs = InputKind::normal;
   double times = 1;      ///< a factor of both tensors
   int roundings = 0;     ///< that its sums may have; 0: as many as a direct sum
+  Powers pixels = {};    ///< of the input: a factor for each pixel
+  Powers groups = {};    ///< and one for each pixel's each kGroup channels; if any, some groups are 0
   bool lines = false;    ///< counted line by line, for a counter's message
   bool threads = false;  ///< it is of interest how many work on it
 
   bool same_run(const Case& other) const {
     const auto key = [](const Case& c) { return std::tie(c.shape, c.padding, c.inputs, c.times, c.roundings); };
-    return key(*this) == key(other);
+    return key(*this) == key(other) && pixels == other.pixels && groups == other.groups;
   }
   std::string name() const {
     return fmt::format(
-        "{}{}{}{}{}", shape, padding == Padding::zero ? "" : " ", padding == Padding::zero ? "" : to_string(padding),
-        inputs == InputKind::uniform ? " uniform" : "", times == 1 ? "" : fmt::format(" times {:g}", times));
+        "{}{}{}{}{}{}{}", shape, padding == Padding::zero ? "" : " ",
+        padding == Padding::zero ? "" : to_string(padding), inputs == InputKind::uniform ? " uniform" : "",
+        times == 1 ? "" : fmt::format(" times {:g}", times), pixels == Powers() ? "" : " pixels times " + pixels.text(),
+        groups == Powers() ? "" : " groups times " + groups.text());
   }
   ConvProblem problem() const {
     ConvProblem problem = parse_shape(shape);
@@ -144,6 +158,23 @@ Bound read_bound(const Json& json) {
   return bound;
 }
 
+/// Those of `json`, [LEAST, MOST], or 2^0 alone.
+Powers read_powers(const Lab& lab, const Json& json, const char* key) {
+  if (!json.contains(key)) return {};
+  const Json& ends = json.at(key);
+  constexpr int kFurthest = 148;  // of 2^-149, fp32's least
+  const auto is_power = [](const Json& end) {
+    return end.is_number_integer() && end >= -kFurthest && end <= kFurthest;
+  };
+  if (lab.precision != Precision::fp32 || lab.winograd.m > 0 || !ends.is_array() || ends.size() != 2 ||
+      !is_power(ends[0]) || !is_power(ends[1]) || ends[0] > ends[1])
+    throw UsageError(
+        fmt::format("\"{}\" must be two integers within -{} and {}, the smaller first, in a lab of direct "
+                    "sums in fp32, or absent",
+                    key, kFurthest, kFurthest));
+  return {ends[0].get<int>(), ends[1].get<int>()};
+}
+
 void read_shapes(Lab& lab, const Json& json, Check& check) {
   if (json.contains("input") && json.at("input") != "uniform")
     throw UsageError("\"input\" must be \"uniform\", or absent");
@@ -151,6 +182,7 @@ void read_shapes(Lab& lab, const Json& json, Check& check) {
   const int roundings = json.value("roundings", 0);
   if (json.contains("roundings") && (roundings <= 0 || lab.precision != Precision::fp32 || lab.winograd.m > 0))
     throw UsageError("\"roundings\" must be a positive integer, in a lab of direct sums in fp32, or absent");
+  const Powers pixels = read_powers(lab, json, "pixel_powers"), groups = read_powers(lab, json, "group_powers");
   for (const Json& shape : json.at("right")) {
     for (const Json& mode : json.value("padding", Json::array({"zero"}))) {
       const Padding padding = parse_padding(mode.get<std::string>());
@@ -159,8 +191,8 @@ void read_shapes(Lab& lab, const Json& json, Check& check) {
         continue;  // not defined
       for (const Json& times : json.value("times", Json::array({1}))) {
         if (times.get<double>() <= 0) throw UsageError("\"times\" must be positive numbers");
-        check.cases.push_back(
-            case_number(lab, {shape.get<std::string>(), padding, inputs, times.get<double>(), roundings}));
+        check.cases.push_back(case_number(
+            lab, {shape.get<std::string>(), padding, inputs, times.get<double>(), roundings, pixels, groups}));
       }
     }
   }
@@ -184,7 +216,8 @@ Check read_check(Lab& lab, const Json& json) {
   check.points = json.at("points").get<int>();
   if (check.points <= 0 || json.at("points") != check.points) throw UsageError("\"points\" must be a positive integer");
   if (json.contains("right")) {
-    require_keys(json, {"name", "points", "hint", "hints", "right", "padding", "input", "times", "roundings"});
+    require_keys(json, {"name", "points", "hint", "hints", "right", "padding", "input", "times", "roundings",
+                        "pixel_powers", "group_powers"});
     read_shapes(lab, json, check);
   } else if (json.contains("all_threads")) {
     require_keys(json, {"name", "points", "hint", "hints", "all_threads"});
@@ -272,11 +305,39 @@ Lab read_lab(const fs::path& path) {
 
 // ---- Cases ----------------------------------------------------------------------------------------------------------
 
+/// Channels that have a factor in common.
+constexpr std::int64_t kGroup = 64;
+/// One group in so many is 0, in all its channels.
+constexpr std::uint64_t kGroupsPerZero = 8;
+
+/// Multiplies the input by the case's powers of two. What is past fp32's range below is rounded as the format has it.
+void spread_sizes(const Case& a_case, const ConvProblem& problem, std::uint64_t seed, std::vector<float>& input) {
+  if (a_case.pixels == Powers() && a_case.groups == Powers()) return;
+  std::mt19937_64 random(seed);  // the same numbers everywhere
+  const auto draw = [&](const Powers& powers) {
+    return powers.least + static_cast<int>(random() % static_cast<std::uint64_t>(powers.most - powers.least + 1));
+  };
+  const bool with_zeros = a_case.groups != Powers();
+  const std::int64_t plane = problem.h * problem.w;
+  for (std::int64_t pixel = 0; pixel < problem.n * plane; ++pixel) {
+    const int of_pixel = draw(a_case.pixels);
+    for (std::int64_t first = 0; first < problem.c; first += kGroup) {
+      const int exponent = of_pixel + draw(a_case.groups);
+      const bool zero = with_zeros && random() % kGroupsPerZero == 0;
+      for (std::int64_t c = first; c < std::min(first + kGroup, problem.c); ++c) {
+        float& value = input[static_cast<std::size_t>((pixel / plane * problem.c + c) * plane + pixel % plane)];
+        value = zero ? 0.0f : std::ldexp(value, exponent);
+      }
+    }
+  }
+}
+
 HostTensors tensors_of(const Lab& lab, std::size_t number, std::uint64_t seed) {
   const Case& a_case = lab.cases[number];
   HostTensors tensors = make_inputs(a_case.problem(), a_case.inputs, lab.filter, seed + number);
   for (std::vector<float>* tensor : {&tensors.input, &tensors.filter})
     for (float& value : *tensor) value *= static_cast<float>(a_case.times);
+  spread_sizes(a_case, a_case.problem(), seed + number, tensors.input);
   return tensors;
 }
 

@@ -507,6 +507,38 @@ class Grader(unittest.TestCase):
         self.assertIn("pad_w=0 times 1e+09", marks["huge"]["checks"][2]["messages"][0])
         self.assertEqual(lost(marks["negative"]), ["plain", "exact"])
 
+    def test_sizes_of_pixels_and_channels(self):
+        shape = {"points": 20, "right": ["c=72,h=5,w=7,k=5,r=1,s=1"], "hint": "look at the sum"}
+        checks = [{**shape, "name": "plain"}, {**shape, "name": "pixels", "pixel_powers": [-66, 66]},
+                  {**shape, "name": "groups", "group_powers": [-3, 3]},
+                  {**shape, "name": "no leading bit", "pixel_powers": [-140, -115]},
+                  {"name": "faults", "points": 20, "no_faults": True, "hint": "look everywhere"}]
+        marks = {}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "lab.json"
+            path.write_text(json.dumps({"title": "Test", "minutes": 1, "layout": "NHWC", "checks": checks}))
+            tap = "        const float tap = "
+            value = "input[((n * l.height + y) * l.width + x) * l.channels + c]"
+            self.assertEqual([FLOAT_EXERCISE.count(tap), FLOAT_EXERCISE.count(value)], [1, 1])
+            with unittest.mock.patch("secrets.randbits", return_value=1):
+                for name, spoiled in {"right": "false", "large": "fabsf(value) > 1e9f", "tiny": "fabsf(value) < 1e-30f",
+                                      "zero": "value == 0"}.items():
+                    line = f"        const float value = {value};\n        if ({spoiled}) sum += 1 + fabsf(value);\n"
+                    marks[name] = grade_text(FLOAT_EXERCISE.replace(tap, line + tap), path)
+            for ends in ([1], [2, 1], [-149, 0], [0.5, 1], 3):
+                path.write_text(json.dumps({**LAB, "checks": [{**checks[0], "points": 100, "pixel_powers": ends}]}))
+                with self.assertRaisesRegex(grade.Unusable, "\"pixel_powers\" must be two integers"):
+                    grade_text(KERNEL, path)
+            path.write_text(json.dumps({**LAB, "dtype": "fp16", "checks": [{**checks[2], "points": 100}]}))
+            with self.assertRaisesRegex(grade.Unusable, "direct sums in fp32"):
+                grade_text(KERNEL, path)
+        self.assertEqual(lost(marks["right"]), [])
+        self.assertEqual(lost(marks["large"]), ["pixels"])
+        self.assertIn("s=1 pixels times 2^-66..2^66: ", marks["large"]["checks"][1]["messages"][0])
+        self.assertEqual(lost(marks["tiny"]), ["groups", "no leading bit"])  # of groups some are zero
+        self.assertEqual(lost(marks["zero"]), ["groups"])
+        self.assertIn("s=1 groups times 2^-3..2^3: ", marks["zero"]["checks"][2]["messages"][0])
+
     def assert_malformed(self, lab, why):
         with self.subTest(why), tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "lab.json"
