@@ -34,11 +34,13 @@ std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
 
 class SplitFp32 final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
-  // Tiles are shared where a box is split for few taps. What is not as usual has kernels for 120 positions alone.
+  // Tiles are shared where a box is split for few taps. What is not as usual has kernels for 120 positions alone,
+  // and 88 and 112 none for shared tiles.
   Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
                         const Configuration& configuration) const override {
     Configuration best = configuration;
     std::int64_t least = 0;
+    bool as_wanted = false;  // whether few taps, and only they, share
     for (const int tiles : kTileNumbers) {
       for (const int positions : kPositions) {
         Configuration one = configuration;
@@ -49,14 +51,13 @@ class SplitFp32 final : public TunableStage {
             !check_configuration(problem, limits, one).accepted())
           continue;
         const Tiles g = cut(problem, one);
-        if (configuration["tiles"] == kAuto && (g.taps < 4 * g.phases && g.filter_blocks % 2 == 0) != g.shared)
-          continue;
+        const bool wanted = (g.taps < 4 * g.phases && g.filter_blocks % 2 == 0) == g.shared;
         for (const int slices : kSlices) {
           if (configuration["split"] == kAuto) one["split"] = slices;
           if (slices == kAuto || one["split"] != slices || slices > most_slices(problem, one)) continue;
           const std::int64_t cycles = cycles_of(in_slices(g, slices), one["positions"], limits.multiprocessors);
-          if (least > 0 && cycles > least) continue;
-          best = one, least = cycles;
+          if (least > 0 && (as_wanted != wanted ? as_wanted : cycles > least)) continue;
+          best = one, least = cycles, as_wanted = wanted;
         }
       }
     }

@@ -82,6 +82,15 @@ TEST_CASE("36 split-fp32: shared tiles are right (sm_90)") {
     check_suite("36", suite, std::string("tiles=shared,positions=") + positions);
 }
 
+TEST_CASE("36 split-fp32: where tiles should be shared and cannot be, they are not (sm_90)") {
+  for (const char* setting : {"positions=88", "positions=112", "products=1"}) {
+    const RunResult result = run("c=64,k=128,h=6,w=6,r=1,s=1", setting);
+    check_right(result);
+    REQUIRE(result.configuration);
+    CHECK(result.configuration->configuration["tiles"] == 1 /* own */);
+  }
+}
+
 TEST_CASE("36 split-fp32: channels in slices are right (sm_90)") {
   // Three blocks of 64 channels among two slices, five among four; a pair without its second tile; phases.
   std::vector<SuiteCase> suite = accepted(short_implicit_gemm_suite());
