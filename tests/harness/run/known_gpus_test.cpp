@@ -43,6 +43,8 @@ constexpr Known kKnown[] = {
     {34, "the stride must be 1"},
     {35, "the filter must be 3 x 3"},
     {35, "the stride must be 1"},
+    {37, "the filter must be 3 x 3"},
+    {37, "the stride must be 1"},
 };
 
 /// Which of them it is, or null.
