@@ -7,7 +7,8 @@
 namespace convladder {
 namespace {
 
-// The knobs: positions of a tile, which products are summed, whose a tile is, and into how many slices channels go.
+// The knobs: positions of a tile, the parts' format, which products are summed, whose a tile is, and into how many
+// slices channels go.
 constexpr int kPositions[] = {0, 88, 104, 112, 120};
 constexpr const char* kPositionWords[] = {"auto", "88", "104", "112", "120"};
 // Whether both consumers have one tile, and 64 filters each. Then a box is split once for 128 filters, not for 64.
@@ -18,7 +19,11 @@ constexpr int kSlices[] = {kAuto, 1, 2, 4, 8};
 constexpr const char* kSliceWords[] = {"auto", "1", "2", "4", "8"};
 constexpr int kProducts[] = {kOneProduct, kTwoProducts, kThreeProducts, kFourProducts, kOneLongSum};
 constexpr const char* kProductWords[] = {"1", "2", "3", "4", "3-in-one-sum"};
+enum { kHalf, kBf16, kTf32 };
+constexpr int kFormats[] = {kHalf, kBf16, kTf32};
+constexpr const char* kFormatWords[] = {"half", "bf16", "tf32"};
 constexpr Knob kKnobs[] = {{"positions", kPositions, kPositionWords, 0},
+                           {"format", kFormats, kFormatWords, kHalf},
                            {"products", kProducts, kProductWords, kThreeProducts},
                            {"tiles", kTileNumbers, kTileWords, kAuto},
                            {"split", kSlices, kSliceWords, kAuto}};
@@ -64,21 +69,28 @@ class SplitFp32 final : public TunableStage {
     return best;
   }
   static Tiles cut(const ConvProblem& problem, const Configuration& configuration) {
-    return in_slices(
-        fewest_tiles(lowering_of(problem), configuration["positions"], configuration["tiles"] == kSharedTiles),
-        configuration["split"]);
+    return in_slices(fewest_tiles(lowering_of(problem), configuration["positions"],
+                                  configuration["tiles"] == kSharedTiles, configuration["format"] == kTf32),
+                     configuration["split"]);
+  }
+  static bool three_of_halves(const Configuration& configuration) {
+    return configuration["products"] == kThreeProducts && configuration["format"] == kHalf;
   }
   static int most_slices(const ConvProblem& problem, const Configuration& configuration) {
-    return configuration["products"] == kThreeProducts ? blocks_for(static_cast<int>(problem.c), kBlock) : 1;
+    return three_of_halves(configuration) ? blocks_for(static_cast<int>(problem.c), kBlock) : 1;
   }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
     const int positions = configuration["positions"] == kAuto ? 120 : configuration["positions"];
-    const bool shared = configuration["tiles"] == kSharedTiles, three = configuration["products"] == kThreeProducts;
-    if (!three && (positions != 120 || shared))
-      return Verdict::refuse("other than 3 products want 120 positions and tiles=own; got positions={}", positions);
+    const bool shared = configuration["tiles"] == kSharedTiles;
+    const int products = configuration["products"];
+    if (configuration["format"] != kHalf && products != kOneProduct && products != kThreeProducts)
+      return Verdict::refuse("products of bf16 and of TF32 are 1 or 3; got products={}", kProductWords[products - 1]);
+    if (!three_of_halves(configuration) && (positions != 120 || shared))
+      return Verdict::refuse("other than 3 products of halves want 120 positions and tiles=own; got positions={}",
+                             positions);
     if (configuration["split"] > most_slices(problem, configuration))
-      return Verdict::refuse("split={} wants 3 products and as many blocks of 64 channels; got c={}",
+      return Verdict::refuse("split={} wants 3 products of halves and as many blocks of 64 channels; got c={}",
                              configuration["split"], problem.c);
     if (shared && positions != 104 && positions != 120)
       return Verdict::refuse("shared tiles have 104 or 120 positions; got positions={}", positions);
@@ -109,8 +121,8 @@ class SplitFp32 final : public TunableStage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Tiles g = tiles(problem);
-    const int size = g.filter_blocks * g.channel_blocks * g.taps * kBlock * kBlock, filters = g.filter_blocks * kBlock;
-    packed_.allocate<half>(2 * std::int64_t{size});
+    const int size = g.filter_blocks * g.channel_blocks * g.taps * kBlock * kWords, filters = g.filter_blocks * kBlock;
+    packed_.allocate<unsigned>(2 * std::int64_t{size});
     scales_.allocate<SumScale>(filters);
     exponents_.allocate<int>(filters);
     input_scale_.allocate<InputScale>(1);
@@ -133,11 +145,12 @@ class SplitFp32 final : public TunableStage {
     run(scale_filters, filters / (kPackThreads / 32), kPackThreads)(tensors.filter, input_scale_.as<InputScale>(),
                                                                     exponents_.ints(), scales_.as<SumScale>(),
                                                                     g.of.filters, g.of.channels * g.taps);
-    run(pack, blocks_for(size, kPackThreads), kPackThreads)(tensors.filter, exponents_.ints(), packed_.as<half>(), g,
-                                                            size);
+    const auto packing = knob("format") == kBf16 ? pack<Bf16> : knob("format") == kTf32 ? pack<Tf32> : pack<Fp16>;
+    run(packing, blocks_for(size, kPackThreads), kPackThreads)(tensors.filter, exponents_.ints(),
+                                                               packed_.as<unsigned>(), g, size);
   }
 
-  template <int N, int Products, bool Shared = false>
+  template <int N, int Products, bool Shared = false, class Format = Fp16>
   void multiply(const Tiles& g, const Tensors& tensors, Stream stream) {
     const std::uint64_t filters = g.of.filters, pixel = 4 * filters;
     const auto width = static_cast<std::uint64_t>(g.of.out_width), height = static_cast<std::uint64_t>(g.of.out_height);
@@ -154,13 +167,20 @@ class SplitFp32 final : public TunableStage {
             {static_cast<std::uint64_t>(g.of.batch), pixel * width * height, static_cast<unsigned>(g.images)}}});
     const auto bytes = static_cast<std::size_t>(fixed_bytes(N, Shared) + g.slot * position_bytes(Shared));
     const int blocks = at_most(g.works, device_limits().multiprocessors);
-    convladder::launch(split_multiply<N, Products, Shared>, dim3(blocks), dim3(kThreads), bytes, stream)(
-        tensors.input, packed_.as<half>(), input_scale_.as<InputScale>(), scales_.as<SumScale>(), tensors.filter,
+    convladder::launch(split_multiply<N, Products, Shared, Format>, dim3(blocks), dim3(kThreads), bytes, stream)(
+        tensors.input, packed_.as<unsigned>(), input_scale_.as<InputScale>(), scales_.as<SumScale>(), tensors.filter,
         sliced_.as<float4>(), counters_.ints(), outputs, tensors.output, g);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Tiles g = tiles(problem);
+    const bool one = knob("products") == kOneProduct;
+    if (knob("format") == kBf16)
+      return one ? multiply<120, kOneProduct, false, Bf16>(g, tensors, stream)
+                 : multiply<120, kThreeProducts, false, Bf16>(g, tensors, stream);
+    if (knob("format") == kTf32)
+      return one ? multiply<120, kOneProduct, false, Tf32>(g, tensors, stream)
+                 : multiply<120, kThreeProducts, false, Tf32>(g, tensors, stream);
     switch (knob("products")) {
       case kOneProduct:
         return multiply<120, kOneProduct>(g, tensors, stream);
@@ -189,19 +209,23 @@ class SplitFp32 final : public TunableStage {
   }
 
   // In units of 2^-24 of the sum of magnitudes. Splitting loses 2^-22 of each factor, which are 8, and the product that
-  // is left out another 4. Of the wgmmas of a tap each cuts off the new sum, 2, and each of its 16 products and the old
-  // sum at 25 bits below the largest, 17 / 2; the four with the high halves have the sums' full size, the others a
-  // thousandth of it. Then come one addition a tap to the master sum, one a slice, and the last multiplication, which
-  // is exact.
+  // is left out another 4; with the 8 bits of bf16 it is 2^-16 each time. Of the wgmmas of a tap each cuts off the new
+  // sum, 2, and each of its 16 products and the old sum at 25 bits below the largest, 17 / 2; the four with the high
+  // halves have the sums' full size, the others a thousandth of it. Then come one addition a tap to the master sum, one
+  // a slice, and the last multiplication, which is exact.
   ErrorModel error_model(const ConvProblem& problem, const float* filter) const override {
-    constexpr std::int64_t kSplit = 12, kStep = 11;
-    const int products = knob("products");
-    const std::int64_t taps = blocks_for(static_cast<int>(problem.c), kBlock) * problem.r * problem.s;
-    std::int64_t roundings = kSplit + 4 * kStep + taps + knob("split") - 1;
-    if (products == kOneLongSum) roundings = kSplit + 4 * kStep * taps;
+    constexpr std::int64_t kStep = 11;
+    const bool bf16 = knob("format") == kBf16;
+    const std::int64_t split = bf16 ? 3 << 8 : 3 << 2;
+    const int products = knob("products"), channels = channels_for(knob("format") == kTf32);
+    const std::int64_t taps = blocks_for(static_cast<int>(problem.c), channels) * problem.r * problem.s;
+    std::int64_t roundings = split + 4 * kStep + taps + knob("split") - 1;
+    if (products == kOneLongSum) roundings = split + 4 * kStep * taps;
     // Halves have no bits below 2^-25, so a filter's numbers are right to 2^-38 of its largest one. Two products leave
-    // out a filter's low halves, and one those of the pixels as well.
-    const double missing = products == kOneProduct ? 0x1p-10 : products == kTwoProducts ? 0x1p-11 : 0x1p-38;
+    // out a filter's low halves, and one those of the pixels as well; TF32 has as many bits.
+    const double missing = products == kOneProduct    ? (bf16 ? 0x1p-7 : 0x1p-10)
+                           : products == kTwoProducts ? 0x1p-11
+                                                      : 0x1p-38;
     float most = 0.0f;
     for (std::int64_t i = 0; i < problem.filter_size(); ++i)
       if (const float magnitude = fabsf(filter[i]); magnitude > most && magnitude <= 3.40282347e38f) most = magnitude;

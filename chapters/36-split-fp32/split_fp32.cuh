@@ -3,7 +3,7 @@
 //   x = xh + xl, w = wh + wl        each half has 11 bits of the number's 24, so two have 22
 //   w x = wh xh + wh xl + wl xh     and wl xl, which is below 2^-22 of the product and is left out
 //
-// Since 32: input and output are fp32. No copy engine splits a number, so warps load the pixels, split them, and store
+// Since 32: input and output are fp32. TMA cannot split a number, so warps load the pixels, split them, and store
 // their high and low halves where wgmma reads them. For each tap there are three products, of which the two small ones
 // are summed first. Tensor Cores do not round their sums but cut them off, towards zero, and over a long sum that adds
 // up. So the sums begin anew at each tap, and are added, rounded, to a master sum in registers.
@@ -26,6 +26,7 @@
 //   6. A tile with numbers that do not fit is computed anew, without splitting, in double.
 #pragma once
 #include "chapters/36-split-fp32/tiles.hpp"
+#include "common/kernel/bf16_tf32.hpp"
 #include "common/kernel/half.hpp"
 #include "common/kernel/hopper.hpp"
 
@@ -38,6 +39,31 @@ constexpr int kGroupWarps = 4;                   // of a consumer
 
 // Which products are summed: their number, 1 to 4. One long sum: without a master sum.
 enum { kOneProduct = 1, kTwoProducts, kThreeProducts, kFourProducts, kOneLongSum };
+
+// The format of a number's two parts: Fp16, or for comparison Bf16 or Tf32. A row of 128 bytes has so many channels,
+// and a word of 4 bytes two parts, or one of TF32.
+template <class Format>
+constexpr int kChannels = channels_for(false);
+template <>
+constexpr int kChannels<Tf32> = channels_for(true);
+constexpr int kWords = kRow / 4;  // of a row
+
+// The high parts of a word's numbers, and the low parts: what the high ones leave, rounded as well.
+__device__ __forceinline__ void split_word(Fp16, const float* v, unsigned& high, unsigned& low) {
+  const half2 top = __floats2half2_rn(v[0], v[1]);
+  const float2 back = __half22float2(top);
+  const half2 rest = __floats2half2_rn(v[0] - back.x, v[1] - back.y);
+  high = *reinterpret_cast<const unsigned*>(&top);
+  low = *reinterpret_cast<const unsigned*>(&rest);
+}
+__device__ __forceinline__ void split_word(Bf16, const float* v, unsigned& high, unsigned& low) {
+  high = bf16_pair(v[0], v[1]);
+  low = bf16_pair(v[0] - bf16_low(high), v[1] - bf16_high(high));
+}
+__device__ __forceinline__ void split_word(Tf32, const float* v, unsigned& high, unsigned& low) {
+  high = tf32_bits(v[0]);
+  low = tf32_bits(v[0] - __uint_as_float(high));
+}
 
 // What of the input fits the scale. Of a pixel's 64 channels the largest magnitude must be 0, or in [least, most].
 struct InputScale {
@@ -63,8 +89,9 @@ struct Origin {  // of a tile: its first image, and first output
 };
 
 // A block, which takes every gridDim.x-th work item, and its shared memory.
-template <int N, int Products, bool Shared>
+template <int N, int Products, bool Shared, class Format>
 struct SplitBlock {
+  static constexpr int kNumbers = kChannels<Format> / kWords;  // of a word
   static constexpr int kParts = parts_for(N, Shared), kBoxes = boxes_for(Shared);
   static constexpr int kTiles = Shared ? 1 : 2;    // of both consumers
   static constexpr int kStreams = Shared ? 2 : 1;  // of filters
@@ -134,7 +161,7 @@ struct SplitBlock {
 
   // 2. Of each tap the low halves, which are multiplied first, and the high ones; of a shared tile those of the one
   // consumer, then of the other.
-  __device__ __forceinline__ void produce_filters(const half* packed) const {
+  __device__ __forceinline__ void produce_filters(const unsigned* packed) const {
     const int steps = g.channel_blocks * g.taps;
     int load = 0;
     for (int round = 0; round < rounds; ++round) {
@@ -145,7 +172,7 @@ struct SplitBlock {
         const int slot = load % kParts;
         if (load >= kParts) mbarrier_wait(empty + slot, (load / kParts - 1) & 1);
         mbarrier_expect(full + slot, kPart);
-        bulk_load(ring + slot * kPart, packed + of_block * (kPart / 2), kPart, full + slot);
+        bulk_load(ring + slot * kPart, packed + of_block * (kPart / 4), kPart, full + slot);
       }
     }
   }
@@ -170,7 +197,7 @@ struct SplitBlock {
     int left;              // channels from there on
   };
   __device__ __forceinline__ Box find(int tile, int block, int phase, const float* input) const {
-    const int channel = block * kBlock + 4 * (lane % 4);
+    const int channel = block * kChannels<Format> + 4 * (lane % 4);
     const Origin at = origin_of(tile);
     const int y = at.y * g.of.stride_y - g.of.pad_y + g.phase_y[phase];
     const int x = at.x * g.of.stride_x - g.of.pad_x + g.phase_x[phase];
@@ -188,13 +215,14 @@ struct SplitBlock {
   }
 
   // A lane has 8 channels of each 32 of a position: 4 from 4 j on and 4 from 16 + 4 j on, so that 4 lanes read 64 bytes
-  // at a time. The filters' channels are packed in the same order.
-  __device__ __forceinline__ void load(float4 (&d)[4], const Box& box, int position) const {
+  // at a time. The filters' channels are packed in the same order. Of TF32 there are 32 channels in all.
+  static constexpr int kVectors = 2 * kNumbers;
+  __device__ __forceinline__ void load(float4 (&d)[kVectors], const Box& box, int position) const {
     const Entry entry = entries[position];
     const bool inside = ((box.most - entry.place) & ((kGuards | entry.place) - box.least) & kGuards) == kGuards;
     const float* const from = box.first + static_cast<std::int64_t>(entry.pixel) * g.of.channels;
     UNROLL
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < kVectors; ++e) {
       d[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       if (g.of.channels % 4 == 0) {
         if (inside && 16 * e < box.left) d[e] = *reinterpret_cast<const float4*>(from + 16 * e);
@@ -208,24 +236,22 @@ struct SplitBlock {
   }
   // Splits the lane's channels of a position, and tells whether all channels of the position fit. Of 8 lanes that store
   // 16 bytes at a time two positions differ in bits 0 and 2, and so they reach all 8 places of a line.
-  __device__ __forceinline__ bool split(const float4 (&d)[4], unsigned char* high, int position,
+  __device__ __forceinline__ bool split(const float4 (&d)[kVectors], unsigned char* high, int position,
                                         const InputScale& scale) const {
-    float magnitude = 0.0f;
+    float v[4 * kVectors], magnitude = 0.0f;
+    UNROLL
+    for (int e = 0; e < kVectors; ++e)
+      v[4 * e] = d[e].x, v[4 * e + 1] = d[e].y, v[4 * e + 2] = d[e].z, v[4 * e + 3] = d[e].w;
+    UNROLL
+    for (int e = 0; e < 4 * kVectors; ++e) {
+      magnitude = max_or_nan(magnitude, fabsf(v[e]));
+      v[e] *= scale.factor;
+    }
     UNROLL
     for (int h = 0; h < 2; ++h) {
-      const float v[8] = {d[2 * h].x,     d[2 * h].y,     d[2 * h].z,     d[2 * h].w,
-                          d[2 * h + 1].x, d[2 * h + 1].y, d[2 * h + 1].z, d[2 * h + 1].w};
       unsigned highs[4], lows[4];
       UNROLL
-      for (int e = 0; e < 4; ++e) {
-        magnitude = max_or_nan(max_or_nan(magnitude, fabsf(v[2 * e])), fabsf(v[2 * e + 1]));
-        const float first = v[2 * e] * scale.factor, second = v[2 * e + 1] * scale.factor;
-        const half2 top = __floats2half2_rn(first, second);
-        const float2 back = __half22float2(top);
-        const half2 rest = __floats2half2_rn(first - back.x, second - back.y);
-        highs[e] = *reinterpret_cast<const unsigned*>(&top);
-        lows[e] = *reinterpret_cast<const unsigned*>(&rest);
-      }
+      for (int e = 0; e < 4; ++e) split_word(Format{}, v + (4 * h + e) * kNumbers, highs[e], lows[e]);
       unsigned char* const to = high + position * kRow + ((4 * h + lane % 4) ^ (position % 8)) * 16;
       *reinterpret_cast<uint4*>(to) = make_uint4(highs[0], highs[1], highs[2], highs[3]);
       *reinterpret_cast<uint4*>(to + half_box) = make_uint4(lows[0], lows[1], lows[2], lows[3]);
@@ -240,7 +266,7 @@ struct SplitBlock {
     constexpr int kEights = blocks_for(most_slot(N, Shared) / 8, kSplitters);
     const int splitter = warp - kConsumers / 32, b = number % kBoxes;
     const int in8 = lane / 4 % 2 ? (lane / 8 ^ 5) : lane / 8, eights = g.slot / 8;
-    float4 d[kEights][4];
+    float4 d[kEights][kVectors];
     UNROLL
     for (int i = 0; i < kEights; ++i)
       if (const int eight = splitter + i * kSplitters; eight < eights) load(d[i], box, eight * 8 + in8);
@@ -278,21 +304,21 @@ struct SplitBlock {
     wgmma_fence();
     if (Products == kFourProducts) {
       UNROLL
-      for (int k = 0; k < 4; ++k) wgmma<N>(sums, low_filters + 2 * k, low_pixels + 2 * k, accumulate || k > 0);
+      for (int k = 0; k < 4; ++k) wgmma<N, Format>(sums, low_filters + 2 * k, low_pixels + 2 * k, accumulate || k > 0);
       accumulate = true;
     }
     if (Products >= kThreeProducts) {
       UNROLL
-      for (int k = 0; k < 4; ++k) wgmma<N>(sums, low_filters + 2 * k, high_pixels + 2 * k, accumulate || k > 0);
+      for (int k = 0; k < 4; ++k) wgmma<N, Format>(sums, low_filters + 2 * k, high_pixels + 2 * k, accumulate || k > 0);
       accumulate = true;
     }
     if (Products >= kTwoProducts) {
       UNROLL
-      for (int k = 0; k < 4; ++k) wgmma<N>(sums, high_filters + 2 * k, low_pixels + 2 * k, accumulate || k > 0);
+      for (int k = 0; k < 4; ++k) wgmma<N, Format>(sums, high_filters + 2 * k, low_pixels + 2 * k, accumulate || k > 0);
       accumulate = true;
     }
     UNROLL
-    for (int k = 0; k < 4; ++k) wgmma<N>(sums, high_filters + 2 * k, high_pixels + 2 * k, accumulate || k > 0);
+    for (int k = 0; k < 4; ++k) wgmma<N, Format>(sums, high_filters + 2 * k, high_pixels + 2 * k, accumulate || k > 0);
     wgmma_commit();
   }
 
@@ -602,35 +628,40 @@ __device__ __forceinline__ int channel_at(int place) {
   return place / 32 * 32 + (e < 4 ? 4 * chunk + e : 16 + 4 * chunk + e - 4);
 }
 
-// A thread an element: both halves of a filter's number, scaled.
+// A thread a word of a filter's numbers, scaled: their high parts, and their low ones.
+template <class Format>
 __global__ void pack(const float* filter,   // [filters][channels][taps]
                      const int* exponents,  // [filters]
-                     half* packed,          // [filter block][channel block][tap][low, high][64][64]
+                     unsigned* packed,      // [filter block][channel block][tap][low, high][64][kWords]
                      Tiles g, int size) {
+  constexpr int kNumbers = kChannels<Format> / kWords;
   const int i = blockIdx.x * kPackThreads + threadIdx.x;
   if (i >= size) return;
-  const int place = i % kBlock, of_block = i / kBlock % kBlock;
-  const int step = i / (kBlock * kBlock), tap = step % g.taps, blocks = step / g.taps;
+  const int word = i % kWords, of_block = i / kWords % kBlock;
+  const int step = i / (kWords * kBlock), tap = step % g.taps, blocks = step / g.taps;
   const int k = blocks / g.channel_blocks * kBlock + of_block;
-  const int c = blocks % g.channel_blocks * kBlock + channel_at(place);
-  float value = 0.0f;
-  if (k < g.of.filters && c < g.of.channels)
-    value = filter[(static_cast<std::int64_t>(k) * g.of.channels + c) * g.taps + g.tap_of[tap]] *
-            power_of_two(exponents[k]);
-  const half high = __float2half_rn(value);
+  float v[kNumbers];
+  UNROLL
+  for (int e = 0; e < kNumbers; ++e) {
+    const int place = word * kNumbers + e;
+    const int c = blocks % g.channel_blocks * kChannels<Format> + (kNumbers == 2 ? channel_at(place) : place);
+    v[e] = 0.0f;
+    if (k < g.of.filters && c < g.of.channels)
+      v[e] = filter[(static_cast<std::int64_t>(k) * g.of.channels + c) * g.taps + g.tap_of[tap]] *
+             power_of_two(exponents[k]);
+  }
   const int row = of_block / 16 * 16 + of_block % 2 * 8 + of_block % 16 / 2;  // so that a lane gets two neighbours
-  half* const to =
-      packed + static_cast<std::int64_t>(step) * kPart + row * kBlock + (place / 8 ^ row % 8) * 8 + place % 8;
-  to[0] = __float2half_rn(value - __half2float(high));
-  to[kPart / 2] = high;
+  unsigned* const to =
+      packed + static_cast<std::int64_t>(step) * (kPart / 2) + row * kWords + (word / 4 ^ row % 8) * 4 + word % 4;
+  split_word(Format{}, v, to[kPart / 4], to[0]);
 }
 
 // ---- The kernel -----------------------------------------------------------------------------------------------------
 
-template <int N, int Products, bool Shared>
+template <int N, int Products, bool Shared, class Format>
 __global__ void __launch_bounds__(kThreads, 1)
     split_multiply(const float* input,             // [batch][height][width][channels]
-                   const half* packed,             // [filter block][channel block][tap][low, high][64][64]
+                   const unsigned* packed,         // [filter block][channel block][tap][low, high][64][kWords]
                    const InputScale* input_scale,  //
                    const SumScale* scales,         // [filters, rounded up to 64]
                    const float* filter,            // [filters][channels][rows][columns], as it came
@@ -639,7 +670,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                    const __grid_constant__ TensorMap outputs,
                    float* output,  // [batch][out_height][out_width][filters]
                    const __grid_constant__ Tiles g) {
-  const SplitBlock<N, Products, Shared> block{g};
+  const SplitBlock<N, Products, Shared, Format> block{g};
   block.start();
   __syncthreads();
   if (block.warp >= kConsumers / 32) {

@@ -179,6 +179,29 @@ TEST_CASE("36 split-fp32: products left out cost what is predicted (sm_90)") {
   CHECK(error_with("3-in-one-sum") > 2 * three);
 }
 
+TEST_CASE("36 split-fp32: bf16 and TF32 are right, and as exact as their bits (sm_90)") {
+  const std::vector<SuiteCase> suite = accepted(short_implicit_gemm_suite());
+  for (const char* settings : {"format=bf16", "format=tf32", "format=bf16,products=1", "format=tf32,products=1"}) {
+    // One product is no fp32, which the suite asks for.
+    if (std::string(settings).find("products") == std::string::npos) check_suite("36", suite, settings);
+    check_right(run("n=2,c=70,k=66,h=9,w=11,r=5,s=3,stride_h=2", settings));
+    check_right(run_changed(
+        kShape, [](HostTensors& tensors) { tensors.input[500] = std::numeric_limits<float>::infinity(); }, settings));
+  }
+  const auto error_with = [&](const char* settings) {
+    const RunResult result = run("c=256,k=64,h=12,w=12,r=3,s=3", settings);
+    check_right(result);
+    REQUIRE(result.check);
+    return result.check->rel_l2_err;
+  };
+  // bf16 has 8 bits: 2^3 times the error of halves where a factor is rounded, and 2^6 times where two low parts are
+  // left out. TF32 has as many bits as a half.
+  CHECK(error_with("format=bf16,products=1") == doctest::Approx(8 * 2.9e-4).epsilon(0.2));
+  CHECK(error_with("format=tf32,products=1") == doctest::Approx(2.9e-4).epsilon(0.2));
+  CHECK(error_with("format=bf16") == doctest::Approx(4.4e-6).epsilon(0.2));
+  CHECK(error_with("format=tf32") < 2.5e-7);
+}
+
 TEST_CASE("36 split-fp32: numbers of any size are right (sm_90)") {
   const auto scaled = [](float input, float filter) {
     return run_changed(kShape, [&](HostTensors& tensors) {
@@ -233,6 +256,7 @@ TEST_CASE("36 split-fp32: counters are what the lesson predicts (simulator)") {
                    "split=2");
   check_prediction("36", {"n=3,c=300,k=70,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2"}, FilterForm::dense, "split=4");
   check_prediction("36", {"c=520,k=128,h=9,w=9,r=1,s=1"}, FilterForm::dense, "tiles=shared,split=8");
+  check_prediction("36", {"n=3,c=70,k=66,h=9,w=11,r=3,s=3"}, FilterForm::dense, "format=tf32");
 }
 
 TEST_CASE("36 split-fp32: no bank conflict, and one barrier a block (simulator)") {
@@ -254,11 +278,15 @@ TEST_CASE("36 split-fp32: refuses by rule (sm_90)") {
   CHECK(refusal(find_stage("36"), problem, nullptr).find("the padding must be zeros; got reflect") !=
         std::string::npos);
   const auto refused = [](const char* settings) { return run("c=8,k=8,h=8,w=8,r=3,s=3", settings).reason; };
-  CHECK(refused("products=2,positions=88").find("other than 3 products want 120 positions") != std::string::npos);
+  CHECK(refused("products=2,positions=88").find("other than 3 products of halves want 120 positions") !=
+        std::string::npos);
   CHECK(refused("tiles=shared,positions=120").find("an even number of blocks of 64; got k=8") != std::string::npos);
   CHECK(refused("tiles=shared,positions=88").find("104 or 120 positions") != std::string::npos);
-  CHECK(refused("split=2").find("split=2 wants 3 products and as many blocks of 64 channels; got c=8") !=
+  CHECK(refused("split=2").find("split=2 wants 3 products of halves and as many blocks of 64 channels; got c=8") !=
         std::string::npos);
+  CHECK(refused("format=bf16,products=2").find("products of bf16 and of TF32 are 1 or 3; got products=2") !=
+        std::string::npos);
+  CHECK(refused("format=tf32,positions=88").find("3 products of halves want 120 positions") != std::string::npos);
   CHECK(run("c=128,k=8,h=8,w=8,r=3,s=3", "products=4,split=2").reason.find("split=2 wants 3 products") !=
         std::string::npos);
 }

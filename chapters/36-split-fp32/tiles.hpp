@@ -6,11 +6,14 @@
 namespace convladder {
 namespace {
 
-constexpr int kBlock = 64;               // channels at a time; filters of a tile
+constexpr int kBlock = 64;               // filters of a tile; channels at a time
 constexpr int kRow = kBlock * 2;         // bytes of a position's channels, or of a filter's, as halves
 constexpr int kPart = kBlock * kRow;     // bytes of 64 filters at one tap: their high or their low halves
 constexpr int kMostTaps = 49;            // of a filter
 constexpr int kMostShared = 227 * 1024;  // bytes of a block
+
+// Channels at a time of two halves each, or of two TF32, which are twice as long.
+__host__ __device__ constexpr int channels_for(bool tf32) { return tf32 ? kBlock / 2 : kBlock; }
 
 // Slots of the rings of pixels and of filters. With fewer positions a tap is soon done, so more of its filters must be
 // on their way. Where the consumers share a tile, each has filters of its own, and they need fewer boxes.
@@ -86,7 +89,7 @@ inline Reach reach_of(int taps, int dilation, int stride, int size, int pad, int
 }
 
 // Tiles with so many columns.
-inline Tiles tiles_of(const Lowering& l, int positions, bool shared, int columns) {
+inline Tiles tiles_of(const Lowering& l, int positions, bool shared, bool tf32, int columns) {
   Tiles g{};
   g.of = l;
   g.shared = shared;
@@ -128,7 +131,7 @@ inline Tiles tiles_of(const Lowering& l, int positions, bool shared, int columns
   g.slot = blocks_for(at_least(g.box, positions + furthest), 8) * 8;
   if (g.slot > most_slot(positions, shared)) return Tiles{};
   g.tiles = blocks_for(l.batch, g.images) * g.row_tiles * g.strips;
-  g.channel_blocks = blocks_for(l.channels, kBlock), g.filter_blocks = blocks_for(l.filters, kBlock);
+  g.channel_blocks = blocks_for(l.channels, channels_for(tf32)), g.filter_blocks = blocks_for(l.filters, kBlock);
   if (shared && g.filter_blocks % 2 != 0) return Tiles{};
   const int groups = shared ? g.filter_blocks / 2 : g.filter_blocks;
   g.pairs = (shared ? g.tiles : blocks_for(g.tiles, 2)) * groups;
@@ -139,10 +142,10 @@ inline Tiles tiles_of(const Lowering& l, int positions, bool shared, int columns
 }
 
 // The fewest tiles of so many positions; without images where none fits.
-inline Tiles fewest_tiles(const Lowering& l, int positions, bool shared) {
+inline Tiles fewest_tiles(const Lowering& l, int positions, bool shared, bool tf32 = false) {
   Tiles best{};
   for (int columns = at_most(l.out_width, positions); columns > 0; --columns) {
-    const Tiles g = tiles_of(l, positions, shared, columns);
+    const Tiles g = tiles_of(l, positions, shared, tf32, columns);
     if (g.images > 0 && (best.images == 0 || g.tiles < best.tiles)) best = g;
   }
   return best;
