@@ -11,7 +11,8 @@ Of the track winograd: winograd-size.svg, winograd-batch.svg and winograd-channe
 Winograd, a line for each stage, by the image's side, the batch and the channels).
 
 Of the track hopper: hopper-size.svg, hopper-batch.svg and hopper-channels.svg (effective TFLOP/s by the same, with
-those of cuDNN's best), and hopper-errors.svg (stage 35's tiles, speed over error).
+those of cuDNN's best), and hopper-errors.svg (stages 35 to 37 and cuDNN in fp32, time over error; with the grid of
+precisions that stands beside the report, where there is one: NAME-precisions.json beside NAME-hopper.json).
 
 Of the track cpu: cpu.svg (GFLOP/s of stage 22 as its switches are turned on, and of what it is compared with).
 
@@ -429,59 +430,90 @@ def draw_hopper(rows, kind, device, path):
     return True
 
 
-def hopper_errors(workloads):
-    """By workload: {what: (relative error, times as fast as cuDNN's best, whether the bound chose it)}."""
+# What a grid of precisions, beside the report, adds to that plot: by the names of its rows, whose it is and what stands at
+# its point. A column is a layer's, as in "conv2 (µs)" and "error, conv2".
+PRECISIONS = {"halves, 1 product": (36, "1"), "halves, 2 products": (36, "2"), "halves, 3 products": (36, "3"),
+              "halves, 4 products": (36, "4"), "bf16, 1 product": (36, "bf16"), "bf16, 3 products": (36, "3 bf16"),
+              "TF32, 1 product": (36, "TF32"), "TF32, 3 products": (36, "3 TF32"),
+              **{f"37, tiles of {tile.replace('x', ' × ')}": (37, tile) for tile in ("4x4", "7x4", "7x7")},
+              "cuDNN by PyTorch, TF32 allowed": (CUDNN, "cuDNN, TF32")}
+TOO_SLOW = 5  # times as slow as cuDNN's best: not drawn
+
+
+def hopper_errors(workloads, precisions=None):
+    """By workload: {(a stage's number or CUDNN, the point's name): (relative error, time in µs)}.
+
+    @param precisions a grid; what it has replaces the row of its stage
+    """
     panels = {}
     for name, stages in zip(names(workloads), workloads.values()):
-        best, winograd, tiles = cudnn_best(stages, "fp32"), cudnn_winograd(stages, "fp32"), tiled_rows(stages)
-        chosen = tile_of(tiles["auto"]) if "auto" in tiles else None
-        points = {tile: (error_of(row), over_cudnn(stages, row), tile == chosen) for tile, row in tiles.items()
-                  if tile != "auto" and over_cudnn(stages, row)}
-        if not points:
+        best, winograd = cudnn_best(stages, "fp32"), cudnn_winograd(stages, "fp32")
+        points = {(35, tile): (error_of(row), median(row)) for tile, row in tiled_rows(stages).items()
+                  if tile not in ("auto", "6x6") and median(row)}  # 6x6 is where 7x4 is
+        if not points or not best:
             continue
-        points[CUDNN] = (error_of(best), 1, False)
-        if winograd and winograd is not best:
-            points["cuDNN's Winograd"] = (error_of(winograd), best["time_us"] / winograd["time_us"], False)
+        for number, text in ((32, "32, fp16"), (36, "3"), (37, "37")):
+            if median(stages.get(number)):
+                points[number, text] = error_of(stages[number]), median(stages[number])
+        points[CUDNN, CUDNN] = error_of(best), best["time_us"]
+        if winograd and winograd is not best and winograd["time_us"] < TOO_SLOW * best["time_us"]:
+            points[CUDNN, "cuDNN's Winograd"] = error_of(winograd), winograd["time_us"]
+        head = head_of(name)
+        layer = f"{head} {problem_of(stages)['h']}" if head == "image" else head
+        columns = precisions["columns"] if precisions else []
+        if f"{layer} (µs)" in columns:
+            time, error = columns.index(f"{layer} (µs)"), columns.index(f"error, {layer}")
+            of_grid = {PRECISIONS[row["name"]]: (row["values"][error], row["values"][time])
+                       for row in precisions["rows"] if row["name"] in PRECISIONS and row["values"][time]}
+            replaced = {number for number, _ in of_grid if number != CUDNN}
+            points = {key: point for key, point in points.items() if key[0] not in replaced} | of_grid
         panels[name] = points
     return panels
 
 
-def draw_hopper_errors(rows, device, path):
-    """Stage 35's tiles and cuDNN, speed over error, a panel for each workload; draws nothing where none was timed."""
-    panels = hopper_errors(hopper_workloads(rows, DRAWINGS["errors"][0]))
+def draw_hopper_errors(rows, device, path, precisions=None):
+    """Time over error of fp32 in all ways, a panel for each workload; draws nothing where stage 35 has no tiles."""
+    panels = hopper_errors(hopper_workloads(rows, DRAWINGS["errors"][0]), precisions)
     if not panels:
         return False
     columns = min(len(panels), 2)
     lines = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.6 + 2.6 * lines), squeeze=False,
+    figure, grid = pyplot.subplots(lines, columns, figsize=(WIDTH, 0.6 + 3.1 * lines), squeeze=False,
                                    layout="constrained")
     for axes in grid.flat[len(panels):]:
         axes.set_visible(False)
     for axes, (name, points) in zip(grid.flat, panels.items()):
-        for what, (error, speed, chosen) in points.items():
-            colour, marker = (HOPPER_COLOURS[35], HOPPER_MARKERS[35]) if what[0].isdigit() else (INK, "x")
-            axes.plot(error, speed, color=colour, marker=marker, markersize=6)
-            if chosen:
-                axes.plot(error, speed, color=INK, marker="o", markersize=12, fillstyle="none")
-            left = what in ("4x4", "7x4")  # the errors of 7x4 and 6x6 are nearly the same
-            if what == CUDNN:  # a tile is where its name would stand
-                left = any(error < other < 6 * error and 0 < speed - slower < 0.3
-                           for other, slower, _ in points.values())
-            below = speed < 1 if what[0].isdigit() else speed > 0.3  # not on each other
-            axes.annotate(what, (error, speed), xytext=(-8 if left else 8, -11 if below else 3), fontsize=SMALL,
-                          color=INK, textcoords="offset points", horizontalalignment="right" if left else "left")
-        axes.axhline(1, color=INK, linewidth=0.8)
         axes.set_xscale("log")
-        axes.set_xlim(1e-7, 1e-4)
+        axes.set_yscale("log")
+        axes.set_xlim(2e-8, 2e-2)
+        times = [time for _, time in points.values()]
+        axes.set_ylim(min(times) / 1.5, 1.5 * max(times))
+        for (number, what), (error, time) in points.items():
+            colour, marker = (INK, "x") if number == CUDNN else (HOPPER_COLOURS[number], HOPPER_MARKERS[number])
+            axes.plot(error, time, color=colour, marker=marker, markersize=5)
+            # Of 35 above its points and of 37 below them, since theirs are often in one place; of 36 on the free side.
+            across, up, side = {35: (0, 5, "center"), 37: (0, -12, "center"), CUDNN: (6, 3, "left")}.get(
+                number, (6, -3, "left"))
+            if number == 36 and what in ("2", "3", "4", "3 TF32"):
+                across, side = -6, "right"
+            if what == CUDNN:
+                across, up, side = 0, 6, "center"
+            if what == "cuDNN, TF32" and time < points.get((36, "1"), (0, 0))[1]:
+                up = -12
+            axes.annotate(what, (error, time), xytext=(across, up), fontsize=SMALL, color=INK,
+                          textcoords="offset points", horizontalalignment=side)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-"))
-        axes.set_ylim(0, 1.15 * max(speed for _, speed, _ in points.values()))
-        axes.yaxis.set_major_formatter("{x:g}×")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
         axes.tick_params(labelsize=SMALL)
         axes.set_xlabel("relative L2 error, log scale", fontsize=SMALL)
+        axes.set_ylabel("µs, log scale", fontsize=SMALL)
         axes.set_title(name, fontsize=SIZE)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"Stage 35 by tile: times as fast as cuDNN's best in fp32; ringed: what the default bound takes, "
-                    f"{device}", fontsize=11)
+    numbers = sorted({number for points in panels.values() for number, _ in points if number != CUDNN})
+    name_curves(figure, {number: (hopper_heading(number), HOPPER_COLOURS[number]) for number in numbers}, [])
+    figure.suptitle(f"fp32, and what is cheaper: time over error, {device}", fontsize=11)
     save(figure, path)
     return True
 
@@ -502,8 +534,8 @@ def draw_cpu(rows, path):
                      f"Convolution on a CPU, {cpu_device(workloads)}", "GFLOP/s", path)
 
 
-def draw_bench(report, folder):
-    """The drawings of `./lab bench`'s JSON."""
+def draw_bench(report, folder, precisions=None):
+    """The drawings of `./lab bench`'s JSON. @param precisions a grid, see hopper_errors()"""
     device = report["device"]["name"]
     rows = [row for row in report["rows"] if row["backend"] != "cpu"]  # those have a drawing of their own
     drawn = []
@@ -526,7 +558,7 @@ def draw_bench(report, folder):
     for kind in HOPPER_SIZES:
         if draw_hopper(rows, kind, device, folder / f"hopper-{kind}.svg"):
             drawn.append(folder / f"hopper-{kind}.svg")
-    if draw_hopper_errors(rows, device, folder / "hopper-errors.svg"):
+    if draw_hopper_errors(rows, device, folder / "hopper-errors.svg", precisions):
         drawn.append(folder / "hopper-errors.svg")
     if draw_cpu(report["rows"], folder / "cpu.svg"):
         drawn.append(folder / "cpu.svg")
@@ -555,7 +587,9 @@ def main():
             tuning = arguments.folder / "tuning.svg"
             drawn = [tuning] if draw_tuning(report, tuning) else []
         else:
-            drawn = draw_bench(report, arguments.folder)
+            beside = arguments.results.with_name(arguments.results.name.replace("-hopper.json", "-precisions.json"))
+            precisions = json.loads(beside.read_text()) if beside != arguments.results and beside.exists() else None
+            drawn = draw_bench(report, arguments.folder, precisions)
     except OSError as error:
         print(f"plot.py: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)

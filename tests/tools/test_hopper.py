@@ -14,8 +14,8 @@ import tables
 from cells import TableError
 
 STAGES = {31: "implicit-gemm", 32: "implicit-gemm-hopper", 33: "winograd-hopper", 34: "int8-hopper",
-          35: "winograd-fp32"}
-TYPES = {**dict.fromkeys((31, 32, 33), "fp16"), 34: "int8", 35: "fp32"}
+          35: "winograd-fp32", 36: "split-fp32", 37: "winograd-split"}
+TYPES = {**dict.fromkeys((31, 32, 33), "fp16"), 34: "int8", **dict.fromkeys((35, 36, 37), "fp32")}
 EVERY = {31: 80, 32: 20, 33: 10, 34: 5, 35: 40}  # stages, and their times
 
 CUDNN = {

@@ -97,7 +97,7 @@ class Plots(unittest.TestCase):
         self.assertIn("channels", self.drawn(plot.draw_hopper, layers, "channels"))
         self.assertIsNone(self.drawn(plot.draw_hopper_errors, rows))
         text = self.drawn(plot.draw_hopper_errors, test_hopper.TILES)
-        for words in ("7x7", "cuDNN's Winograd", "image (1,64,224,224)"):
+        for words in ("7x7", "cuDNN's Winograd", "image (1,64,224,224)", "35 winograd-fp32"):
             self.assertIn(words, text)
 
     def test_points_of_the_hopper_tracks_plots(self):
@@ -110,11 +110,20 @@ class Plots(unittest.TestCase):
                            plot.CUDNN: {224: flops[224] / 40, 960: flops[960] / 40}},
             ("fp32", ""): {35: {224: flops[224] / 16}, plot.CUDNN: {224: flops[224] / 160}}})
 
-    def test_points_of_speed_over_error(self):
-        points = plot.hopper_errors(hopper_tables.hopper_workloads(test_hopper.TILES, "tiles"))
-        self.assertEqual(points, {"image (1,64,224,224)": {
-            "4x4": (1e-6, 2, False), "7x4": (3e-6, 4, True), "7x7": (9e-6, 8, False), plot.CUDNN: (3e-7, 1, False),
-            "cuDNN's Winograd": (2e-6, 0.25, False)}})
+    def test_points_of_time_over_error(self):
+        rows = [*test_hopper.TILES, test_hopper.row(36, 30, rel_l2_err=1e-7), test_hopper.row(37, 25, rel_l2_err=2e-6)]
+        workloads = hopper_tables.hopper_workloads(rows, "tiles")
+        usual = {(35, "4x4"): (1e-6, 80), (35, "7x4"): (3e-6, 40), (35, "7x7"): (9e-6, 20), (36, "3"): (1e-7, 30),
+                 (37, "37"): (2e-6, 25), (plot.CUDNN, plot.CUDNN): (3e-7, 160),
+                 (plot.CUDNN, "cuDNN's Winograd"): (2e-6, 640)}
+        self.assertEqual(plot.hopper_errors(workloads), {"image (1,64,224,224)": usual})
+        grid = {"columns": ["conv2 (µs)", "image 224 (µs)", "error, image 224"], "rows": [
+            {"name": "halves, 3 products", "values": [1, 31, 2e-7]}, {"name": "TF32, 1 product", "values": [1, 40, 3e-4]},
+            {"name": "37, tiles of 4 × 4", "values": [1, None, None]},
+            {"name": "cuDNN by PyTorch, TF32 allowed", "values": [1, 23, 3e-4]}]}
+        points = plot.hopper_errors(workloads, grid)["image (1,64,224,224)"]
+        self.assertEqual(points, usual | {(36, "3"): (2e-7, 31), (36, "TF32"): (3e-4, 40),
+                                          (plot.CUDNN, "cuDNN, TF32"): (3e-4, 23)})
 
 
 if __name__ == "__main__":
