@@ -62,7 +62,9 @@ TEST_CASE("bf16 and TF32: floats are rounded to nearest, infinity and NaN remain
       wrong_back += !std::isnan(of_back[i]);
     } else {
       wrong_bf16 += bf16 != nearest(values[i], 16, true);
-      wrong_tf32 += of_tf32[i] != nearest(values[i], 13, false);
+      const std::uint32_t expected = nearest(values[i], 13, false), bits = std::bit_cast<std::uint32_t>(values[i]);
+      wrong_tf32 += of_tf32[i] != expected;
+      if (of_tf32[i] != expected) MESSAGE("TF32 of ", bits, " is ", of_tf32[i], ", and should be ", expected);
       wrong_back += std::bit_cast<std::uint32_t>(of_back[i]) != bf16;
     }
   }

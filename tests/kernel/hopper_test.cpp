@@ -425,8 +425,9 @@ TEST_CASE("hopper: sums of bf16 are cut as MMA-Sim says (sm_90)") { check_cuts<s
 TEST_CASE("hopper: sums of TF32 are cut as MMA-Sim says, whatever the lowest 13 bits (sm_90)") {
   check_cuts<simt::Tf32>(30);
 }
-TEST_CASE("hopper: small sums of bf16, down to subnormal ones and zero (sm_90)") { check_small<simt::Bf16>(40); }
-TEST_CASE("hopper: small sums of TF32, down to subnormal ones and zero (sm_90)") { check_small<simt::Tf32>(50); }
+// An H200 makes some of these otherwise, in their last bits: docs/simulator.md.
+TEST_CASE("hopper: small sums of bf16, down to subnormal ones and zero (simulator)") { check_small<simt::Bf16>(40); }
+TEST_CASE("hopper: small sums of TF32, down to subnormal ones and zero (simulator)") { check_small<simt::Tf32>(50); }
 TEST_CASE("hopper: sums of bf16 and TF32 that a float cannot hold (sm_90)") {
   check_large<simt::Bf16>(60);
   check_large<simt::Tf32>(70);
