@@ -94,16 +94,10 @@ class SplitF23 final : public TunableStage {
     }
   }
 
-  // In units of 2^-24 of the sum of magnitudes, as in stage 36. A transformed filter is at most 1.5 times its largest
-  // number, and an output's window is in three products: together four times the largest number times the window.
-  ErrorModel error_model(const ConvProblem& problem, const float* filter) const override {
-    const std::int64_t blocks = blocks_for(static_cast<int>(problem.c), kBlock);
-    const std::int64_t steps = knob("sums") == kSumsOfPhase ? 3 : 1;
-    const double roundings = static_cast<double>(14 + 44 * steps + 9 * blocks);
-    float most = 0.0f;
-    for (std::int64_t i = 0; i < problem.filter_size(); ++i)
-      if (const float magnitude = fabsf(filter[i]); magnitude > most && magnitude <= 3.40282347e38f) most = magnitude;
-    return {1, roundings * 0x1p-22 * most};
+  ErrorModel error_model(const ConvProblem&, const float*) const override {
+    WinogradForm form;
+    form.m = 2, form.along_height = true, form.split_channels = kBlock;
+    return form;
   }
 
   // Of the counters it says only how many barriers there are.

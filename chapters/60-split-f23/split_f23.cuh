@@ -130,11 +130,7 @@ struct SplitBlock {
     }
   }
 
-  // Which places of a phase's box lie in the image, as fields: from `least` to `most`. A field that has none gets a
-  // least that no place reaches.
-  struct Inside {
-    unsigned least, most;
-  };
+  // Which places of a line lie in the image: from the first to the last.
   static __device__ __forceinline__ int first_inside(int from, int stride, int size) {
     const int first = from < 0 ? (-from + stride - 1) / stride : 0;
     return from + first * stride < size ? min(first, kNowhere) : kNowhere;
@@ -145,21 +141,20 @@ struct SplitBlock {
 
   // 3. The boxes of a channel block, as a splitting warp loads them.
   struct Boxes {
-    unsigned least[4], most[4];  // of the places in the image, for rows d0 to d3
-    const float* first;          // the lane's first channel of row d0's pixel at place 0, which may lie outside
-    int left;                    // channels from there on
+    unsigned least, most;  // of the places whose image and column exist
+    int y;                 // row d0 of place 0
+    const float* first;    // the lane's first channel of row d0's pixel at place 0, which may lie outside
+    int left;              // channels from there on
   };
   __device__ __forceinline__ Boxes find(int tile, int block, const float* input) const {
     const int channel = block * kBlock + 4 * (lane % 4);
     const Origin at = origin_of(tile);
     const int y = 2 * at.y - g.of.pad_y, x = at.x - g.of.pad_x;
     Boxes boxes_of;
-    UNROLL
-    for (int r = 0; r < 4; ++r) {
-      boxes_of.most[r] = kGuards | packed_place(min(g.images, g.of.batch - at.image) - 1,
-                                                last_inside(y + r, 2, g.of.height), last_inside(x, 1, g.of.width));
-      boxes_of.least[r] = packed_place(0, first_inside(y + r, 2, g.of.height), first_inside(x, 1, g.of.width));
-    }
+    boxes_of.most =
+        kGuards | packed_place(min(g.images, g.of.batch - at.image) - 1, kNowhere - 1, last_inside(x, 1, g.of.width));
+    boxes_of.least = packed_place(0, 0, first_inside(x, 1, g.of.width));
+    boxes_of.y = y;
     boxes_of.first =
         input + ((static_cast<std::int64_t>(at.image) * g.of.height + y) * g.of.width + x) * g.of.channels + channel;
     boxes_of.left = g.of.channels - channel;
@@ -172,10 +167,11 @@ struct SplitBlock {
     const Entry entry = entries[position];
     const float* at = from.first + static_cast<std::int64_t>(entry.pixel) * g.of.channels + 32 * half32;
     const int left = from.left - 32 * half32;
+    const bool exists = ((from.most - entry.place) & ((kGuards | entry.place) - from.least) & kGuards) == kGuards;
+    const int y = from.y + 2 * static_cast<int>(entry.place >> 10 & 511u);
     UNROLL
     for (int r = 0; r < 4; ++r, at += static_cast<std::int64_t>(g.of.width) * g.of.channels) {
-      const bool inside =
-          ((from.most[r] - entry.place) & ((kGuards | entry.place) - from.least[r]) & kGuards) == kGuards;
+      const bool inside = exists && static_cast<unsigned>(y + r) < static_cast<unsigned>(g.of.height);
       UNROLL
       for (int e = 0; e < 2; ++e) {
         float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -315,26 +311,30 @@ struct SplitBlock {
   }
 
   // 5. A lane has two neighbouring filters (rows f and f + 8 of the packed ones) of two neighbouring positions.
-  __device__ __forceinline__ void store(const float (&master)[N / 2], SumScale even, SumScale odd, float* output,
-                                        Origin at, int first_filter, int row_of) const {
+  __device__ __forceinline__ void store(const float (&above)[N / 2], const float (&below)[N / 2], SumScale even,
+                                        SumScale odd, float* output, Origin at, int first_filter) const {
     const int k = first_filter + warp % kGroupWarps * 16 + lane / 4 * 2, left = g.of.filters - k;
+    const std::int64_t row = static_cast<std::int64_t>(g.of.out_width) * g.of.filters;
     UNROLL
     for (int i = 0; i < N / 4; ++i) {
       const int p = i / 2 * 8 + lane % 4 * 2 + i % 2;
       const unsigned place = entries[p].place;
-      const int image = at.image + static_cast<int>(place >> 20),
-                y = 2 * (at.y + static_cast<int>(place >> 10 & 511u)) + row_of;
-      const int x = at.x + static_cast<int>(place & 511u);
+      const int image = at.image + static_cast<int>(place >> 20);
+      const int y = 2 * (at.y + static_cast<int>(place >> 10 & 511u)), x = at.x + static_cast<int>(place & 511u);
       if (dense[p] < 0 || image >= g.of.batch || y >= g.of.out_height || x >= g.of.out_width) continue;
-      float* const to =
+      float* to =
           output + ((static_cast<std::int64_t>(image) * g.of.out_height + y) * g.of.out_width + x) * g.of.filters + k;
-      const float first = master[i / 2 * 4 + i % 2] * even.first * even.second;
-      const float second = master[i / 2 * 4 + 2 + i % 2] * odd.first * odd.second;
-      if (left > 1 && g.of.filters % 2 == 0) {
-        *reinterpret_cast<float2*>(to) = make_float2(first, second);
-      } else {
-        if (left > 0) to[0] = first;
-        if (left > 1) to[1] = second;
+      UNROLL
+      for (int r = 0; r < 2; ++r, to += row) {
+        if (r == 1 && y + 1 >= g.of.out_height) break;
+        const float first = (r == 0 ? above : below)[i / 2 * 4 + i % 2] * even.first * even.second;
+        const float second = (r == 0 ? above : below)[i / 2 * 4 + 2 + i % 2] * odd.first * odd.second;
+        if (left > 1 && g.of.filters % 2 == 0) {
+          *reinterpret_cast<float2*>(to) = make_float2(first, second);
+        } else {
+          if (left > 0) to[0] = first;
+          if (left > 1) to[1] = second;
+        }
       }
     }
   }
@@ -398,8 +398,7 @@ struct SplitBlock {
       if (!fits || !finite) {
         compute_anew(input, filter, output, at, first_filter + warp % kGroupWarps * 16);
       } else {
-        store(above, own[0], own[1], output, at, first_filter, 0);
-        store(below, own[0], own[1], output, at, first_filter, 1);
+        store(above, below, own[0], own[1], output, at, first_filter);
       }
       __syncwarp();
     }
