@@ -96,7 +96,7 @@ class SplitF23 final : public TunableStage {
 
   ErrorModel error_model(const ConvProblem&, const float*) const override {
     WinogradForm form;
-    form.m = 2, form.along_height = true, form.split_channels = kBlock;
+    form.m = 2, form.along_height = true;
     return form;
   }
 
