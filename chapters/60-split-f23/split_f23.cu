@@ -100,10 +100,12 @@ class SplitF23 final : public TunableStage {
     return form;
   }
 
-  // Of the counters it says only how many barriers there are.
+  // Of the counters it says only those that are simple.
   Prediction predict(const ConvProblem& problem) const override {
     Prediction p;
     p.barriers = at_most(tiles(problem).works, device_limits().multiprocessors);
+    p.constant_load_requests = 0;
+    p.atomic_requests = 0;
     p.flops = problem.flops();
     return p;
   }
