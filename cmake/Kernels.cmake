@@ -38,6 +38,9 @@ function(convladder_add_generated_kernels target)
     target_compile_options(${target} PRIVATE -fno-sanitize=all)  # the hooks are the simulator's
   endif()
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
+  if(TARGET convladder::simt)  # of a project that uses this one
+    target_link_libraries(${target} PUBLIC convladder::simt)
+  endif()
 endfunction()
 
 # convladder_add_host_kernel(TARGET SOURCE): an object library of the kernel file of a stage that runs on the host, in

@@ -37,7 +37,8 @@ SHAPES = {  # n, c, h, w, k, r, s, padding
                  "1, 64, 56, 56, 64, 3, 3, Padding::zero"],
     "winograd": ["2, 3, 17, 19, 5, 3, 3, Padding::zero", "1, 70, 13, 11, 40, 3, 3, Padding::reflect",
                  "1, 64, 56, 56, 64, 3, 3, Padding::zero"]}
-SHAPES |= {"cpu": SHAPES["lowering"], "hopper": SHAPES["winograd"]}
+SHAPES |= {"cpu": SHAPES["lowering"], "hopper": [
+    SHAPES["winograd"][0], "1, 50, 13, 11, 40, 3, 3, Padding::zero", SHAPES["winograd"][2]]}
 
 
 def add_arguments(parser):
@@ -57,8 +58,8 @@ def code_of(text):
 class Unit:
     """A declaration, a definition or a macro, with the comment above it."""
 
-    def __init__(self, text, path, scope, origin):
-        self.text, self.path, self.scope, self.origin = text, path, scope, origin
+    def __init__(self, text, path, scope, behind):
+        self.text, self.path, self.scope, self.behind = text, path, scope, behind
         self.names = names_of(text)
         self.kept = False
 
@@ -89,7 +90,7 @@ def names_of(text):
     if match := re.match(r"[^=;{]*?\boperator\s*[^\w\s(]+\s*\(([^)]*)\)", code):  # named by the types that it takes
         return {OPERATOR, *re.findall(r"\b[A-Z]\w*", match[1])}
     head = re.sub(r"__(?:launch_bounds|align)__\((?:[^()]|\([^()]*\))*\)|__attribute__\(\(.*?\)\)|\[\[.*?\]\]|"
-                  r"alignas\(.*?\)", " ", code, flags=re.S)
+                  r"alignas\(.*?\)|^decltype\([^()]*\)", " ", code, flags=re.S)
     head = re.split(r"\bnoexcept\b", head)[0]
     if match := re.match(r"[^=({;]*?(~?\w+)(?:<[^=({;]*>)?::~?\w+\s*\(", head):  # a member, defined outside
         return {match[1]}
@@ -184,14 +185,14 @@ def without_members(text):
 
 
 class Reader:
-    def __init__(self, on_host, chapters):
-        self.on_host, self.chapters = on_host, chapters
+    def __init__(self, on_host):
+        self.on_host = on_host
         self.units, self.seen, self.systems, self.behind = [], set(), set(), []
         self.order = []  # of files, each behind those that it includes
 
     def add_file(self, path, behind=False):
         """@param behind of functions that headers declare: after the kernel"""
-        if path in self.seen or LEFT_OUT.search(path):
+        if path in self.seen or LEFT_OUT.search(path) and not (behind and path in self.behind):
             return
         self.seen.add(path)
         file = ROOT / path
@@ -222,15 +223,13 @@ class Reader:
 
     def split(self, text, path, behind):
         scope, start, depth, comment_end = [], None, 0, 0
-        origin = (path, behind)
-        conditional = 0
         last = 0  # where the unit that is being read begins, with its comments
 
         def finish(end):
             nonlocal last
             unit = text[last:end].strip("\n")
             if unit.strip():
-                self.units.append(Unit(tidy(unit), path, tuple(scope), origin))
+                self.units.append(Unit(tidy(unit), path, tuple(scope), behind))
             last = end
 
         items = list(tokens(text))
@@ -321,7 +320,7 @@ class Reader:
         """A comment that stands by itself: kept in the chapters' files."""
         text = tidy(text.strip("\n"))
         if text.strip() and path.startswith("chapters/"):
-            unit = Unit(text, path, tuple(scope), (path, behind))
+            unit = Unit(text, path, tuple(scope), behind)
             unit.names = set()
             unit.kept = True
             self.units.append(unit)
@@ -340,7 +339,7 @@ def rename_clashes(units):
     for unit in units:
         for name in unit.names:
             owners.setdefault(name, set()).add(unit.path)
-    for path in {unit.path for unit in units if unit.origin[1]}:
+    for path in {unit.path for unit in units if unit.behind}:
         own = {name for unit in units if unit.path == path and "" in unit.scope for name in unit.names
                if len(owners[name]) > 1}
         prefix = path.rsplit("/", 1)[1].split(".")[0]
@@ -445,8 +444,8 @@ def main_of(manifest, tunable):
                   re.sub(r"\b(ELEMENTS|CHANNELS_LAST|BOUND|SHAPES)\b", lambda m: values[m[1]], text))
 
 
-def compile_command(manifest, folder):
-    number, name = folder.name.split("-", 1)[0], manifest["name"].replace("-", "_")
+def compile_command(manifest):
+    name = manifest["name"].replace("-", "_")
     if machine.tracks()[manifest["track"]]:
         return f"g++ -std=c++20 -O3 -fopenmp {name}.cpp -o {name}"
     architecture = "-arch=native"
@@ -463,7 +462,7 @@ def single(folder):
     kernels = [path for path in folder.glob("*.cpp" if on_host else "*.cu")
                if not re.match(r"exercise|test\.cpp", path.name)]
     kernel = kernels[0].relative_to(ROOT).as_posix()
-    reader = Reader(on_host, folder)
+    reader = Reader(on_host)
     reader.add_file("common/stage/stage.hpp")
     reader.add_file(kernel)
     reader.add_behind()
@@ -471,16 +470,14 @@ def single(folder):
     main = main_of(manifest, tunable)
     main = resolve(main, on_host)
     device = []
-    if on_host:
-        main = main.replace("int main() {", "int main() {", 1)
-    else:
-        device = Reader(on_host, folder)
+    if not on_host:
+        device = Reader(on_host)
         device.split(resolve((PARTS / "device.cpp").read_text(), on_host), "tools/lab/single/device.cpp", True)
         reader.systems |= device.systems
         device = device.units
     units = sorted(reader.units, key=lambda unit: (unit.path.startswith("chapters/"), reader.order.index(unit.path)))
-    behind = [unit for unit in units if unit.origin[1]]
-    front = [unit for unit in units if not unit.origin[1]]
+    behind = [unit for unit in units if unit.behind]
+    front = [unit for unit in units if not unit.behind]
     # The device's functions first: tensor maps use its errors.
     units = front + device + behind
     rename_clashes(units)
@@ -494,7 +491,7 @@ def single(folder):
     # A chapter's file whose code is not needed leaves no notes behind.
     files = {unit.path for unit in kept if unit.names or unit in stage}
     kept = [unit for unit in kept if unit.path in files]
-    front = [unit for unit in kept if not unit.origin[1]]
+    front = [unit for unit in kept if not unit.behind]
     chapter = next(i for i, unit in enumerate(front) if unit.path.startswith("chapters/"))
     systems, main_systems = set(reader.systems), re.findall(r"^#include (<.*>)\n", main, re.M)
     main = re.sub(r"^#include <.*>\n", "", main, flags=re.M).strip("\n") + "\n"
@@ -502,7 +499,7 @@ def single(folder):
     includes = sorted((s for s in systems if s.startswith("<")), key=lambda s: (not s.endswith(".h>"), s))
     blocks = sorted(s.strip() for s in systems if not s.startswith("<"))
     head = [f"// {folder.name}: {manifest['title']}.", "//", f"// {manifest['idea']}", "//", "//     " +
-            compile_command(manifest, folder), "//",
+            compile_command(manifest), "//",
             f"// Runs on {'the host' if on_host else 'GPUs of ' + manifest['requires']}"
             f"{'' if on_host or manifest['requires'].endswith('a') else ' and later'}. Prints the error and the time for"
             " some shapes; the exit status is 0 only if all is right.",
@@ -510,7 +507,7 @@ def single(folder):
             f"{manifest['source']}.", "// MIT License, Copyright (c) 2026 the ConvLadder developers", ""]
     sections = [("1. Helpers", written(front[:chapter])), ("2. The stage", written(front[chapter:])),
                 ("3. Functions that the helpers declare",
-                 written([unit for unit in kept if unit.origin[1]])), ("4. The check", main)]
+                 written([unit for unit in kept if unit.behind])), ("4. The check", main)]
     parts = ["\n".join(wrapped(head)), "\n".join([f"#include {name}" for name in includes] + blocks), ""]
     for title, text in sections:
         parts += ["/" * 120 + f"\n// {title}\n" + "/" * 120 + "\n", text]

@@ -76,9 +76,13 @@ class Array {
   T* as() const {
     return static_cast<T*>(data_);
   }
-  void upload(const void* from) { convladder::check_cuda(cudaMemcpy(data_, from, bytes_, cudaMemcpyDefault), "upload"); }
+  void upload(const void* from) {
+    convladder::check_cuda(cudaMemcpy(data_, from, bytes_, cudaMemcpyDefault), "upload");
+  }
   void download(void* to) { convladder::check_cuda(cudaMemcpy(to, data_, bytes_, cudaMemcpyDefault), "download"); }
-  void poison() { convladder::check_cuda(cudaMemset(data_, kElements == Elements::bytes ? 0x80 : 0xff, bytes_), "fill"); }
+  void poison() {
+    convladder::check_cuda(cudaMemset(data_, kElements == Elements::bytes ? 0x80 : 0xff, bytes_), "fill");
+  }
 
  private:
   void* data_ = nullptr;
