@@ -38,18 +38,23 @@ foreach(folder IN LISTS CONVLADDER_STAGES CONVLADDER_STEPS)
 endforeach()
 set(harness ${PROJECT_SOURCE_DIR}/common/harness)
 convladder_add_package_library(stages OBJECTS convladder_stages ${kernels}
-  SOURCES ${harness}/check/device_tensors.cpp ${harness}/check/half_bits.cpp ${harness}/check/quantise.cpp
-          ${harness}/check/reference.cpp ${harness}/files/spelling.cpp ${harness}/ladder/registry.cpp
+  SOURCES ${harness}/check/device_tensors.cpp ${harness}/check/half_bits.cpp ${harness}/check/inputs.cpp
+          ${harness}/check/quantise.cpp ${harness}/check/reference.cpp ${harness}/files/spelling.cpp ${harness}/ladder/registry.cpp
           ${harness}/ladder/tracks.cpp ${PROJECT_BINARY_DIR}/generated/tracks.cpp)
 target_compile_options(convladder-stages PRIVATE -ffp-contract=off)
 target_link_libraries(convladder-stages PUBLIC convladder-simt)
 
-# The headers of the map in common/README.md that these libraries hold.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder
-  FILES_MATCHING PATTERN "stage/*.hpp" PATTERN "simt/*.hpp" PATTERN "kernel/*.hpp" PATTERN "harness/device/*.hpp"
-                 PATTERN "harness/check/*.hpp" PATTERN "harness/files/errors.hpp" PATTERN "harness/ladder/*.hpp"
-                 PATTERN "harness/device/gpu" EXCLUDE PATTERN "baselines" EXCLUDE PATTERN "commands" EXCLUDE
-                 PATTERN "report" EXCLUDE PATTERN "run" EXCLUDE PATTERN "labs" EXCLUDE PATTERN "sim" EXCLUDE)
+# The headers of what these libraries hold.
+foreach(folder IN ITEMS stage simt kernel kernel/tracks harness/device)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/common/${folder}/*.hpp)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/common/${folder})
+endforeach()
+foreach(header IN ITEMS check/device_tensors check/half_bits check/inputs check/quantise check/reference files/errors
+                        files/spelling ladder/registry ladder/tracks)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${harness}/${header}.hpp
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/convladder/common/harness/${folder})
+endforeach()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/convladder)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/convladder-config.cmake.in

@@ -13,6 +13,8 @@ else()
        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
        -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fno-builtin)
 endif()
+# Functions of the package are called from folders that do not see this one's variables.
+set(CONVLADDER_INSTRUMENTED_FLAGS ${CONVLADDER_INSTRUMENTED_FLAGS} CACHE INTERNAL "Flags of kernels in the simulator")
 
 # convladder_instrumented_flags(VARIABLE): the same as plain arguments of a compiler.
 function(convladder_instrumented_flags variable)

@@ -5,10 +5,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/lab"))
+import single_file  # noqa: E402
+
 STAGES = sorted(path.parent.name for path in ROOT.glob("chapters/*/stage.json"))
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
@@ -18,9 +22,7 @@ def lab(*words):
 
 
 def text_of(stage):
-    done = lab(stage)
-    assert (done.returncode, done.stderr) == (0, ""), stage
-    return done.stdout
+    return single_file.single(ROOT / "chapters" / stage)
 
 
 @pytest.mark.parametrize("words, sentence", [
@@ -30,6 +32,11 @@ def text_of(stage):
 def test_an_unknown_stage_is_one_line(words, sentence):
     done = lab(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
+def test_the_command_prints_the_text():
+    done = lab("3")
+    assert (done.returncode, done.stdout, done.stderr) == (0, text_of("03-tiled-1d"), "")
 
 
 def test_no_file_includes_the_projects_headers():
@@ -43,8 +50,8 @@ def test_no_file_includes_the_projects_headers():
 
 @pytest.mark.slow
 def test_the_stage_of_the_host_checks_itself(tmp_path):
-    (tmp_path / "im2win_cpu.cpp").write_text(text_of("22"))
-    command = re.search(r"^//     (g\+\+ .*)", text_of("22"), re.M)[1]
+    (tmp_path / "im2win_cpu.cpp").write_text(text_of("22-im2win-cpu"))
+    command = re.search(r"^//     (g\+\+ .*)", text_of("22-im2win-cpu"), re.M)[1]
     subprocess.run(command.split(), cwd=tmp_path, check=True)
     done = subprocess.run(tmp_path / "im2win_cpu", capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
