@@ -20,7 +20,6 @@ LEFT_OUT = re.compile(r"common/simt/|common/harness/|common/stage/(counters|erro
 # Members that only the harness calls.
 HARNESS_MEMBERS = ("predict", "predict_form", "error_model")
 OPERATOR = "operator"
-COMPILING = ("compile_point", "kernel_.compile")  # calls that compile a kernel when the program runs
 
 TOKEN = re.compile(r'''(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<raw>R"(\w*)\(.*?\)\3")|(?P<string>"(?:\\.|[^"\\\n])*")'''
                    r'''|(?P<char>(?<!\w)'(?:\\.|[^'\\\n])+')|(?P<directive>(?<![^\n])[ \t]*\#(?:\\\n|[^\n])*)'''
@@ -62,6 +61,7 @@ class Unit:
         self.text, self.path, self.scope, self.behind = text, path, scope, behind
         self.names = names_of(text)
         self.kept = False
+        self.after_blank = True  # a blank line stands before it
 
     def words(self, names):
         """Those of its code. Of a macro that makes names by ##: all that begin so."""
@@ -155,18 +155,43 @@ def resolve(text, on_host):
     return "".join(lines)
 
 
-def without_call(text, name):
-    """Its statements become empty ones."""
-    while (at := next((m.start() for m in re.finditer(re.escape(name) + r"\(", text)
-                       if text[:m.start()].rstrip(" \n").endswith(("{", "}", ";", ")", "else"))
-                       and not text[:m.start()].rstrip(" ").endswith("void")), -1)) >= 0:
-        depth = 0
-        for kind, match in tokens(text[at:]):
-            depth += (kind == "open") - (kind == "close")
-            if kind == "semicolon" and depth == 0:
-                text = text[:at] + "{}" + text[at + match.end():]
-                break
-    return text
+def statement_end(text, at):
+    """Behind the statement that begins there, a block or one with a semicolon."""
+    depth, block = 0, text[at:].lstrip().startswith("{")
+    for kind, match in tokens(text[at:]):
+        depth += (kind == "open") - (kind == "close")
+        if depth == 0 and (kind == "semicolon" or block and match[0] == "}"):
+            return at + match.end()
+    raise ValueError("a statement without end")
+
+
+def dedented(statement):
+    """As it stands where the `if` around it is gone."""
+    statement = statement.strip()
+    if statement.startswith("{"):
+        statement = statement[1:-1].strip()
+    return statement.replace("\n  ", "\n")
+
+
+def without_compiling(text):
+    """Without kernels that are compiled when the program runs: those that are compiled with it are what runs."""
+    compiled = "if (kernel_.compiled())"
+    while (at := text.find(compiled)) >= 0:
+        end = statement_end(text, at + len(compiled))
+        if rest := re.match(r"\s*else\b", text[end:]):
+            other = end + rest.end()
+            if text[other:].lstrip().startswith("if"):
+                text = text[:at] + text[other:].lstrip()
+            else:
+                end = statement_end(text, other)
+                text = text[:at] + dedented(text[other:end]) + text[end:]
+        else:
+            text = text[:at].rstrip(" ") + text[end:].lstrip("\n")
+    text = re.sub(r"\n    if \(is_built_in\([^\n]*\) return;\n(?:.*\n)*?(?=  \}\n)", "\n", text)
+    calls = re.compile(r"\n(?: *if \((?!is_built_in)[^\n]*\)\n)?[ \t]*(?:kernel_\.compile|compile_point)\(")
+    while match := calls.search(text):
+        text = text[:match.start()] + text[statement_end(text, match.end() - 1):]
+    return re.sub(r"\n+  CompiledKernel kernel_;", "", text)
 
 
 def without_members(text):
@@ -207,10 +232,8 @@ class Reader:
                 self.add_file("common/kernel/kernel.hpp")
             file = PARTS / REPLACED[path]
         text = resolve(file.read_text(), self.on_host)
-        for name in COMPILING:
-            text = without_call(text, name)
-        if not path.startswith("common/"):
-            text = without_members(text)
+        if path.startswith("chapters/"):
+            text = without_members(without_compiling(text))
         self.split(text, path, behind)
         self.order.append(path)
         if path.endswith(".hpp") and path.startswith("common/") and path not in REPLACED:
@@ -227,9 +250,10 @@ class Reader:
 
         def finish(end):
             nonlocal last
-            unit = text[last:end].strip("\n")
+            unit = text[last:end]
             if unit.strip():
-                self.units.append(Unit(tidy(unit), path, tuple(scope), behind))
+                self.units.append(Unit(tidy(unit.strip("\n")), path, tuple(scope), behind))
+                self.units[-1].after_blank = bool(re.match(r"[ \t]*\n[ \t]*\n", unit))
             last = end
 
         items = list(tokens(text))
@@ -401,19 +425,11 @@ def written(units):
             origin = f"tools/lab/single/{REPLACED[file]}" if file in REPLACED else file
             text += ["", f"// ---- {origin} ".ljust(120, "-")]
         move(unit.scope)
-        if not joined(text[-1], unit.text):
+        if unit.after_blank or text[-1].startswith(("//", "namespace")):
             text.append("")
         text.append(unit.text)
     move(())
     return "\n".join(text).strip("\n") + "\n"
-
-
-def joined(before, after):
-    """Whether no blank line stands between: macros, and one-line declarations of constants."""
-    last = before.rsplit("\n", 1)[-1]
-    if after.startswith(("#", "CONVLADDER_WGMMA")):
-        return before.startswith(("#", "CONVLADDER_WGMMA")) or "\n" + last in before and before.startswith("// ")
-    return "\n" not in before + after and before.endswith(";") and after.endswith(";")
 
 
 def main_of(manifest, tunable):
