@@ -1,9 +1,5 @@
 # The libraries that the project uses. On Debian and Ubuntu: the packages named in ./lab.
 find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(benchmark REQUIRED)
-find_package(PNG REQUIRED)
 # Without it the simulator switches threads by ucontext, which is slower.
 find_package(Boost QUIET COMPONENTS context)
 if(NOT TARGET Boost::context)
@@ -11,6 +7,13 @@ if(NOT TARGET Boost::context)
 endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
+if(NOT CONVLADDER_PROGRAMS)
+  return()
+endif()
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(PNG REQUIRED)
 # What the track cpu is compared with. Without one of them, its row says so.
 add_library(convladder_cpu_libraries INTERFACE)
 find_package(OpenBLAS QUIET)

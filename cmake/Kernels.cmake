@@ -13,6 +13,8 @@ else()
        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
        -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fno-builtin)
 endif()
+# Functions of the package are called from folders that do not see this one's variables.
+set(CONVLADDER_INSTRUMENTED_FLAGS ${CONVLADDER_INSTRUMENTED_FLAGS} CACHE INTERNAL "Flags of kernels in the simulator")
 
 # convladder_instrumented_flags(VARIABLE): the same as plain arguments of a compiler.
 function(convladder_instrumented_flags variable)
@@ -38,6 +40,9 @@ function(convladder_add_generated_kernels target)
     target_compile_options(${target} PRIVATE -fno-sanitize=all)  # the hooks are the simulator's
   endif()
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
+  if(TARGET convladder::simt)  # of a project that uses this one
+    target_link_libraries(${target} PUBLIC convladder::simt)
+  endif()
 endfunction()
 
 # convladder_add_host_kernel(TARGET SOURCE): an object library of the kernel file of a stage that runs on the host, in

@@ -1,9 +1,8 @@
 #include "common/stage/tunable.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace convladder {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 int place_of(const Knobs& knobs, const char* name) {
   for (int k = 0; k < knobs.count; ++k)
     if (std::strcmp(knobs.knobs[k].name, name) == 0) return k;
-  throw std::logic_error(fmt::format("there is no knob {}", name));
+  throw std::logic_error(std::string("there is no knob ") + name);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ def test_an_unknown_command_that_is_like_none(copy):
 
 @pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b",
                                    "diff", "diff 3", "diff 3 4 5", "diff 3 --all",
-                                   "next 3"])
+                                   "single", "single 3 4", "single 3 --all", "next 3"])
 def test_wrong_arguments(copy, words):
     copy.refuses(words.split(), f"./lab: {words.split()[0]}: ")
     assert not copy.build.exists()

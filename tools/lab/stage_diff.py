@@ -20,8 +20,8 @@ def add_arguments(parser):
     parser.add_argument("after", metavar="AFTER", help=STAGE)
 
 
-def find(designation):
-    """The folder of a stage or a step."""
+def find(designation, command="diff"):
+    """The folder of a stage or a step. @param command that the error names"""
     known = {}
     for folder in sorted(path.parent for path in ROOT.glob("chapters/**/stage.json")):
         number, _, name = folder.name.partition("-")
@@ -29,10 +29,10 @@ def find(designation):
     if designation not in known:
         if (match := re.fullmatch(r"(\d+)[a-z]", designation)) and match[1] in known:
             steps = sorted(key for key in known if re.fullmatch(match[1] + "[a-z]", key))
-            raise Unusable(f"diff: unknown step '{designation}'; chapter {match[1]} has "
+            raise Unusable(f"{command}: unknown step '{designation}'; chapter {match[1]} has "
                            f"{'the steps ' if steps else 'no steps'}{', '.join(steps)}")
         near = [name for name in difflib.get_close_matches(designation, known) if not name.isdigit()]
-        raise Unusable(f"diff: unknown stage '{designation}'" + (f", did you mean '{near[0]}'?" if near else "") +
+        raise Unusable(f"{command}: unknown stage '{designation}'" + (f", did you mean '{near[0]}'?" if near else "") +
                        "; './lab list' shows the stages")
     return known[designation]
 
