@@ -210,6 +210,8 @@ struct Machine {
   bool stopped = false;   ///< a fault ended the launch
   bool running = false;   ///< a grid: between launches hooks may still fire, in a kernel file's host code
   const HostRules* host_rules = nullptr;
+  HostTouches host_touches = nullptr;  ///< see watch_device_memory()
+  volatile bool interrupted = false;   ///< see interrupt()
   std::uint64_t step_limit = std::uint64_t{1} << 28;  ///< events of one warp in one block
   BarrierLog* barrier_log = nullptr;
   std::vector<BarrierCall> skipped_barriers;

@@ -253,6 +253,10 @@ void run_warp(const Warp& warp) {
       machine.stopped = true;
       return;
     }
+    if (machine.interrupted) {
+      machine.stopped = true;
+      return;
+    }
     if (ready) continue;
     if (complete_collectives(warp)) continue;
     if (machine.stopped) return;
@@ -468,6 +472,10 @@ void begin_measurement() {
   forget_requests();
   forget_loads();
 }
+
+void watch_device_memory(HostTouches touches) { machine.host_touches = touches; }
+
+void interrupt() { machine.interrupted = true; }
 
 void watch_host(const HostRules* rules) { machine.host_rules = rules; }
 
