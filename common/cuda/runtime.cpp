@@ -552,7 +552,7 @@ __attribute__((used, section("simt_device"))) simt::Guard simt_guard_of_devices;
 void __assert_fail(const char* expression, const char* file, unsigned line, const char* function) {
   if (simt::machine.running) {
     simt::machine.watching = false;
-    simt::report(simt::FaultKind::crash, simt::machine.last_pc,
+    simt::report(simt::FaultKind::crash, simt::relative_pc(__builtin_return_address(0)),
                  std::string("the assertion '") + expression + "' failed")
         .line = static_cast<int>(line);
     simt::stop();

@@ -18,7 +18,8 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
 
 FAULT, REFUSED = 4, 2
 LIBRARIES = {"cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
-             "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass": "CUTLASS", "cute/": "CuTe"}
+             "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe", "cuda_bf16": "bfloat16", "cuda_fp8": "fp8",
+             "cuda_pipeline": "cuda_pipeline.h", "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
             ("shared_load_conflicts", "conflicts"), ("shared_store_requests", "shared stores"),
@@ -54,6 +55,22 @@ def missing(message):
     return None
 
 
+def refuse_libraries(preprocessed):
+    """Where CUDA is installed, its headers are found, and nothing that stands in them is simulated."""
+    file, line = "", 0
+    for row in preprocessed.splitlines():
+        if not row.startswith("# ") or not row[2:3].isdigit():
+            line += 1
+            continue
+        number, rest = row[2:].split(" ", 1)
+        entered, flags = rest[1:rest.rindex('"')], rest[rest.rindex('"') + 1:].split()
+        if "1" in flags and not entered.startswith(str(ROOT)):
+            for prefix, name in LIBRARIES.items():
+                if f"/{prefix}" in entered and "3" in flags:
+                    raise Unusable(f"sim: {file}:{line}: {name} is not simulated (#include {prefix.rstrip('/')}...)")
+        file, line = entered, int(number)
+
+
 def refuse_compilation(messages):
     for message in messages.splitlines():
         if line := missing(message):
@@ -72,6 +89,7 @@ def compile_file(source, target, toolchain, options):
     preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     if preprocessed.returncode != 0:
         refuse_compilation(preprocessed.stderr)
+    refuse_libraries(preprocessed.stdout)
     try:
         translated = translate(preprocessed.stdout, source)
     except Refused as refusal:
@@ -91,6 +109,8 @@ def compile_file(source, target, toolchain, options):
 
 def build(options, folder):
     toolchain = json.loads((pathlib.Path(os.environ.get("CONVLADDER_BUILD", BUILD)) / "sim.json").read_text())
+    if toolchain["compiler_id"] != "GNU":
+        raise Unusable("sim: programs are compiled by g++; configure the build with it")
     objects = []
     for number, source in enumerate(options.files):
         if not os.path.isfile(source):

@@ -164,6 +164,22 @@ SIM_REDUCE(__reduce_and_sync, unsigned, result& other)
 SIM_REDUCE(__reduce_or_sync, unsigned, result | other)
 SIM_REDUCE(__reduce_xor_sync, unsigned, result ^ other)
 
+template <class T>
+__forceinline__ unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {
+  unsigned same = 0;
+  for (int source = 0; source < 32; ++source) {
+    const T other = simt::shuffle(mask, value, source, line);
+    same |= (mask >> source & 1 && other == value ? 1u : 0u) << source;
+  }
+  return same;
+}
+template <class T>
+__forceinline__ unsigned __match_all_sync(unsigned mask, T value, int* all, int line = __builtin_LINE()) {
+  const bool same = __match_any_sync(mask, value, line) == mask;
+  *all = simt::ballot(mask, !same, line) == 0;
+  return *all ? mask : 0;
+}
+
 // ---- The runtime's types -------------------------------------------------------------------------------------------
 
 enum cudaError {
