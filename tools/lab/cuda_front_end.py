@@ -49,6 +49,22 @@ def without_attributes(words):
             i += 1
 
 
+def alignments(words):
+    """The words that without_attributes() leaves out."""
+    i = 0
+    while i < len(words):
+        inside = words[i] in ("__attribute__", "alignas")
+        depth = 0
+        while inside:
+            yield words[i] + " "
+            i += 1
+            depth += (words[i] == "(") - (words[i] == ")")
+            if depth == 0:
+                yield words[i] + " "
+                inside = False
+        i += 1
+
+
 def end_of_string(text, i):
     """Past the literal whose quote stands at `i`."""
     quote, i = text[i], i + 1
@@ -230,17 +246,22 @@ class FrontEnd:
         kernel, name = self.text(begin, i), self.plain(begin, i)
         lead = self.tokens[begin].before
         kernel = kernel[len(lead):]
-        arguments, last = [], j + 3
+        arguments, passed, last = [], [], j + 3
         for comma in [*self.commas(j + 3, close), close]:
-            if comma > last:
+            if comma > last and self.tokens[last].text == "{":  # it has a type only as the kernel's parameter
+                passed.append(self.plain(last, comma))
+                arguments.append("".join(token.before for token in self.tokens[last:comma]))
+            elif comma > last:
                 null = comma == last + 1 and self.tokens[last].text == "__null"
-                arguments.append(self.tokens[last].before + "nullptr" if null else self.rewritten(last, comma))
+                passed.append(f"simt_{len(passed)}")
+                arguments.append(", " + (self.tokens[last].before + "nullptr" if null else self.rewritten(last, comma)))
             last = comma + 1
+        named = ", ".join(f"auto {name}" for name in passed if name.startswith("simt_"))
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         call = (f'::simt_cuda::launch("{quoted}", ::simt_cuda::Configuration({self.rewritten(i + 2, j)}), '
-                f'[&](auto... simt_a) __attribute__((no_sanitize("thread"))) '
-                f'{{ ::simt::watch(); {kernel}(simt_a...); }}')
-        call += "".join("," + argument for argument in arguments)
+                f'[&]({named}) __attribute__((no_sanitize("thread"))) '
+                f'{{ ::simt::watch(); {kernel}({", ".join(passed)}); }}')
+        call += "".join(arguments)
         call += self.tokens[close].before + ")"
         return begin, lead + call, close + 1
 
@@ -309,17 +330,19 @@ class FrontEnd:
             last = comma + 1
         if external:
             return lead + self.external(space, kind, declarators, keyword), end
-        kind, result = " ".join(kind), lead
+        rest = list(without_attributes(kind))
+        aligned, kind = "".join(alignments(kind)), " ".join(rest)
+        result = lead
         for a, b in declarators:
             guard, declared = self.guard(), self.text(a, b)
             if space == "__shared__":
                 result += (f"__attribute__((used)) static __constinit thread_local ::simt::Guard {guard};"
-                           f"static __constinit thread_local {kind} {declared};")
+                           f"{aligned} static __constinit thread_local {kind} {declared};")
             else:
                 section = {"__constant__": "simt_constant", "__device__": "simt_device"}[space]
                 static = "static " if "static" in words else ""
                 result += (f'__attribute__((used, section("{section}"))) static ::simt::Guard {guard};'
-                           f'__attribute__((section("{section}"))) {static}{kind} {declared};')
+                           f'{aligned} __attribute__((section("{section}"))) {static}{kind} {declared};')
         return result[:-1], end
 
     def external(self, space, kind, declarators, keyword):

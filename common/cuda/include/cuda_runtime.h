@@ -371,6 +371,27 @@ cudaError cudaFuncSetCacheConfig(Kernel, cudaFuncCache) {
   return cudaSuccess;
 }
 
+// Registers are not known here: what limits a kernel is its threads and its dynamic shared memory.
+template <class Kernel>
+cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int block, size_t shared) {
+  if (block < 1 || block > 1024) return *blocks = 0, cudaErrorInvalidValue;
+  const size_t by_shared = (228 << 10) / (shared + 1024), by_threads = 64 / ((static_cast<size_t>(block) + 31) / 32);
+  *blocks = static_cast<int>(by_shared < by_threads ? by_shared : by_threads < 32 ? by_threads : 32);
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel kernel, size_t shared = 0, int limit = 0) {
+  *block = limit > 0 && limit < 1024 ? limit : 1024;
+  const cudaError error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(grid, kernel, *block, shared);
+  *grid *= 132;
+  return error;
+}
+template <class T>
+cudaError cudaHostGetDevicePointer(T** device, void* host, unsigned) {
+  *device = static_cast<T*>(host);
+  return cudaSuccess;
+}
+
 // ---- Launches: what the front end makes of <<< >>> -----------------------------------------------------------------
 
 namespace simt_cuda {
