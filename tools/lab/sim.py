@@ -130,7 +130,11 @@ def build(options, folder):
 
 
 def place(entry):
-    file = os.path.relpath(entry["file"]) if os.path.isabs(entry["file"]) else entry["file"]
+    file = entry["file"]
+    if not os.path.isabs(file) and not os.path.exists(file):
+        file = ROOT / file  # the simulator's names in the project are relative to it
+    if os.path.isabs(file) and os.path.exists(file):
+        file = os.path.relpath(file)
     return f"{file}:{entry['line']}"
 
 
@@ -144,12 +148,11 @@ def who(thread):
 
 
 def fault_text(kernel, fault):
-    text = f"{place(fault)}: {fault['kind'].replace('_', ' ')}"
-    if fault["detail"]:
-        text += f": {fault['detail']}"
-    text += f"; {who(fault['thread'])}" + (f" {fault['access']}" if fault["access"] else "")
+    text = f"{place(fault)}: {fault['kind'].replace('_', ' ')}: "
+    text += f"{fault['detail']}; " if fault["detail"] else ""
+    text += who(fault["thread"]) + (f" {fault['access']}" if fault["access"] else "")
     if other := fault.get("other"):
-        text += f", {who(other['thread'])} {other['access'] or 'is'} at {place(other)}"
+        text += f"; {who(other['thread'])} {other['access'] or 'is'} at {place(other)}"
     return text + f" [{kernel}" + (f", {fault['count']} times]" if fault["count"] > 1 else "]")
 
 
