@@ -83,7 +83,8 @@ void* allocate(std::size_t bytes, const char* name) {
 
 void adopt_device_variables() {
   const std::vector<Variable>& devices = program().devices;
-  for (auto variable = devices.rbegin(); variable != devices.rend(); ++variable) {  // to the front: lowest address first
+  for (auto variable = devices.rbegin(); variable != devices.rend();
+       ++variable) {  // to the front: lowest address first
     Allocation allocation{variable->begin, variable->end, variable->name.c_str(), true, nullptr, nullptr};
     allocation.bytes = static_cast<std::uint8_t*>(map_zeroed(allocation.end - allocation.begin));
     std::memset(allocation.bytes, kWritten, allocation.end - allocation.begin);
@@ -182,8 +183,7 @@ std::string describe_global(std::uintptr_t address) {
     nearest = &allocation;
     least = distance;
   }
-  if (!nearest || !is_device_address(address))
-    return "an address that is not device memory";
+  if (!nearest || !is_device_address(address)) return "an address that is not device memory";
   return (address < nearest->begin ? std::to_string(least) + " bytes before " : past_end(least) + " ") + text(*nearest);
 }
 

@@ -444,6 +444,21 @@ void exchange_knowledge(std::uintptr_t address) {
   if (!mine->in_block.empty()) machine.published_in_block[address].join(mine->in_block);
 }
 
+/// Before an atomicCAS: what this thread has last read of the word is a guess, which the exchange checks. Such a read
+/// does not race with atomics.
+void note_guess(std::uintptr_t address) {
+  const Cell* cell = nullptr;
+  if (const Allocation* const allocation = find_allocation(address)) {
+    if (allocation->live) cell = &allocation->cells[(address - allocation->begin) / 4];
+  } else if (in_dynamic_shared(address) || in(address, program().tls_begin, program().tls_end)) {
+    const SharedState state = shared_state(address);
+    cell = &state.cells[(address - state.begin) / 4];
+  }
+  if (!cell) return;
+  for (const Access* read : {&cell->read, &cell->second_read, &cell->other_warp_read})
+    if (read->block == machine.block_serial && read->thread == machine.thread_number) machine.guesses.insert(read->pc);
+}
+
 template <class T, class Update>
 T atomic(T* address, Update update, const void* return_address, const void* frame) {
   hook(address, sizeof(T), Kind::atomic, return_address, frame);
@@ -454,6 +469,13 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   const T old = *address;
   *address = static_cast<T>(update(old));
   return old;
+}
+
+/// Where a kernel runs.
+void note_guess_of(const void* address) {
+  if (!machine.watching) return;
+  const Unwatched unwatched;
+  note_guess(reinterpret_cast<std::uintptr_t>(address));
 }
 
 /// How far two threads are from each other: 0 in one warp, 1 in one block, 2 in two blocks.
@@ -588,6 +610,7 @@ void wait_copies(unsigned pending) {
   SIMT_ATOMIC(T, atomicOr, old | value)                                           \
   SIMT_ATOMIC(T, atomicXor, old ^ value)                                          \
   T atomicCAS(T* address, T compare, T value) {                                   \
+    simt::note_guess_of(address);                                                 \
     return simt::atomic(                                                          \
         address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
   }

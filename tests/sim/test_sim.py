@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools/lab"))
 from cuda_front_end import Refused, translate  # noqa: E402
 
 OUTPUTS = {
+    "cas_loop": "sum 105, maximum 269\n",
     "groups": "device: 44850\ndevice: 44850\n44850 of 2 tiles, total 89700\n",
     "half_wmma": "0 wrong\n",
     "histogram": "total 4574, missed 426\n",
