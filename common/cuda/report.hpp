@@ -11,8 +11,8 @@ namespace simt_cuda {
 
 /// A place in the program's host code.
 struct Place {
-  const char* file;
-  int line;
+  const char* file;  ///< as it was named to the compiler
+  int line;          ///< from 1
 };
 
 /// A fault of the host code, once for each kind and place.

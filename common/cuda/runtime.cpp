@@ -73,7 +73,7 @@ cudaError result(cudaError error = cudaSuccess) {
   return error == cudaSuccess ? error : fail(error);
 }
 
-std::string base_name(std::string name) { return name.substr(0, name.find('<')); }
+std::string base_name(const std::string& name) { return name.substr(0, name.find('<')); }
 
 void host_touches(const void* address, bool writes, simt::Pc pc) {
   const std::string verb = writes ? "the host writes " : "the host reads ";
@@ -288,9 +288,9 @@ void run(const char* kernel, const Configuration& configuration, void (*call)(co
   const Place place{configuration.file, configuration.line};
   if (simt::machine.running) refuse("a kernel that starts a kernel is not supported; launch it from the host", place);
   if (state.sticky != cudaSuccess) return;
-  std::string name = kernel;
-  const auto opted = state.opted_in.find(
-      base_name(name.substr(name.rfind(':') == std::string::npos ? 0 : base_name(name).rfind(':') + 1)));
+  const std::string name = kernel;
+  const std::string base = base_name(name);
+  const auto opted = state.opted_in.find(base.substr(base.rfind(':') + 1));
   const std::size_t allowed = opted == state.opted_in.end() ? 48 << 10 : opted->second;
   if (configuration.shared > allowed) {
     state.failed = place;
