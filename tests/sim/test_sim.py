@@ -24,6 +24,7 @@ OUTPUTS = {
     "histogram": "total 4574, missed 426\n",
     "idioms": "matrix 2401 2401\nrunner 3 9\nmix 40.75 6 2\nhost 8\n",
     "matmul": "worst 0, time measured\n",
+    "pipeline": "sum 2016, twice 4032\n",
     "reduction": "int 4498500, double 4.4985e+06\n",
     "scan": "last 32896\n",
     "softmax": "rows sum to 1\n",
