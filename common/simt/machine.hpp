@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -210,6 +211,8 @@ struct Machine {
   bool stopped = false;   ///< a fault ended the launch
   bool running = false;   ///< a grid: between launches hooks may still fire, in a kernel file's host code
   const HostRules* host_rules = nullptr;
+  HostTouches host_touches = nullptr;                 ///< see watch_device_memory()
+  volatile bool interrupted = false;                  ///< see interrupt()
   std::uint64_t step_limit = std::uint64_t{1} << 28;  ///< events of one warp in one block
   BarrierLog* barrier_log = nullptr;
   std::vector<BarrierCall> skipped_barriers;
@@ -245,6 +248,8 @@ struct Machine {
   std::vector<Cell> dynamic_cells, static_cells;
   std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten, kInFlight
   std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
+
+  std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
 
   Knowledge block_acquired;
   std::unordered_map<std::uintptr_t, Knowledge> published;           ///< by the address of the atomic

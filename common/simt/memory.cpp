@@ -81,6 +81,18 @@ void* allocate(std::size_t bytes, const char* name) {
   return address;
 }
 
+void adopt_device_variables() {
+  const std::vector<Variable>& devices = program().devices;
+  for (auto variable = devices.rbegin(); variable != devices.rend();
+       ++variable) {  // to the front: lowest address first
+    Allocation allocation{variable->begin, variable->end, variable->name.c_str(), true, nullptr, nullptr};
+    allocation.bytes = static_cast<std::uint8_t*>(map_zeroed(allocation.end - allocation.begin));
+    std::memset(allocation.bytes, kWritten, allocation.end - allocation.begin);
+    allocation.cells = static_cast<Cell*>(map_zeroed(words(allocation) * sizeof(Cell)));
+    arena().allocations.push_front(allocation);
+  }
+}
+
 void release(void* address) {
   Allocation& allocation = allocation_at(address);
   const std::size_t bytes = allocation.end - allocation.begin;
@@ -152,7 +164,10 @@ std::string past_end(std::uintptr_t bytes) {
   return bytes == 0 ? "just past the end of" : std::to_string(bytes) + " bytes past the end of";
 }
 
-bool is_device_address(std::uintptr_t address) { return address >= arena().begin && address < arena().end; }
+bool is_device_address(std::uintptr_t address) {
+  return (address >= arena().begin && address < arena().end) ||
+         (address >= program().device_begin && address < program().device_end);
+}
 
 std::string describe_global(std::uintptr_t address) {
   const auto text = [](const Allocation& allocation) {
@@ -168,8 +183,7 @@ std::string describe_global(std::uintptr_t address) {
     nearest = &allocation;
     least = distance;
   }
-  if (!nearest || address >= arena().end || address < arena().allocations.front().begin - kGap)
-    return "an address that is not device memory";
+  if (!nearest || !is_device_address(address)) return "an address that is not device memory";
   return (address < nearest->begin ? std::to_string(least) + " bytes before " : past_end(least) + " ") + text(*nearest);
 }
 

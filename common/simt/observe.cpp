@@ -298,6 +298,10 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
     access_constant(address, bytes, kind, pc);
     return Space::constant;
   }
+  if (in(address, loaded.device_begin, loaded.device_end)) {
+    access_global(address, bytes, kind, pc);
+    return Space::global;
+  }
   if (in(address, loaded.begin, loaded.end)) {
     // Tables that the compiler made, constants of the program.
     if (kind == Kind::load) return {};
@@ -359,12 +363,18 @@ void check_host(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::u
   rules.violated(what.c_str(), pc);
 }
 
+const void* pointer_of(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
 inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
                  const void* frame) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (machine.host_rules && !machine.watching)
     check_host(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
-  if (!machine.watching) return;
+  if (!machine.watching) {
+    if (machine.host_touches && !machine.running && is_device_address(address))
+      machine.host_touches(pointer_of(address), kind != Kind::load, relative_pc(return_address));
+    return;
+  }
   if (machine.thread->stack_top - address <= kStackBytes) {  // its registers and local arrays
     if (machine.thread->registers) {
       const Unwatched unwatched;
@@ -379,6 +389,10 @@ inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const 
 /// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
 void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, const void* return_address,
                 const void* frame) {
+  if (!machine.watching && !machine.host_rules) {  // the host copies much at once
+    if (bytes > 0) hook(pointer, 1, kind, return_address, frame);
+    return;
+  }
   const auto* bytes_of = static_cast<const volatile char*>(pointer);
   const unsigned piece = (reinterpret_cast<std::uintptr_t>(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (std::size_t done = 0; done < bytes;) {
@@ -430,6 +444,21 @@ void exchange_knowledge(std::uintptr_t address) {
   if (!mine->in_block.empty()) machine.published_in_block[address].join(mine->in_block);
 }
 
+/// Before an atomicCAS: what this thread has last read of the word is a guess, which the exchange checks. Such a read
+/// does not race with atomics.
+void note_guess(std::uintptr_t address) {
+  const Cell* cell = nullptr;
+  if (const Allocation* const allocation = find_allocation(address)) {
+    if (allocation->live) cell = &allocation->cells[(address - allocation->begin) / 4];
+  } else if (in_dynamic_shared(address) || in(address, program().tls_begin, program().tls_end)) {
+    const SharedState state = shared_state(address);
+    cell = &state.cells[(address - state.begin) / 4];
+  }
+  if (!cell) return;
+  for (const Access* read : {&cell->read, &cell->second_read, &cell->other_warp_read})
+    if (read->block == machine.block_serial && read->thread == machine.thread_number) machine.guesses.insert(read->pc);
+}
+
 template <class T, class Update>
 T atomic(T* address, Update update, const void* return_address, const void* frame) {
   hook(address, sizeof(T), Kind::atomic, return_address, frame);
@@ -440,6 +469,13 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   const T old = *address;
   *address = static_cast<T>(update(old));
   return old;
+}
+
+/// Where a kernel runs.
+void note_guess_of(const void* address) {
+  if (!machine.watching) return;
+  const Unwatched unwatched;
+  note_guess(reinterpret_cast<std::uintptr_t>(address));
 }
 
 /// How far two threads are from each other: 0 in one warp, 1 in one block, 2 in two blocks.
@@ -569,7 +605,12 @@ void wait_copies(unsigned pending) {
   SIMT_ATOMIC(T, atomicMin, value < old ? value : old)                            \
   SIMT_ATOMIC(T, atomicMax, old < value ? value : old)                            \
   SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value))                     \
+  SIMT_ATOMIC(T, atomicSub, old - value)                                          \
+  SIMT_ATOMIC(T, atomicAnd, old& value)                                           \
+  SIMT_ATOMIC(T, atomicOr, old | value)                                           \
+  SIMT_ATOMIC(T, atomicXor, old ^ value)                                          \
   T atomicCAS(T* address, T compare, T value) {                                   \
+    simt::note_guess_of(address);                                                 \
     return simt::atomic(                                                          \
         address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
   }
@@ -578,6 +619,8 @@ SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 SIMT_ATOMIC(float, atomicAdd, old + value)
 SIMT_ATOMIC(double, atomicAdd, old + value)
+SIMT_ATOMIC(unsigned, atomicInc, old >= value ? 0 : old + 1)
+SIMT_ATOMIC(unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
 SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
 
 // ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ------------------------------

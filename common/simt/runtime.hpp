@@ -116,6 +116,17 @@ struct HostRules {
 /// @param rules must stay alive
 void watch_host(const HostRules* rules);
 
+/// Host code is about to touch device memory. @param pc where
+using HostTouches = void (*)(const void* address, bool writes, Pc pc);
+/// Calls `touches` from now on before each such access of host code that has the hooks; null ends it.
+void watch_device_memory(HostTouches touches);
+
+/// Makes the program's `__device__` variables device memory, written by the host. Before the first allocation.
+void adopt_device_variables();
+
+/// Ends the running launch, and those that follow, without a fault. A signal handler may call it.
+void interrupt();
+
 /// A call of __syncthreads in the running program. The line tells calls apart that the compiler has merged.
 struct BarrierCall {
   Pc pc = 0;

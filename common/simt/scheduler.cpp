@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <iterator>
 #include <new>
 
@@ -253,6 +254,10 @@ void run_warp(const Warp& warp) {
       machine.stopped = true;
       return;
     }
+    if (machine.interrupted) {
+      machine.stopped = true;
+      return;
+    }
     if (ready) continue;
     if (complete_collectives(warp)) continue;
     if (machine.stopped) return;
@@ -469,6 +474,10 @@ void begin_measurement() {
   forget_loads();
 }
 
+void watch_device_memory(HostTouches touches) { machine.host_touches = touches; }
+
+void interrupt() { machine.interrupted = true; }
+
 void watch_host(const HostRules* rules) { machine.host_rules = rules; }
 
 void log_barriers(BarrierLog* log) { machine.barrier_log = log; }
@@ -479,8 +488,14 @@ void set_step_limit(std::uint64_t steps) { machine.step_limit = steps; }
 
 const Measurement& measurement() {
   collect_requests(machine.measurement);
-  // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
   auto& faults = machine.measurement.faults;
+  std::erase_if(faults, [](const FaultRecord& fault) {
+    const auto is = [](const char* access, const char* wanted) { return std::strcmp(access, wanted) == 0; };
+    return fault.kind == FaultKind::race &&
+           ((is(fault.access, "reads") && is(fault.other_access, "updates") && machine.guesses.count(fault.pc)) ||
+            (is(fault.access, "updates") && is(fault.other_access, "reads") && machine.guesses.count(fault.other_pc)));
+  });
+  // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
   std::vector<Pc> racing;
   for (const FaultRecord& fault : faults)
     if (fault.kind == FaultKind::race) racing.insert(racing.end(), {fault.pc, fault.other_pc});

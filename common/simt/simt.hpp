@@ -18,9 +18,11 @@
 /// @cond
 // ---- Keywords ------------------------------------------------------------------------------------------------------
 
+#if !defined(SIMT_PLAIN_CUDA)  // there tools/lab/cuda_front_end.py replaces them
 #define __global__
 #define __device__
 #define __host__
+#endif
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -37,12 +39,14 @@
 #endif
 #define SIMT_JOIN_(a, b) a##b
 #define SIMT_JOIN(a, b) SIMT_JOIN_(a, b)
+#if !defined(SIMT_PLAIN_CUDA)
 #define __shared__                                                                                            \
   __attribute__((used)) static SIMT_CONSTINIT thread_local ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   static SIMT_CONSTINIT thread_local
 #define __constant__                                                                                        \
   __attribute__((used, section("simt_constant"))) static ::simt::Guard SIMT_JOIN(simt_guard_, __COUNTER__); \
   __attribute__((section("simt_constant")))
+#endif
 
 /// @endcond
 // ---- Built-in types ------------------------------------------------------------------------------------------------
@@ -269,7 +273,8 @@ __forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builti
 // ---- Atomics (in the runtime; threads are never pre-empted, so plain code is atomic) -------------------------------
 
 /// @name Atomics
-/// As in CUDA, for int, unsigned, unsigned long long; add and exchange for float, add for double.
+/// As in CUDA, for int, unsigned, unsigned long long; add and exchange for float, add for double;
+/// atomicInc and atomicDec for unsigned.
 /// @{
 
 /// @cond
@@ -278,6 +283,10 @@ __forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builti
   T atomicMin(T* address, T value);  \
   T atomicMax(T* address, T value);  \
   T atomicExch(T* address, T value); \
+  T atomicSub(T* address, T value);  \
+  T atomicAnd(T* address, T value);  \
+  T atomicOr(T* address, T value);   \
+  T atomicXor(T* address, T value);  \
   T atomicCAS(T* address, T compare, T value);
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
@@ -287,6 +296,8 @@ SIMT_ATOMICS(unsigned long long)
 /// As in CUDA.
 float atomicAdd(float* address, float value);
 double atomicAdd(double* address, double value);
+unsigned atomicInc(unsigned* address, unsigned limit);
+unsigned atomicDec(unsigned* address, unsigned limit);
 float atomicExch(float* address, float value);
 /// @}
 

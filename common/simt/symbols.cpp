@@ -14,6 +14,8 @@
 
 extern "C" char __start_simt_constant[] __attribute__((weak));
 extern "C" char __stop_simt_constant[] __attribute__((weak));
+extern "C" char __start_simt_device[] __attribute__((weak));
+extern "C" char __stop_simt_device[] __attribute__((weak));
 
 namespace simt {
 namespace {
@@ -60,6 +62,8 @@ Symbols read_symbols() {
   dl_iterate_phdr(read_program_headers, &program);
   program.constant_begin = reinterpret_cast<std::uintptr_t>(__start_simt_constant);
   program.constant_end = reinterpret_cast<std::uintptr_t>(__stop_simt_constant);
+  program.device_begin = reinterpret_cast<std::uintptr_t>(__start_simt_device);
+  program.device_end = reinterpret_cast<std::uintptr_t>(__stop_simt_device);
 
   std::ifstream file("/proc/self/exe", std::ios::binary);
   const std::vector<char> image{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -83,14 +87,16 @@ Symbols read_symbols() {
       program.shared.push_back({begin, begin + symbol->st_size, demangle(name)});
     } else if (type == STT_OBJECT && address >= program.constant_begin && address < program.constant_end) {
       program.constants.push_back({address, address + symbol->st_size, demangle(name)});
+    } else if (type == STT_OBJECT && address >= program.device_begin && address < program.device_end) {
+      program.devices.push_back({address, address + symbol->st_size, demangle(name)});
     } else if (type == STT_FUNC) {
       symbols.functions.push_back({address, address + symbol->st_size, name});
     }
   }
-  for (auto* variables : {&program.shared, &program.constants}) {
+  for (auto* variables : {&program.shared, &program.constants, &program.devices}) {
     for (Variable& variable : *variables) variable.name = last_component(variable.name);
   }
-  for (auto* list : {&program.shared, &program.constants, &symbols.functions})
+  for (auto* list : {&program.shared, &program.constants, &program.devices, &symbols.functions})
     std::sort(list->begin(), list->end(), [](const Variable& a, const Variable& b) { return a.begin < b.begin; });
   return symbols;
 }
@@ -178,7 +184,9 @@ std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs) {
     }
     const std::size_t colon = text.rfind(':');
     SourceLine& line = lines[current];
-    if (line.line != 0 || colon == std::string::npos || text.find("/common/simt/") != std::string::npos) continue;
+    if (line.line != 0 || colon == std::string::npos || text.find("/common/simt/") != std::string::npos ||
+        text.find("/common/cuda/") != std::string::npos)
+      continue;
     line = {text.substr(0, colon), std::atoi(text.c_str() + colon + 1)};
     constexpr std::string_view root = CONVLADDER_SOURCE_DIR "/";
     if (line.file.starts_with(root)) line.file.erase(0, root.size());

@@ -23,7 +23,8 @@ struct Program {
   std::uintptr_t begin = 0, end = 0;  ///< its mapped segments
   std::uintptr_t tls_begin = 0, tls_end = 0;
   std::uintptr_t constant_begin = 0, constant_end = 0;
-  std::vector<Variable> shared, constants;
+  std::uintptr_t device_begin = 0, device_end = 0;  ///< of `__device__` variables
+  std::vector<Variable> shared, constants, devices;
 };
 /// Reads that of this program, or says again what it read. Shared variables are those of the first thread to ask.
 const Program& read_program();

@@ -17,6 +17,8 @@ def folder_of(path):
     """The row of the map that a file belongs to: a chapter's test is a test."""
     if path.name == "test.cpp":
         return "tests"
+    if path.parts[:2] == ("common", "cuda"):
+        return "cuda"
     return str(path.parent.relative_to("common")) if path.parts[0] == "common" else path.parts[0]
 
 
@@ -34,6 +36,8 @@ def problems(root):
     for file in sorted(file for top in ("common", "chapters", "solutions", "tests", "tools") for pattern in SOURCES
                        for file in (root / top).rglob(pattern)):
         path = file.relative_to(root)
+        if path.parts[:2] == ("tests", "sim"):  # plain CUDA programs, which include as such do
+            continue
         folder = folder_of(path)
         used.add(folder)
         if folder not in rows:

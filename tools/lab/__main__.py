@@ -11,7 +11,7 @@ from machine import ROOT, Unusable
 
 HELP = (ROOT / "tools/help/lab.txt").read_text()
 MODULES = {"diff": "stage_diff", "docs": "site_builder", "doctor": "doctor", "fuse": "fuse", "new": "new_stage",
-           "next": "next_lab", "single": "single_file", "test": "run_tests"}
+           "next": "next_lab", "sim": "sim", "single": "single_file", "test": "run_tests"}
 COMMANDS = re.findall(r"^  ([a-z]+)  ", HELP, re.M)
 
 
@@ -50,8 +50,14 @@ def run(command, words):
     if command in MODULES:
         module = importlib.import_module(MODULES[command])
         parser = parser_of(command, module)
-        options, others = parser.parse_known_args(words)
-        if command == "test":
+        others = []
+        if command == "sim" and "--" in words:  # the rest is the program's
+            words, others = words[:words.index("--")], words[words.index("--") + 1:]
+        options, unknown_words = parser.parse_known_args(words)
+        others = unknown_words + others
+        if command == "sim" and unknown_words:
+            parser.error(f"unknown argument '{unknown_words[0]}'")
+        if command in ("sim", "test"):
             options.others = others
         elif others:
             parser.error(f"unknown argument '{others[0]}'")

@@ -1,0 +1,6 @@
+__global__ void nothing(int *) {}
+int main() {
+  int *unused = nullptr;
+  nothing<<<1, 2048>>>(unused);  // FAULT unchecked launch
+  cudaDeviceSynchronize();
+}

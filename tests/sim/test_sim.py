@@ -1,0 +1,148 @@
+"""./lab sim on plain CUDA programs: those that are right, those with faults, and what is refused.
+
+A program in programs/ must print what stands in OUTPUTS and have no fault. One in faults/ marks the line of each fault
+by a comment, // FAULT kind; each must be found, and none on any other line.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tools/lab"))
+from cuda_front_end import Refused, translate  # noqa: E402
+
+OUTPUTS = {
+    "cas_loop": "sum 105, maximum 269\n",
+    "groups": "device: 44850\ndevice: 44850\n44850 of 2 tiles, total 89700\n",
+    "half_wmma": "0 wrong\n",
+    "histogram": "total 4574, missed 426\n",
+    "idioms": "matrix 2401 2401\nrunner 3 9\nmix 40.75 6 2\nhost 8\n",
+    "matmul": "worst 0, time measured\n",
+    "pipeline": "sum 2016, twice 4032\n",
+    "reduction": "int 4498500, double 4.4985e+06\n",
+    "scan": "last 32896\n",
+    "softmax": "rows sum to 1\n",
+    "stencil": "edge 10, middle 16\n",
+    "transpose_pitch": "0 wrong\n",
+    "vector_add": "1000: PASS\n",
+}
+FAULTS = sorted(path.stem for path in (HERE / "faults").glob("*.cu"))
+
+
+def sim(*arguments, **options):
+    return subprocess.run([sys.executable, ROOT / "tools/lab", "sim", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120, env=dict(os.environ, LAB_NVCC="", LAB_PACKAGES=""), **options)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Every program, run once, as many at a time as there are cores."""
+    paths = [HERE / "programs" / f"{name}.cu" for name in OUTPUTS] + [HERE / "faults" / f"{name}.cu" for name in FAULTS]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip((path.stem for path in paths), pool.map(lambda path: sim("--json", path), paths)))
+
+
+def report_of(done):
+    output, report = done.stdout[:-1].rsplit("\n", 1) if "\n" in done.stdout[:-1] else ("", done.stdout)
+    return output + "\n" if output else "", json.loads(report)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_right_program(runs, name):
+    done = runs[name]
+    output, report = report_of(done)
+    assert (done.returncode, output) == (0, OUTPUTS[name]), done.stderr
+    assert not report["host_faults"] and not report["notes"]
+    assert not any(kernel["faults"] for kernel in report["kernels"])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_named_at_its_line(runs, name):
+    done = runs[name]
+    path = HERE / "faults" / f"{name}.cu"
+    wanted = {(number, line.split("// FAULT ")[1]) for number, line in enumerate(path.read_text().splitlines(), 1)
+              if "// FAULT " in line}
+    assert done.returncode == 4, done.stdout + done.stderr
+    report = report_of(done)[1]
+    found = {(fault["line"], fault["kind"].replace("_", " "))
+             for fault in report["host_faults"] + [f for kernel in report["kernels"] for f in kernel["faults"]]}
+    assert found >= wanted
+    other = {(fault.get("other") or {}).get("line") for kernel in report["kernels"] for fault in kernel["faults"]}
+    assert {line for line, _ in found} <= {line for line, _ in wanted} | other
+
+
+def test_counters_of_a_kernel(runs):
+    kernel, = report_of(runs["vector_add"])[1]["kernels"]
+    assert (kernel["name"], kernel["launches"]) == ("add", 1)
+    assert kernel["counters"]["global_load_requests"] == 64
+    assert kernel["counters"]["global_store_sectors"] == 125
+
+
+def test_table_lines_and_arguments():
+    done = sim("--lines", HERE / "programs/vector_add.cu", "--", "64")
+    assert done.returncode == 0
+    assert done.stdout.startswith("64: PASS\n\nSimulated kernels\nkernel  launches  loads  sectors  stores  sectors")
+    assert "vector_add.cu:16 " in done.stdout
+    assert "\n0 faults\n" in done.stdout
+
+
+def written(folder, text):
+    path = folder / "program.cu"
+    path.write_text(text)
+    return path
+
+
+def test_exit_status_is_the_programs(tmp_path):
+    assert sim(written(tmp_path, "int main() { return 7; }\n")).returncode == 7
+
+
+@pytest.mark.parametrize("text, message", [
+    ("#include <cublas_v2.h>\nint main() {}\n", "program.cu:1: cuBLAS is not simulated"),
+    ('__global__ void k() {\n  asm volatile("bar.sync 0;");\n}\nint main() {}\n', "program.cu:2: inline PTX"),
+    ("int main() {\n  cudaGraph_t graph;\n}\n", "program.cu:2: 'cudaGraph_t' is not supported"),
+    ("__global__ void k() { unsigned m = __activemask(); }\nint main() {}\n", "program.cu:1: '__activemask' is not"),
+    ("__managed__ int x;\nint main() {}\n", "program.cu:1: __managed__ variables are not supported"),
+    ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
+])
+def test_refusal_names_the_line(tmp_path, text, message):
+    done = sim(written(tmp_path, text))
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+
+
+def test_limit_ends_a_program(tmp_path):
+    done = sim("--limit", "1", written(tmp_path, "__global__ void k(volatile int* a) { while (*a == 0) {} }\n"
+                                       "int main() { int* a; cudaMalloc(&a, 4); cudaMemset(a, 0, 4); k<<<1, 1>>>(a); }\n"))
+    assert done.returncode in (1, 4)
+    assert "ended by --limit" in done.stdout or "endless loop" in done.stdout
+
+
+@pytest.mark.parametrize("text, wanted", [
+    ("k<<<g, b>>>(a, f(1, 2));",
+     '::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
+     '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0, simt_1); }, a, f(1, 2));'),
+    ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
+    ("__device__ int f(int a);", " int f(int a);"),
+    ('auto s = R"(k<<<1>>>())";', 'auto s = R"(k<<<1>>>())";'),
+    ("void f() {\nextern __shared__ float s[];\n}",
+     "void f() {\nfloat *const s = (float (*))::simt::dynamic_shared_memory();\n}"),
+    ("__device__ const int n = 3;", " const int n = 3;"),
+])
+def test_front_end(text, wanted):
+    assert " ".join(translate(text, "a.cu").split()) == " ".join(wanted.split())
+
+
+def test_front_end_keeps_lines():
+    text = "void f() {\n  __shared__\n    int a[2],\n    b;\n  k<int,\n    2><<<1,\n 2>>>(\n  a);\n}\n"
+    assert translate(text, "a.cu").count("\n") == text.count("\n")
+
+
+def test_front_end_names_the_line_of_a_refusal():
+    with pytest.raises(Refused, match="a.cu:2: "):
+        translate("int x;\nvoid f() { <<<1, 2>>>(3); }\n", "a.cu")

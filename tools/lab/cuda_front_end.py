@@ -1,0 +1,454 @@
+"""Turns preprocessed CUDA C++ into C++ for the simulator: launches, memory spaces, dynamic shared memory.
+
+It works on tokens, keeps every line where it is, and leaves what is not the user's (system headers, the simulator's
+own) as it stands. Whatever it cannot turn it refuses, with the line.
+"""
+import dataclasses
+
+OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
+SPACES = ("__shared__", "__constant__", "__device__", "__managed__")
+DROPPED = ("__global__", "__host__", "__noinline__")
+QUALIFIERS = ("static", "extern", "volatile", "const", "constexpr", "inline", "alignas", "__attribute__", "typename",
+              *SPACES, *DROPPED)
+NAMED = {"cudaMalloc": 2, "cudaMallocManaged": 3, "cudaMallocHost": 3, "cudaHostAlloc": 3, "cudaMallocAsync": 3,
+         "cudaMallocPitch": 4}  # their arguments, defaults included; the name follows
+THREE = ("<<=", ">>=", "...", "->*", "<=>")
+TWO = ("::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+       "^=", "##")
+
+
+class Refused(Exception):
+    """What cannot be taken. Its text begins with the place."""
+
+
+@dataclasses.dataclass
+class Token:
+    text: str
+    file: str
+    line: int
+    before: str = ""  # white space, comments, other people's code
+
+
+def is_name(text):
+    return text[0].isalpha() or text[0] == "_"
+
+
+def without_attributes(words):
+    """The words of a type less what sets its alignment."""
+    i = 0
+    while i < len(words):
+        if words[i] in ("__attribute__", "alignas"):
+            depth, i = 0, i + 1
+            while True:
+                depth += (words[i] == "(") - (words[i] == ")")
+                i += 1
+                if depth == 0:
+                    break
+        else:
+            yield words[i]
+            i += 1
+
+
+def alignments(words):
+    """The words that without_attributes() leaves out."""
+    i = 0
+    while i < len(words):
+        inside = words[i] in ("__attribute__", "alignas")
+        depth = 0
+        while inside:
+            yield words[i] + " "
+            i += 1
+            depth += (words[i] == "(") - (words[i] == ")")
+            if depth == 0:
+                yield words[i] + " "
+                inside = False
+        i += 1
+
+
+def end_of_string(text, i):
+    """Past the literal whose quote stands at `i`."""
+    quote, i = text[i], i + 1
+    while i < len(text) and text[i] != quote:
+        i += 2 if text[i] == "\\" else 1
+    return i + 1
+
+
+def end_of_token(text, i):
+    c = text[i]
+    if c.isalpha() or c == "_":
+        end = i + 1
+        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+            end += 1
+        if text[end:end + 1] == '"' and text[i:end] in ("R", "LR", "uR", "UR", "u8R"):
+            opening = text.index("(", end)
+            closing = ")" + text[end + 1:opening] + '"'
+            return text.index(closing, opening) + len(closing)
+        if text[end:end + 1] in ('"', "'") and text[i:end] in ("L", "u", "U", "u8"):
+            return end_of_string(text, end)
+        return end
+    if c.isdigit() or (c == "." and text[i + 1:i + 2].isdigit()):
+        end = i + 1
+        while end < len(text) and (text[end].isalnum() or text[end] in "._'"
+                                   or (text[end] in "+-" and text[end - 1] in "eEpP" and not (
+                                       text[i:i + 2] in ("0x", "0X") and text[end - 1] in "eE"))):
+            end += 1
+        return end
+    if c in "\"'":
+        return end_of_string(text, i)
+    for length, known in ((3, THREE), (2, TWO)):
+        if text[i:i + length] in known:
+            return i + length
+    return i + 1
+
+
+def tokens_of(text, own_file):
+    """The user's tokens; the last one is empty and carries what follows."""
+    files, mine = {own_file}, True
+    tokens, before, file, line = [], [], own_file, 1
+    for row in text.splitlines(keepends=True):
+        if row.startswith("# ") and row[2:3].isdigit():
+            number, rest = row[2:].split(" ", 1)
+            name = rest[1:rest.rindex('"')]
+            flags = rest[rest.rindex('"') + 1:].split()
+            if "3" not in flags:
+                files.add(name)
+            mine, file, line = name in files and not name.startswith("<"), name, int(number)
+            before.append(row)
+            continue
+        if not mine or row.lstrip().startswith("#"):
+            before.append(row)
+            line += 1
+            continue
+        i = 0
+        while i < len(row):
+            if row[i].isspace():
+                before.append(row[i])
+                i += 1
+                continue
+            end = end_of_token(row, i)
+            tokens.append(Token(row[i:end], file, line, "".join(before)))
+            before = []
+            i = end
+        line += 1
+    tokens.append(Token("", file, line, "".join(before)))
+    return tokens
+
+
+class FrontEnd:
+    def __init__(self, tokens):
+        self.tokens = tokens
+        self.guards = 0
+
+    def refuse(self, i, text):
+        raise Refused(f"{self.tokens[i].file}:{self.tokens[i].line}: {text}")
+
+    def closing(self, i):
+        """The index of the bracket that closes the one at `i`."""
+        depth = 0
+        for j in range(i, len(self.tokens)):
+            if self.tokens[j].text in OPENING:
+                depth += 1
+            elif self.tokens[j].text in CLOSING:
+                depth -= 1
+                if depth == 0:
+                    return j
+        self.refuse(i, "this bracket is never closed")
+
+    def commas(self, begin, end):
+        """The indices of the commas between arguments."""
+        found, i = [], begin
+        while i < end:
+            text = self.tokens[i].text
+            if text in OPENING:
+                i = self.closing(i)
+            elif text == "<" and i > begin and is_name(self.tokens[i - 1].text):
+                i = self.end_of_template(i, end) or i
+            elif text == ",":
+                found.append(i)
+            i += 1
+        return found
+
+    def end_of_template(self, i, end):
+        """The `>` that closes template arguments, or None where `<` is a comparison."""
+        depth = 0
+        while i < end:
+            text = self.tokens[i].text
+            if text == "(":
+                i = self.closing(i)
+            elif text == "<":
+                depth += 1
+            elif text in (">", ">>"):
+                depth -= len(text)
+                if depth <= 0:
+                    return i
+            elif text in (";", "{", "&&", "||"):
+                return None
+            i += 1
+        return None
+
+    def text(self, begin, end):
+        return "".join(token.before + token.text for token in self.tokens[begin:end])
+
+    def plain(self, begin, end):
+        """One line, for names."""
+        words = ""
+        for token in self.tokens[begin:end]:
+            words += ("" if not words or not (is_name(token.text) and is_name(words[-1:] or " ")) else " ") + token.text
+            if token.text == ",":
+                words += " "
+        return words
+
+    # ---- Launches --------------------------------------------------------------------------------------------------
+
+    def begin_of_kernel(self, end):
+        """Where the expression begins that stands before <<<."""
+        i = end - 1
+        if self.tokens[i].text == ")":
+            depth = 0
+            while True:
+                depth += (self.tokens[i].text == ")") - (self.tokens[i].text == "(")
+                if depth == 0:
+                    return i
+                i -= 1
+        if self.tokens[i].text in (">", ">>"):
+            depth = 0
+            while i > 0:
+                text = self.tokens[i].text
+                depth += {">": 1, ">>": 2, "<": -1}.get(text, 0)
+                if depth <= 0:
+                    break
+                i -= 1
+            i -= 1
+        if not is_name(self.tokens[i].text):
+            self.refuse(end, "no kernel stands before <<<")
+        while self.tokens[i - 1].text == "::":
+            i -= 1
+            if self.tokens[i - 1].text and is_name(self.tokens[i - 1].text) and self.tokens[i - 1].text != "return":
+                i -= 1
+        return i
+
+    def rewrite_launch(self, i):
+        """`i` is the `<<` of <<<."""
+        j, depth = i + 2, 0
+        while True:
+            text = self.tokens[j].text
+            if text in OPENING:
+                j = self.closing(j)
+            elif text == ">>" and self.tokens[j + 1].text == ">":
+                break
+            elif text in (";", ""):
+                self.refuse(i, "this launch has no >>>")
+            j += 1
+        if self.tokens[j + 2].text != "(":
+            self.refuse(j, "the arguments of a launch must follow >>> in parentheses")
+        close = self.closing(j + 2)
+        begin = self.begin_of_kernel(i)
+        kernel, name = self.text(begin, i), self.plain(begin, i)
+        lead = self.tokens[begin].before
+        kernel = kernel[len(lead):]
+        arguments, passed, last = [], [], j + 3
+        for comma in [*self.commas(j + 3, close), close]:
+            if comma > last and self.tokens[last].text == "{":  # it has a type only as the kernel's parameter
+                passed.append(self.plain(last, comma))
+                arguments.append("".join(token.before for token in self.tokens[last:comma]))
+            elif comma > last:
+                null = comma == last + 1 and self.tokens[last].text == "__null"
+                passed.append(f"simt_{len(passed)}")
+                arguments.append(", " + (self.tokens[last].before + "nullptr" if null else self.rewritten(last, comma)))
+            last = comma + 1
+        named = ", ".join(f"auto {name}" for name in passed if name.startswith("simt_"))
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        call = (f'::simt_cuda::launch("{quoted}", ::simt_cuda::Configuration({self.rewritten(i + 2, j)}), '
+                f'[&]({named}) __attribute__((no_sanitize("thread"))) '
+                f'{{ ::simt::watch(); {kernel}({", ".join(passed)}); }}')
+        call += "".join(arguments)
+        call += self.tokens[close].before + ")"
+        return begin, lead + call, close + 1
+
+    # ---- Memory spaces ---------------------------------------------------------------------------------------------
+
+    def guard(self):
+        self.guards += 1
+        return f"simt_guard_{self.guards}"
+
+    def is_function(self, i):
+        """Whether the declaration with the keyword at `i` is one of a function, a lambda or a type."""
+        while True:
+            text = self.tokens[i].text
+            if text in ("__attribute__", "alignas", "decltype") and self.tokens[i + 1].text == "(":
+                i = self.closing(i + 1)
+            elif text in ("(", "operator", "struct", "class", "union", "enum", "~", "using", "template", ""):
+                return True
+            elif text in (";", "=", "[", "{", ":"):
+                return False
+            elif text == "<":
+                i = self.end_of_template(i, len(self.tokens)) or i
+            i += 1
+
+    def rewrite_variable(self, begin, keyword):
+        """The declaration that begins at `begin`, with a memory space at `keyword`."""
+        space = self.tokens[keyword].text
+        end = begin
+        while self.tokens[end].text not in (";", ""):
+            end = self.closing(end) + 1 if self.tokens[end].text in OPENING else end + 1
+        words = [token.text for token in self.tokens[begin:end]]
+        if space == "__device__" and "__shared__" in words:
+            space = "__shared__"
+        if space == "__device__" and "__constant__" in words:
+            space = "__constant__"
+        if "__managed__" in words:
+            self.refuse(keyword, "__managed__ variables are not supported: use cudaMallocManaged")
+        external = "extern" in words
+        constant = "const" in words or "constexpr" in words
+        kept = [i for i in range(begin, end) if self.tokens[i].text not in (*SPACES, "extern")]
+        first = next((n for n, i in enumerate(kept) if self.tokens[i].text in ("[", "=", "{", ",")), len(kept))
+        # A comma inside a template's arguments ends no declarator.
+        for n, i in enumerate(kept[:first]):
+            if self.tokens[i].text == "<":
+                close = self.end_of_template(i, end)
+                first = next((m for m, k in enumerate(kept) if k > close and self.tokens[k].text in ("[", "=", "{", ",")),
+                             len(kept))
+                break
+        name = first - 1
+        stars = name
+        while self.tokens[kept[stars - 1]].text in ("*", "&"):
+            stars -= 1
+        kind = [i for i in kept[:stars]]
+        if not kind or not is_name(self.tokens[kept[name]].text):
+            self.refuse(keyword, f"this declaration with {space} is not understood: write one variable a declaration")
+        if space in ("__device__", "__constant__") and constant and (
+                space == "__device__" or "constexpr" in words or self.tokens[kept[first]].text == "="
+                if first < len(kept) else True):
+            return "".join(self.tokens[i].before + self.tokens[i].text for i in kept), end  # a constant of the program
+        dropped = {"__shared__": ("static", "const", "inline"), "__constant__": ("static", "const", "inline"),
+                   "__device__": ("static", "inline")}[space]
+        lead = "".join(self.tokens[i].before for i in range(begin, kept[stars]))
+        kind = [self.tokens[i].text for i in kind if self.tokens[i].text not in dropped]
+        declarators, last = [], kept[stars]
+        for comma in [*self.commas(kept[stars], end), end]:
+            declarators.append((last, comma))
+            last = comma + 1
+        if external:
+            return lead + self.external(space, kind, declarators, keyword), end
+        rest = list(without_attributes(kind))
+        aligned, kind = "".join(alignments(kind)), " ".join(rest)
+        result = lead
+        for a, b in declarators:
+            guard, declared = self.guard(), self.text(a, b)
+            if space == "__shared__":
+                result += (f"__attribute__((used)) static __constinit thread_local ::simt::Guard {guard};"
+                           f"{aligned} static __constinit thread_local {kind} {declared};")
+            else:
+                section = {"__constant__": "simt_constant", "__device__": "simt_device"}[space]
+                static = "static " if "static" in words else ""
+                result += (f'__attribute__((used, section("{section}"))) static ::simt::Guard {guard};'
+                           f'{aligned} __attribute__((section("{section}"))) {static}{kind} {declared};')
+        return result[:-1], end
+
+    def external(self, space, kind, declarators, keyword):
+        """Dynamic shared memory, or a variable of another file."""
+        if space != "__shared__":
+            return "extern " + " ".join(kind) + " " + ",".join(self.text(a, b) for a, b in declarators)
+        result, element = [], " ".join(without_attributes(kind))
+        for a, b in declarators:
+            names = [i for i in range(a, b) if is_name(self.tokens[i].text)]
+            extents = next((i for i in range(a, b) if self.tokens[i].text == "["), None)
+            if extents is None or not names or self.tokens[extents + 1].text != "]":
+                self.refuse(keyword,
+                            "extern __shared__ must be an array of unknown size, as in extern __shared__ T name[]")
+            name, rest = self.tokens[names[0]].text, self.text(extents + 2, b)
+            if self.depth == 0:
+                if rest:
+                    self.refuse(keyword, "this array has more than one dimension: declare it in the kernel")
+                result.append(f"static ::simt_cuda::DynamicShared<{element}> {name}")
+            else:
+                pointer = f"(*const {name}){rest}" if rest else f"*const {name}"
+                result.append(f"{element} {pointer} = ({element} (*){rest})::simt::dynamic_shared_memory()")
+        return ";".join(result)
+
+    # ---- All of it -------------------------------------------------------------------------------------------------
+
+    def rewritten(self, begin, end):
+        """The text of these tokens, rewritten. A launch's and a declaration's own parts are rewritten with them."""
+        saved = self.depth
+        result, marks = [], []  # marks: the token at which each piece begins
+        start, i = begin, begin  # of the statement
+        while i < end:
+            token = self.tokens[i]
+            text = token.text
+            if text == "<<" and self.tokens[i + 1].text == "<":
+                first, call, following = self.rewrite_launch(i)
+                while marks and marks[-1] >= first:
+                    marks.pop()
+                    result.pop()
+                marks.append(first)
+                result.append(call)
+                i = following
+                continue
+            if text in SPACES and not self.is_function(i):
+                first = start if all(self.is_qualifier(k) for k in range(start, i)) else i
+                if first == i and text == "__device__" and i > start:  # after a type: `int __device__ x`
+                    first = start
+                rewritten, following = self.rewrite_variable(first, i)
+                while marks and marks[-1] >= first:
+                    marks.pop()
+                    result.pop()
+                marks.append(first)
+                result.append(rewritten)
+                i = following
+                continue
+            if text in SPACES or text in DROPPED and self.tokens[i - 1].text != "(":
+                marks.append(i)
+                result.append(token.before)
+                i += 1
+                continue
+            if text in ("asm", "__asm__", "__asm"):
+                self.refuse(i, "inline PTX is not supported: call the CUDA function that does the same")
+            if text in NAMED and self.tokens[i + 1].text == "(" and self.tokens[i - 1].text not in (".", "->"):
+                close = self.closing(i + 1)
+                commas = self.commas(i + 2, close)
+                last = commas[0] if commas else close
+                names = [t.text for t in self.tokens[i + 2:last] if t.text and is_name(t.text)]
+                inner = self.rewritten(i + 2, close)
+                if len(commas) + 1 == NAMED[text] and names:
+                    inner += f', "{names[-1]}"'
+                elif len(commas) + 2 == NAMED[text] and names and text in ("cudaMallocManaged", "cudaMallocHost"):
+                    inner += f', 0, "{names[-1]}"'
+                marks.append(i)
+                result.append(token.before + text + self.tokens[i + 1].before + "(" + inner +
+                              self.tokens[close].before + ")")
+                i = close + 1
+                continue
+            marks.append(i)
+            result.append(token.before + text)
+            self.depth += self.is_body(i) if text == "{" else 0
+            if text in (";", "{", "}", ":"):
+                start = i + 1
+            if text == "}" and self.opened.pop(i, None):
+                self.depth -= 1
+            i += 1
+        self.depth = saved
+        return "".join(result)
+
+    def is_qualifier(self, i):
+        text = self.tokens[i].text
+        return text in QUALIFIERS or text in ("(", ")") or text.isdigit() or text == "aligned"
+
+    def is_body(self, i):
+        """1 where the brace at `i` begins no namespace and no class; remembers where it ends."""
+        j = i - 1
+        while j >= 0 and self.tokens[j].text not in (";", "{", "}", ")"):
+            if self.tokens[j].text in ("namespace", "struct", "class", "union", "enum") or self.tokens[j].text[:1] == '"':
+                return 0
+            j -= 1
+        self.opened[self.closing(i)] = True
+        return 1
+
+    def run(self):
+        self.depth, self.opened = 0, {}
+        return self.rewritten(0, len(self.tokens))
+
+
+def translate(text, own_file):
+    """C++ for the simulator, of what the preprocessor made of `own_file`."""
+    return FrontEnd(tokens_of(text, own_file)).run()
