@@ -29,8 +29,8 @@ _KEPT_FILTERS = 16  # of conv()
 
 
 def stages() -> list[dict[str, Any]]:
-    """The stages of the ladder, by their numbers, with the keys of `./lab list --json`: number, name, title, track, idea,
-    previous, dtype, layout, source, requires."""
+    """The stages of the ladder, in the order of their numbers, with the keys of `./lab list --json`: number, name, title,
+    track, idea, previous, dtype, layout, source, requires."""
     return cast("list[dict[str, Any]]", json.loads(_sim.stages()))
 
 
@@ -183,8 +183,8 @@ def refusal(
 ) -> str | None:
     """The rule by which a stage refuses a problem, or None where it computes it. Nothing is computed.
 
-    The problem is that of the arrays `x` and `w`, as Conv takes them, or of `shape`: "c=64,h=56,w=56,k=64,r=3,s=3", or a
-    mapping of these names, which may have pads, strides, dilations and groups of its own.
+    The problem is that of the arrays `x` and `w`, as Conv takes them, or of `shape`: "c=64,h=56,w=56,k=64,r=3,s=3", or
+    a mapping of these names, which may have pads, strides, dilations and groups of its own.
     """
     name = stage_text(stage)
     if shape is not None:
@@ -263,9 +263,8 @@ def bench(
     """
     library = _device.library_for(backend)
     shapes = [] if shape is None else [shape] if isinstance(shape, (str, Mapping)) else list(shape)
-    text = library.bench(
-        [stage_text(stage) for stage in stages or []], list(tracks or []), [shape_text(each) for each in shapes], padding
-    )
+    names = [stage_text(stage) for stage in stages or []]
+    text = library.bench(names, list(tracks or []), [shape_text(each) for each in shapes], padding)
     return cast("list[dict[str, Any]]", json.loads(text))
 
 

@@ -111,8 +111,8 @@ class Conv2d(torch.nn.Module):
 
     @classmethod
     def from_conv2d(cls, layer: torch.nn.Conv2d, x: torch.Tensor, *, error: float = 1e-5) -> Conv2d:
-        """The fastest stage for `layer` on inputs like `x` (N, C, H, W), of those that stay within `error`, the relative
-        RMS error against torch in double precision, and take the layout and element type of `x`.
+        """The fastest stage for `layer` on inputs like `x` (N, C, H, W), of those that take the layout and element type
+        of `x` and stay within `error`, the relative RMS error against torch in double precision.
 
         On a GPU every stage is timed once; what is found is kept in a file for this GPU, layer and input's shape and
         error. On the host, where times of the simulator say nothing, it is stage 22, or the last stage that meets it.
@@ -163,9 +163,10 @@ def _fastest(cls: type[Conv2d], layer: torch.nn.Conv2d, x: torch.Tensor, error: 
 
 
 def _milliseconds(arguments: tuple[Any, ...]) -> float:
+    cuda: Any = torch.cuda  # whose events have no types
     samples = []
     for _ in range(_SAMPLES):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
         begin.record()
         conv2d(*arguments)
         end.record()

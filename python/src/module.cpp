@@ -225,6 +225,7 @@ std::string bench(std::vector<std::string> names, std::vector<std::string> track
       const Workload workload = make_workload(std::move(user), kSeed);
       std::vector<RunResult> rows;
       for (const StageInfo* stage : planned.stages) {
+        if (!on_ladder(*stage) && stage->settings_of == 0) continue;  // another library's
         const bool on_gpu = backend() == Backend::gpu && !runs_on_host(*stage);
         if (on_gpu && !limits) limits = measure_limits();
         rows.push_back(run_stage(*stage, workload, {}));

@@ -18,8 +18,8 @@ def command_line(tmp_path):
     def run(stage, x, w, *arguments):
         np.save(tmp_path / "x.npy", x)
         np.save(tmp_path / "w.npy", w)
-        words = [program, "run", str(stage), "--backend", "sim", "--lines", "--json", "--input", tmp_path / "x.npy", "--filter",
-                 tmp_path / "w.npy", "--output", tmp_path / "y.npy", *arguments]
+        words = [program, "run", str(stage), "--backend", "sim", "--lines", "--json", "--input", tmp_path / "x.npy",
+                 "--filter", tmp_path / "w.npy", "--output", tmp_path / "y.npy", *arguments]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         output = np.load(tmp_path / "y.npy") if done.returncode == 0 else None
         return json.loads(done.stdout) if done.stdout else None, output, done.stderr.strip()

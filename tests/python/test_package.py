@@ -69,7 +69,11 @@ def test_changed_filter_is_prepared_again():
     np.testing.assert_allclose(convladder.conv(x, w, stage=25), 2 * before, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("stage, x, w", [(3, (1000,), (5,)), (7, (40, 70), (3, 3)), (33, (1, 16, 8, 16), (16, 16, 3, 3))])
+@pytest.mark.parametrize("stage, x, w", [
+    (3, (1000,), (5,)),
+    (7, (40, 70), (3, 3)),
+    (33, (1, 16, 8, 16), (16, 16, 3, 3)),
+])
 def test_counters_are_those_of_the_command_line(command_line, stage, x, w):
     x, w = normal(*x), normal(*w)
     result, output, _ = command_line(stage, x, w)
