@@ -1,6 +1,8 @@
 """The Python package against NumPy and against the command line."""
 import concurrent.futures
 import multiprocessing
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -151,3 +153,10 @@ def test_forked_process_says_so():
     with multiprocessing.get_context("fork").Pool(1) as pool:
         with pytest.raises(convladder.MachineError, match="spawn"):
             pool.apply(convladder.conv, (normal(9), normal(3)), {"stage": 3})
+
+
+def test_example_of_the_page(capsys):
+    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+    code, output = re.search(r"```python\n(.*?)```\s*```\n(.*?)```", page, re.DOTALL).groups()
+    exec(compile(code, "docs/python.md", "exec"), {})
+    assert capsys.readouterr().out == output
