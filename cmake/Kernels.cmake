@@ -35,7 +35,9 @@ endfunction()
 function(convladder_add_generated_kernels target)
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
   add_library(${target} OBJECT EXCLUDE_FROM_ALL ${ARGN})
-  set_target_properties(${target} PROPERTIES CXX_STANDARD 17)
+  # Parts of a program, or of the Python package's library: what they export is nobody else's.
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 17 POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
   if(CONVLADDER_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=all)  # the hooks are the simulator's
   endif()
@@ -49,6 +51,7 @@ endfunction()
 # every program.
 function(convladder_add_host_kernel target source)
   add_library(${target} OBJECT ${source})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   if(NOT CONVLADDER_SANITIZE)
     target_compile_options(${target} PRIVATE -O3)
   endif()

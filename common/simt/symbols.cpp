@@ -3,14 +3,15 @@
 #include <cxxabi.h>
 #include <elf.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <system_error>
 
 extern "C" char __start_simt_constant[] __attribute__((weak));
 extern "C" char __stop_simt_constant[] __attribute__((weak));
@@ -20,8 +21,12 @@ extern "C" char __stop_simt_device[] __attribute__((weak));
 namespace simt {
 namespace {
 
+/// The guard in its name keeps it from being taken for a variable in shared memory.
+thread_local volatile char simt_guard_of_this_thread = 0;
+
 struct Symbols {
   Program program;
+  std::string file;                 ///< of the program, or of the library that holds the simulator
   std::vector<Variable> functions;  ///< absolute addresses, mangled names, sorted
 };
 
@@ -39,8 +44,11 @@ std::string last_component(const std::string& name) {
   return colon == std::string::npos ? name : name.substr(colon + 2);
 }
 
+/// @return whether these are the headers of what holds this function: the program, or a library that it has loaded
 int read_program_headers(dl_phdr_info* info, std::size_t, void* out) {
-  auto& program = *static_cast<Program*>(out);
+  auto& symbols = *static_cast<Symbols*>(out);
+  Program& program = symbols.program;
+  program = {};
   program.base = info->dlpi_addr;
   program.begin = UINTPTR_MAX;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -53,26 +61,31 @@ int read_program_headers(dl_phdr_info* info, std::size_t, void* out) {
       program.tls_end = program.tls_begin + header.p_memsz;
     }
   }
-  return 1;  // the first entry is the program itself
+  const auto here = reinterpret_cast<std::uintptr_t>(&read_program_headers);
+  if (here < program.begin || here >= program.end) return 0;
+  symbols.file = info->dlpi_name[0] == '\0' ? "/proc/self/exe" : info->dlpi_name;
+  return 1;
 }
 
 Symbols read_symbols() {
   Symbols symbols;
   Program& program = symbols.program;
-  dl_iterate_phdr(read_program_headers, &program);
+  simt_guard_of_this_thread = 1;  // a library's variables of a thread exist from its first access on
+  dl_iterate_phdr(read_program_headers, &symbols);
   program.constant_begin = reinterpret_cast<std::uintptr_t>(__start_simt_constant);
   program.constant_end = reinterpret_cast<std::uintptr_t>(__stop_simt_constant);
   program.device_begin = reinterpret_cast<std::uintptr_t>(__start_simt_device);
   program.device_end = reinterpret_cast<std::uintptr_t>(__stop_simt_device);
 
-  std::ifstream file("/proc/self/exe", std::ios::binary);
+  std::ifstream file(symbols.file, std::ios::binary);
   const std::vector<char> image{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const auto* elf = reinterpret_cast<const ElfW(Ehdr)*>(image.data());
   const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(image.data() + elf->e_shoff);
   const auto* table = std::find_if(sections, sections + elf->e_shnum,
                                    [](const ElfW(Shdr) & section) { return section.sh_type == SHT_SYMTAB; });
   if (table == sections + elf->e_shnum)
-    throw std::runtime_error("the simulator needs this program's symbol table: build it again without stripping");
+    throw std::runtime_error("the simulator needs the symbol table of " + symbols.file +
+                             ": build it again without stripping");
   const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(image.data() + table->sh_offset);
   const auto* symbols_end = symbol + table->sh_size / sizeof *symbol;
   const char* names = image.data() + sections[table->sh_link].sh_offset;
@@ -161,9 +174,8 @@ std::string kernel_name(const void* kernel) {
 std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs) {
   std::map<Pc, SourceLine> lines;
   if (pcs.empty()) return lines;
-  std::string path(4096, '\0');
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(symbols().file, error).string();
   std::string command = "addr2line -i -a -e " + shell_quote(path);
   for (Pc pc : pcs) {
     lines[pc] = {"?", 0};
@@ -187,7 +199,8 @@ std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs) {
     if (line.line != 0 || colon == std::string::npos || text.find("/common/simt/") != std::string::npos ||
         text.find("/common/cuda/") != std::string::npos)
       continue;
-    line = {text.substr(0, colon), std::atoi(text.c_str() + colon + 1)};
+    // A compiler that was given a relative path leaves it so, behind its own folder.
+    line = {std::filesystem::path(text.substr(0, colon)).lexically_normal(), std::atoi(text.c_str() + colon + 1)};
     constexpr std::string_view root = CONVLADDER_SOURCE_DIR "/";
     if (line.file.starts_with(root)) line.file.erase(0, root.size());
   }

@@ -33,7 +33,7 @@ def problems(root):
 
     allowed = {folder: {folder}.union(*(passed_on(name) for _, name in names)) for folder, names in named.items()}
     used = set()
-    for file in sorted(file for top in ("common", "chapters", "solutions", "tests", "tools") for pattern in SOURCES
+    for file in sorted(file for top in ("common", "chapters", "solutions", "python", "tests", "tools") for pattern in SOURCES
                        for file in (root / top).rglob(pattern)):
         path = file.relative_to(root)
         if path.parts[:2] == ("tests", "sim"):  # plain CUDA programs, which include as such do

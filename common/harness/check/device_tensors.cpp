@@ -52,6 +52,11 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
       filter_(bytes_of(problem.filter_size(), Elements::floats), "filter"),
       output_(bytes_of(problem.output_size(), elements), "output") {
   filter_.upload(filter);
+  set_input(input);
+}
+
+void DeviceTensors::set_input(const float* input) {
+  const ConvProblem& problem = problem_;
   if (elements_ == Elements::floats) {
     input_.upload(input);
     return;

@@ -32,6 +32,8 @@ class DeviceTensors {
   DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
                 float output_step = 1);
 
+  /// Another input. @param input (n, c, h, w)
+  void set_input(const float* input);
   Tensors view() const;                                   ///< for a stage
   std::int64_t bytes() const;                             ///< of all three
   const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it

@@ -16,6 +16,14 @@
 namespace convladder {
 namespace {
 
+/// "4x4"; "2x1" of F(2, 3) down the columns alone; "" where no tiles are transformed.
+std::string tile_text(const WinogradForm& form) {
+  if (form.m == 0) return "";
+  return fmt::format("{}x{}", form.m, form.along_height ? 1 : form.m_across > 0 ? form.m_across : form.m);
+}
+
+}  // namespace
+
 std::string describe(const Fault& fault) {
   std::string text = fault.kind;
   if (!fault.file.empty()) text += fmt::format(" at {}:{}", fault.file, fault.line);
@@ -24,13 +32,40 @@ std::string describe(const Fault& fault) {
   return text;
 }
 
-/// "4x4"; "2x1" of F(2, 3) down the columns alone; "" where no tiles are transformed.
-std::string tile_text(const WinogradForm& form) {
-  if (form.m == 0) return "";
-  return fmt::format("{}x{}", form.m, form.along_height ? 1 : form.m_across > 0 ? form.m_across : form.m);
+std::string configure_stage(const StageInfo& info, Stage& instance, const ConvProblem& problem,
+                            const RunOptions& options, std::optional<UsedConfiguration>& used) {
+  auto* const stage = dynamic_cast<TunableStage*>(&instance);
+  if (!stage) return "";
+  const DeviceLimits limits = limits_of(info);
+  const std::string_view settings = info.settings.empty() ? std::string_view(options.settings) : info.settings;
+  const auto tuned = [&] { return runs_on_host(info) ? std::nullopt : tuned_configuration(info, *stage, problem); };
+  Configuration by_name = stage->default_configuration(problem, limits);
+  UsedConfiguration chosen;
+  if (options.configuration) {
+    chosen = {*options.configuration, "given"};
+  } else if (!settings.empty() && apply_settings(settings, by_name)) {
+    chosen = {stage->decided(problem, limits, by_name), "given"};
+  } else if (const auto found = tuned()) {
+    chosen = {*found, "tuned"};
+  } else {
+    chosen = {stage->decided(problem, limits, by_name), "default"};
+  }
+  const Verdict verdict = stage->check_configuration(problem, limits, chosen.configuration);
+  if (!verdict.accepted()) return verdict.reason();
+  stage->use(chosen.configuration);
+  used = std::move(chosen);
+  return "";
 }
 
-}  // namespace
+std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input) {
+  if (!takes_halves(stage)) return "";
+  const std::optional<std::size_t> found = first_beyond_half(input);
+  if (!found) return "";
+  const auto index = static_cast<std::int64_t>(*found);
+  return fmt::format("the input is rounded to fp16 and has {:.1e} at ({},{},{},{}), beyond {}", input[*found],
+                     index / problem.w / problem.h / problem.c, index / problem.w / problem.h % problem.c,
+                     index / problem.w % problem.h, index % problem.w, kLargestHalf);
+}
 
 void StageRun::execute() {
   if (!accepted() || !configure()) return;
@@ -62,56 +97,20 @@ bool StageRun::accepted() {
     stage_.reset(result_.stage->make());
     rule = refusal(*result_.stage, *stage_, workload_.problem, workload_.tensors.filter.data());
   }
-  if (rule.empty()) rule = input_refusal();
+  if (rule.empty()) rule = half_refusal(*result_.stage, workload_.problem, workload_.tensors.input);
   if (rule.empty()) return true;
   result_.status = Status::refused;
   result_.reason = std::move(rule);
   return false;
 }
 
-/// The rule by which a stage of fp16 refuses numbers that fp16 does not hold, or "".
-std::string StageRun::input_refusal() const {
-  if (!takes_halves(*result_.stage)) return "";
-  const std::optional<std::size_t> found = first_beyond_half(workload_.tensors.input);
-  if (!found) return "";
-  const ConvProblem& problem = workload_.problem;
-  const auto index = static_cast<std::int64_t>(*found);
-  return fmt::format("the input is rounded to fp16 and has {:.1e} at ({},{},{},{}), beyond {}",
-                     workload_.tensors.input[*found], index / problem.w / problem.h / problem.c,
-                     index / problem.w / problem.h % problem.c, index / problem.w % problem.h, index % problem.w,
-                     kLargestHalf);
-}
-
 /// Chooses what a tunable stage runs with. @return whether no rule forbids it
 bool StageRun::configure() {
-  auto* const stage = dynamic_cast<TunableStage*>(stage_.get());
-  if (!stage) return true;
-  const DeviceLimits limits = limits_of(*result_.stage);
-  const std::string_view settings =
-      result_.stage->settings.empty() ? std::string_view(options_.settings) : result_.stage->settings;
-  const auto tuned = [&] {
-    return runs_on_host(*result_.stage) ? std::nullopt : tuned_configuration(*result_.stage, *stage, workload_.problem);
-  };
-  Configuration by_name = stage->default_configuration(workload_.problem, limits);
-  UsedConfiguration used;
-  if (options_.configuration) {
-    used = {*options_.configuration, "given"};
-  } else if (!settings.empty() && apply_settings(settings, by_name)) {
-    used = {stage->decided(workload_.problem, limits, by_name), "given"};
-  } else if (const auto found = tuned()) {
-    used = {*found, "tuned"};
-  } else {
-    used = {stage->decided(workload_.problem, limits, by_name), "default"};
-  }
-  const Verdict verdict = stage->check_configuration(workload_.problem, limits, used.configuration);
-  if (!verdict.accepted()) {
-    result_.status = Status::refused;
-    result_.reason = verdict.reason();
-    return false;
-  }
-  stage->use(used.configuration);
-  result_.configuration = std::move(used);
-  return true;
+  std::string rule = configure_stage(*result_.stage, *stage_, workload_.problem, options_, result_.configuration);
+  if (rule.empty()) return true;
+  result_.status = Status::refused;
+  result_.reason = std::move(rule);
+  return false;
 }
 
 std::unique_ptr<Stage> StageRun::make_another() const {

@@ -11,6 +11,17 @@
 
 namespace convladder {
 
+/// A fault in a sentence: "race at tiled_1d.cu:40 in tiled with ...".
+std::string describe(const Fault& fault);
+
+/// Chooses what a tunable stage runs with, and has it use that; other stages have nothing to choose.
+/// @param used what was chosen, if a stage is tunable  @return the rule that forbids it, or ""
+std::string configure_stage(const StageInfo& info, Stage& instance, const ConvProblem& problem,
+                            const RunOptions& options, std::optional<UsedConfiguration>& used);
+
+/// The rule by which a stage of fp16 refuses numbers that fp16 does not hold, or "". @param input (n, c, h, w)
+std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input);
+
 /// One stage on one workload, from its preparation to its last check, noted down in a RunResult.
 class StageRun {
  public:
@@ -62,7 +73,6 @@ class StageRun {
 
  private:
   bool accepted();
-  std::string input_refusal() const;
   bool configure();
   bool launch_and_check();
   bool measure_product();

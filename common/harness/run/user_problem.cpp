@@ -47,6 +47,13 @@ void refuse_size_keys(std::string_view shape) {
 
 }  // namespace
 
+void require_finite_filter(const std::vector<float>& filter) {
+  const auto unusable = std::find_if(filter.begin(), filter.end(), [](float tap) { return !std::isfinite(tap); });
+  if (unusable != filter.end())
+    throw UsageError(
+        fmt::format("--filter: value {} is {}; give finite numbers", unusable - filter.begin(), *unusable));
+}
+
 ConvProblem problem_of_arrays(const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& filter,
                               const std::optional<std::string>& shape) {
   const auto [n, c, h, w] = four_sizes(input, "input", "(n, c, h, w)");
@@ -76,11 +83,7 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
   user.filter = track_named(track).filter;
   if (options.input && options.filter) {
     NpyArray input = read_npy(*options.input), filter = read_npy(*options.filter);
-    const auto unusable =
-        std::find_if(filter.values.begin(), filter.values.end(), [](float tap) { return !std::isfinite(tap); });
-    if (unusable != filter.values.end())
-      throw UsageError(
-          fmt::format("--filter: value {} is {}; give finite numbers", unusable - filter.values.begin(), *unusable));
+    require_finite_filter(filter.values);
     user.problem = problem_of_arrays(input.shape, filter.shape, options.shape);
     user.tensors = HostTensors{std::move(input.values), std::move(filter.values)};
   } else if (options.shape) {

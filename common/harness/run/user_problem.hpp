@@ -42,6 +42,9 @@ void require_valid_on_host(const ConvProblem& problem);
 /// The tensors, by the seed where no files gave them, and the reference.
 Workload make_workload(UserProblem user, std::uint64_t seed);
 
+/// Checks a user's filter. @throws UsageError for one with a NaN or an infinity
+void require_finite_filter(const std::vector<float>& filter);
+
 /// The problem of arrays with these shapes: 1-D is w or s, 2-D (h, w) or (r, s), 4-D (n, c, h, w) or (k, c/groups, r,
 /// s).
 /// @param shape adds padding, strides, dilations and groups; its other keys are errors

@@ -1,0 +1,128 @@
+#include "common/harness/run/prepared_stage.hpp"
+
+#include <map>
+#include <utility>
+
+#include "common/harness/check/quantise.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/ladder/settings.hpp"
+#include "common/harness/run/refusal.hpp"
+#include "common/harness/run/stage_run.hpp"
+#include "common/harness/run/user_problem.hpp"
+
+namespace convladder {
+namespace {
+
+/// Which instance of a stage prepared last. What stages keep in constant memory belongs to the kernel, not to the
+/// instance, and is that one's.
+std::map<const StageInfo*, const PreparedStage*>& last_prepared() {
+  static std::map<const StageInfo*, const PreparedStage*> last;
+  return last;
+}
+
+/// Whether an instance may find its constants overwritten by another. In the other tracks the filter may be large, and
+/// lies in workspaces.
+bool uses_constants(const StageInfo& stage) {
+  return stage.track == "signals" || stage.track == "images" || stage.track == "depthwise";
+}
+
+/// Whether prepare() looks at the input: it chooses scales by it.
+bool depends_on_input(const StageInfo& stage) { return stage.dtype == "int8" || stage.half_products > 0; }
+
+}  // namespace
+
+FaultError::FaultError(std::vector<Fault> its_faults)
+    : std::runtime_error(describe(its_faults.front())), faults(std::move(its_faults)) {}
+
+PreparedStage::PreparedStage(const StageInfo& info, const ConvProblem& problem, std::vector<float> filter,
+                             const std::string& settings)
+    : info_(info), problem_(problem), filter_(std::move(filter)) {
+  if (!settings.empty()) require_settings(settings, {&info});
+  options_.settings = settings;
+  if (const std::string rule = device_refusal(info); !rule.empty()) throw MachineError(rule);
+  if (runs_on_host(info)) {
+    require_valid_on_host(problem);
+  } else {
+    require_valid(problem);
+  }
+  if (const std::string rule = refusal(info, problem, filter_.data()); !rule.empty()) throw RefusedError(rule);
+}
+
+PreparedStage::~PreparedStage() {
+  if (last_prepared()[&info_] == this) last_prepared().erase(&info_);
+}
+
+bool PreparedStage::must_prepare() const {
+  if (!stage_ || depends_on_input(info_)) return true;
+  const auto last = last_prepared().find(&info_);
+  return uses_constants(info_) && (last == last_prepared().end() || last->second != this);
+}
+
+void PreparedStage::prepare(const Tensors& tensors, Stream stream) {
+  stage_.reset();
+  std::unique_ptr<Stage> stage(info_.make());
+  std::optional<UsedConfiguration> used;
+  if (const std::string rule = configure_stage(info_, *stage, problem_, options_, used); !rule.empty())
+    throw RefusedError(rule);
+  stage->prepare(problem_, tensors, stream);
+  stage_ = std::move(stage);
+  last_prepared()[&info_] = this;
+}
+
+Tensors PreparedStage::place(const std::vector<float>& input) {
+  if (takes_bytes(info_)) {
+    // The steps of the output are those of the exact result.
+    const Reference reference = convolve_reference(problem_, input, filter_);
+    tensors_.emplace(problem_, info_.tensors, input.data(), filter_.data(), int8_step(reference.output));
+  } else if (tensors_) {
+    tensors_->set_input(input.data());
+  } else {
+    tensors_.emplace(problem_, info_.tensors, input.data(), filter_.data());
+  }
+  tensors_->poison_output();
+  return tensors_->view();
+}
+
+std::vector<float> PreparedStage::run_on_host(const std::vector<float>& input) {
+  std::vector<float> output(static_cast<std::size_t>(problem_.output_size()));
+  const Tensors tensors{input.data(), filter_.data(), output.data()};
+  if (must_prepare()) prepare(tensors, nullptr);
+  stage_->launch(problem_, tensors, nullptr);
+  return output;
+}
+
+std::vector<float> PreparedStage::run(const std::vector<float>& input) {
+  if (const std::string rule = half_refusal(info_, problem_, input); !rule.empty()) throw RefusedError(rule);
+  if (runs_on_host(info_)) return run_on_host(input);
+  const Tensors tensors = place(input);
+  const auto observed = [](const std::function<void(Stream)>& work) {
+    Observation seen = observe(work, false);
+    if (!seen.faults.empty()) throw FaultError(std::move(seen.faults));
+  };
+  if (must_prepare()) {
+    observed([&](Stream stream) { prepare(tensors, stream); });
+  }
+  observed([&](Stream stream) { stage_->launch(problem_, tensors, stream); });
+  std::vector<float> output(static_cast<std::size_t>(problem_.output_size()));
+  tensors_->download_output(output.data());
+  return output;
+}
+
+void PreparedStage::launch(const void* input, void* output, Stream stream) {
+  if (!on_device_) {
+    on_device_.emplace(filter_.size() * sizeof(float), "filter");
+    on_device_->upload(filter_.data());
+  }
+  Tensors tensors{nullptr, on_device_->floats(), nullptr};
+  if (takes_halves(info_)) {
+    tensors.half_input = static_cast<const __half*>(input);
+    tensors.half_output = static_cast<__half*>(output);
+  } else {
+    tensors.input = static_cast<const float*>(input);
+    tensors.output = static_cast<float*>(output);
+  }
+  if (must_prepare()) prepare(tensors, stream);
+  stage_->launch(problem_, tensors, stream);
+}
+
+}  // namespace convladder

@@ -1,0 +1,63 @@
+/// @file
+/// A stage prepared once for a problem and a filter, and launched on one input after the other, as an inference engine
+/// runs it. Nothing is compared with the reference here: run_stage() does that.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/harness/check/device_tensors.hpp"
+#include "common/harness/run/run_result.hpp"
+
+namespace convladder {
+
+/// The simulator found a fault. Exit status 1.
+struct FaultError : std::runtime_error {
+  /// @param its_faults at least one: the first is the message
+  explicit FaultError(std::vector<Fault> its_faults);
+  std::vector<Fault> faults;  ///< all of them
+};
+
+/// One stage with its state. One thread at a time may use the prepared stages of a process.
+class PreparedStage {
+ public:
+  /// Checks the problem and the filter, and prepares nothing yet.
+  /// @param filter (k, c/groups, r, s), finite numbers
+  /// @param settings of its knobs, as in "m=4"; "" for the tuned or default ones
+  /// @throws UsageError, RefusedError, MachineError
+  PreparedStage(const StageInfo& info, const ConvProblem& problem, std::vector<float> filter,
+                const std::string& settings);
+  ~PreparedStage();
+  PreparedStage(const PreparedStage&) = delete;
+  PreparedStage& operator=(const PreparedStage&) = delete;
+
+  /// On the host's arrays, in the simulator or on the host itself. The first run prepares.
+  /// @param input (n, c, h, w)  @return (n, k, p, q)
+  /// @throws RefusedError for an input that fp16 does not hold; FaultError, MachineError, DeviceError
+  std::vector<float> run(const std::vector<float>& input);
+
+  /// On the GPU's memory, in the stage's element type and layout; returns once everything is on the stream. The first
+  /// launch prepares. Not for stages of bytes.
+  /// @throws MachineError, DeviceError
+  void launch(const void* input, void* output, Stream stream);
+
+  const ConvProblem& problem() const { return problem_; }  ///< what it is prepared for
+  const StageInfo& info() const { return info_; }          ///< of the stage
+
+ private:
+  bool must_prepare() const;
+  void prepare(const Tensors& tensors, Stream stream);
+  Tensors place(const std::vector<float>& input);
+  std::vector<float> run_on_host(const std::vector<float>& input);
+
+  const StageInfo& info_;
+  ConvProblem problem_;
+  std::vector<float> filter_;
+  RunOptions options_;
+  std::unique_ptr<Stage> stage_;
+  std::optional<DeviceTensors> tensors_;   ///< of run()
+  std::optional<DeviceBuffer> on_device_;  ///< the filter, of launch()
+};
+
+}  // namespace convladder

@@ -1,0 +1,337 @@
+/// @file
+/// What Python calls: stages on arrays of the host, and on a GPU on addresses. The package's Python files make arrays
+/// and arguments of it; what JSON can say comes as JSON, as the command line prints it.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/harness/commands/bench_plan.hpp"
+#include "common/harness/device/programs.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/observation_json.hpp"
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/settings.hpp"
+#include "common/harness/report/report.hpp"
+#include "common/harness/run/prepared_stage.hpp"
+#include "common/harness/run/refusal.hpp"
+#include "common/harness/run/runner.hpp"
+#include "common/harness/run/standing.hpp"
+#include "common/harness/run/user_problem.hpp"
+
+namespace nb = nanobind;
+
+namespace convladder {
+namespace {
+
+using Floats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+using Shape = std::vector<std::int64_t>;
+
+// ---- One at a time --------------------------------------------------------------------------------------------------
+
+/// The thread that all of the simulator runs in: what kernels share is thread-local, and found in the first thread that
+/// asked for it.
+class Worker {
+ public:
+  Worker() {
+    std::thread([this] { work(); }).detach();  // ends with the process
+  }
+
+  void run(std::packaged_task<void()> task) {
+    if (getpid() != process_)
+      throw MachineError("the simulator does not run in a forked process; start it by multiprocessing's \"spawn\"");
+    std::future<void> done = task.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    arrived_.notify_one();
+    done.get();
+  }
+
+ private:
+  void work() {
+    while (true) {
+      std::unique_lock lock(mutex_);
+      arrived_.wait(lock, [this] { return !tasks_.empty(); });
+      std::packaged_task<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+    }
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<std::packaged_task<void()>> tasks_;
+};
+
+/// Runs `work` without Python's lock, and nothing else of this library beside it.
+void alone(const std::function<void()>& work) {
+  const nb::gil_scoped_release released;
+  if (backend() == Backend::sim) {
+    static Worker& worker = *new Worker;  // outlives whatever Python frees at its end
+    worker.run(std::packaged_task<void()>(work));
+    return;
+  }
+  static std::mutex& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  work();
+}
+
+// ---- Arguments and results ------------------------------------------------------------------------------------------
+
+/// A problem as Python gives it: the arrays' shapes, what `--shape` adds, the padding's mode.
+ConvProblem problem_of(const Shape& input, const Shape& filter, const std::optional<std::string>& shape,
+                       const std::string& padding) {
+  ConvProblem problem = problem_of_arrays(input, filter, shape);
+  problem.padding = parse_padding(padding);
+  return problem;
+}
+
+std::vector<float> values_of(const Floats& array) { return {array.data(), array.data() + array.size()}; }
+
+/// The output (n, k, p, q) as an array that owns it.
+nb::object array_of(const ConvProblem& problem, std::vector<float> values) {
+  auto* const kept = new std::vector<float>(std::move(values));
+  const nb::capsule owner(kept, [](void* vector) noexcept { delete static_cast<std::vector<float>*>(vector); });
+  const std::size_t shape[] = {static_cast<std::size_t>(problem.n), static_cast<std::size_t>(problem.k),
+                               static_cast<std::size_t>(problem.p()), static_cast<std::size_t>(problem.q())};
+  return nb::cast(nb::ndarray<nb::numpy, float>(kept->data(), 4, shape, owner));
+}
+
+/// The rule by which a stage refuses a problem, or "". @param filter or null
+std::string rule_of(const StageInfo& stage, const ConvProblem& problem, const float* filter) {
+  try {
+    if (runs_on_host(stage)) {
+      require_valid_on_host(problem);
+    } else {
+      require_valid(problem);
+    }
+  } catch (const RefusedError& error) {
+    return error.what();
+  }
+  return refusal(stage, problem, filter);
+}
+
+/// As `run` of the command line.
+RunResult run(const StageInfo& stage, UserProblem user, const RunOptions& options) {
+  if (!options.settings.empty()) require_settings(options.settings, {&stage});
+  if (const std::string rule = device_refusal(stage); !rule.empty()) throw MachineError(rule);
+  require_finite_filter(user.tensors->filter);
+  if (std::string rule = rule_of(stage, user.problem, user.tensors->filter.data()); !rule.empty())
+    return refused(stage, user.problem, std::move(rule));
+  const Workload workload = make_workload(std::move(user), 1);
+  std::vector<RunResult> results{run_stage(stage, workload, options)};
+  add_roofline(results.front(), nullptr);
+  add_speedups(results);
+  return std::move(results.front());
+}
+
+// ---- What Python sees -----------------------------------------------------------------------------------------------
+
+std::string stages_json() {
+  auto list = nlohmann::ordered_json::array();
+  for (const StageInfo& stage : stages()) list.push_back(to_json(stage));
+  return text_of(list);
+}
+
+/// Of a stage's tensors: "fp32 NCHW".
+std::string tensors_of(const std::string& stage) { return std::string(to_string(find_stage(stage).tensors)); }
+
+std::string refusal_of_arrays(const std::string& stage, const Shape& input, const Shape& filter,
+                              const std::optional<std::string>& shape, const std::string& padding,
+                              const std::optional<Floats>& taps) {
+  std::string rule;
+  alone([&] {
+    const std::vector<float> values = taps ? values_of(*taps) : std::vector<float>();
+    rule = rule_of(find_stage(stage), problem_of(input, filter, shape, padding), taps ? values.data() : nullptr);
+  });
+  return rule;
+}
+
+std::string refusal_of_shape(const std::string& stage, const std::string& shape, const std::string& padding) {
+  std::string rule;
+  alone([&] {
+    ConvProblem problem = parse_shape(shape);
+    problem.padding = parse_padding(padding);
+    rule = rule_of(find_stage(stage), problem, nullptr);
+  });
+  return rule;
+}
+
+/// @return the result's JSON, and its output where it is right
+std::pair<std::string, nb::object> simulate(const std::string& stage, const Shape& input_shape, const Floats& input,
+                                            const Shape& filter_shape, const Floats& filter,
+                                            const std::optional<std::string>& shape, const std::string& padding,
+                                            const std::string& configuration) {
+  RunResult result;
+  std::string json;
+  alone([&] {
+    UserProblem user;
+    user.problem = problem_of(input_shape, filter_shape, shape, padding);
+    user.tensors = HostTensors{values_of(input), values_of(filter)};
+    RunOptions options;
+    options.lines = true;
+    options.time = false;
+    options.keep_output = true;
+    options.settings = configuration;
+    result = run(find_stage(stage), std::move(user), options);
+    json = text_of(to_json(result));
+  });
+  if (result.status != Status::ok) return {json, nb::none()};
+  const ConvProblem problem = result.problem;
+  return {json, array_of(problem, std::move(result.output))};
+}
+
+/// The rows of stages on their tracks' workloads, or on the user's layers, as `bench --json` has them. Without cuDNN.
+std::string bench(std::vector<std::string> names, std::vector<std::string> tracks, std::vector<std::string> shapes,
+                  std::optional<std::string> padding) {
+  std::string json;
+  alone([&] {
+    BenchCommand command;
+    command.stages = std::move(names);
+    command.tracks = std::move(tracks);
+    command.shapes = std::move(shapes);
+    command.padding = std::move(padding);
+    BenchReport report;
+    std::optional<Limits> limits;
+    for (const PlannedWorkload& planned : planned_workloads(command, backend())) {
+      UserProblem user;
+      user.name = planned.named.name;
+      user.problem = planned.named.problem;
+      user.filter = planned.named.filter;
+      constexpr std::uint64_t kSeed = 1;
+      const Workload workload = make_workload(std::move(user), kSeed);
+      std::vector<RunResult> rows;
+      for (const StageInfo* stage : planned.stages) {
+        if (!on_ladder(*stage) && stage->settings_of == 0) continue;  // another library's
+        const bool on_gpu = backend() == Backend::gpu && !runs_on_host(*stage);
+        if (on_gpu && !limits) limits = measure_limits();
+        rows.push_back(run_stage(*stage, workload, {}));
+        add_roofline(rows.back(), on_gpu ? &*limits : nullptr);
+      }
+      add_speedups(rows);
+      for (RunResult& row : rows) report.rows.push_back(std::move(row));
+    }
+    auto list = nlohmann::ordered_json::array();
+    for (const RunResult& row : report.rows) list.push_back(to_json(row));
+    json = text_of(list);
+  });
+  return json;
+}
+
+/// A PreparedStage that is made, used and destroyed where it may be.
+class Prepared {
+ public:
+  Prepared(const std::string& stage, const Shape& input_shape, const Shape& filter_shape, const Floats& filter,
+           const std::optional<std::string>& shape, const std::string& padding, const std::string& configuration) {
+    alone([&] {
+      std::vector<float> taps = values_of(filter);
+      require_finite_filter(taps);
+      stage_ = std::make_unique<PreparedStage>(find_stage(stage), problem_of(input_shape, filter_shape, shape, padding),
+                                               std::move(taps), configuration);
+    });
+  }
+  ~Prepared() {
+    try {
+      alone([&] { stage_.reset(); });
+    } catch (const MachineError&) {  // in a forked process, which has no part in it
+      static_cast<void>(stage_.release());
+    }
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  Shape output_shape() const {
+    const ConvProblem& problem = stage_->problem();
+    return {problem.n, problem.k, problem.p(), problem.q()};
+  }
+
+  nb::object run(const Floats& input) {
+    std::vector<float> output;
+    alone([&] { output = stage_->run(values_of(input)); });
+    return array_of(stage_->problem(), std::move(output));
+  }
+
+  void launch(std::uintptr_t input, std::uintptr_t output, std::uintptr_t stream) {
+    // NOLINTBEGIN(performance-no-int-to-ptr): Python's arrays tell addresses as numbers
+    alone([&] {
+      stage_->launch(reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),
+                     reinterpret_cast<Stream>(stream));
+    });
+    // NOLINTEND(performance-no-int-to-ptr)
+  }
+
+ private:
+  std::unique_ptr<PreparedStage> stage_;
+};
+
+/// Raises the exception of convladder.errors that belongs to one of the harness's.
+void translate(const std::exception_ptr& thrown, void*) {
+  const auto raise = [](const char* name, const char* message) {
+    PyErr_SetString(nb::module_::import_("convladder.errors").attr(name).ptr(), message);
+  };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const FaultError& error) {
+    const nb::object type = nb::module_::import_("convladder.errors").attr("Fault");
+    PyErr_SetObject(type.ptr(), type(error.what(), text_of(faults_json(error.faults))).ptr());
+  } catch (const RefusedError& error) {
+    raise("Refused", error.what());
+  } catch (const UsageError& error) {
+    raise("BadInput", error.what());
+  } catch (const MachineError& error) {
+    raise("MachineError", error.what());
+  } catch (const DeviceError& error) {
+    raise("DeviceError", error.what());
+  } catch (const std::bad_alloc&) {
+    raise("MachineError", "not enough memory; choose a smaller problem");
+  }
+}
+
+}  // namespace
+}  // namespace convladder
+
+NB_MODULE(CONVLADDER_MODULE, module) {
+  using namespace convladder;
+  nb::register_exception_translator(translate);
+  module.def("stages", &stages_json);
+  module.def("no_gpu_reason", &no_gpu_reason);
+  module.def("tensors_of", &tensors_of);
+  module.def("name_of", [](const std::string& stage) { return std::string(find_stage(stage).name); });
+  module.def("on_host", [](const std::string& stage) { return runs_on_host(find_stage(stage)); });
+  module.def("refusal_of_arrays", &refusal_of_arrays, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+             nb::arg().none());
+  module.def("refusal_of_shape", &refusal_of_shape);
+  module.def("simulate", &simulate, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+             nb::arg());
+  module.def("bench", &bench, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+  nb::class_<Prepared>(module, "Prepared")
+      .def(nb::init<const std::string&, const Shape&, const Shape&, const Floats&, const std::optional<std::string>&,
+                    const std::string&, const std::string&>(),
+           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+      .def_prop_ro("output_shape", &Prepared::output_shape)
+      .def("run", &Prepared::run)
+      .def("launch", &Prepared::launch);
+}

@@ -1,0 +1,162 @@
+"""The Python package against NumPy and against the command line."""
+import concurrent.futures
+import multiprocessing
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import convladder
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def correlation(x, w, pad=1, stride=1):
+    """Of (n, c, h, w) with (k, c, r, s), zeros outside, in double precision."""
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
+    return np.einsum("ncpqrs,kcrs->nkpq", windows, w.astype(np.float64))
+
+
+def test_stages_are_those_of_the_list():
+    numbers = [stage["number"] for stage in convladder.stages()]
+    assert numbers == sorted(numbers) and {1, 22, 33} <= set(numbers)
+    assert convladder.stages()[2]["name"] == "tiled-1d"
+
+
+def test_signal():
+    x, w = normal(1000), normal(5)
+    y = convladder.conv(x, w, stage=3)
+    assert y.shape == (1, 1, 1, 1000) and y.dtype == np.float32
+    np.testing.assert_allclose(y.ravel(), np.correlate(np.pad(x, 2), w), atol=1e-5)
+
+
+# fp32 NCHW, on the host, a tuned one, fp16 and int8 in NHWC, and fp32 of scales that depend on the input.
+@pytest.mark.parametrize("stage, error", [(16, 1e-6), (22, 1e-6), (25, 1e-5), (33, 4e-3), (34, 2.5e-2), (36, 1e-6)])
+def test_layer(stage, error):
+    w = normal(16, 16, 3, 3, seed=2)
+    prepared = convladder.Conv(stage, w)
+    for seed, scale in ((3, 1), (4, 100)):  # prepared once
+        x = scale * normal(2, 16, 10, 12, seed=seed)
+        exact = correlation(x, w)
+        assert np.linalg.norm(prepared(x) - exact) <= error * np.linalg.norm(exact)
+
+
+def test_options():
+    x, w = normal(1, 3, 9, 11), normal(4, 3, 3, 3)
+    y = convladder.conv(x, w, stage=16, stride=(2, 2), pad=0)
+    np.testing.assert_allclose(y, correlation(x, w, pad=0, stride=2), atol=1e-5)
+    image = normal(9, 11)
+    y = convladder.conv(image, np.ones((3, 3), np.float32), stage="tiled-2d", padding="replicate")
+    np.testing.assert_allclose(y[0, 0, 0, 0], 4 * image[0, 0] + 2 * (image[0, 1] + image[1, 0]) + image[1, 1],
+                               atol=1e-5)
+
+
+def test_filters_take_turns_in_constant_memory():
+    """One kernel holds one filter: the other Conv must put its own there again."""
+    x, one, two = normal(300), np.float32([0, 1, 0]), np.float32([0, 2, 0])
+    single, double = convladder.Conv(3, one), convladder.Conv(3, two)
+    for _ in range(2):
+        np.testing.assert_array_equal(single(x).ravel(), x)
+        np.testing.assert_array_equal(double(x).ravel(), 2 * x)
+
+
+def test_changed_filter_is_prepared_again():
+    x, w = normal(1, 4, 8, 8), normal(4, 4, 3, 3)
+    before = convladder.conv(x, w, stage=25)
+    w *= 2
+    np.testing.assert_allclose(convladder.conv(x, w, stage=25), 2 * before, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stage, x, w", [
+    (3, (1000,), (5,)),
+    (7, (40, 70), (3, 3)),
+    (33, (1, 16, 8, 16), (16, 16, 3, 3)),
+])
+def test_counters_are_those_of_the_command_line(command_line, stage, x, w):
+    x, w = normal(*x), normal(*w)
+    result, output, _ = command_line(stage, x, w)
+    seen = convladder.simulate(stage, x, w)
+    assert seen.counters == result["counters"] and seen.counters["global_load_sectors"] > 0
+    assert seen.lines == result["lines"] and seen.faults == []
+    assert seen.result == result
+    np.testing.assert_array_equal(seen.output, output)
+    np.testing.assert_array_equal(convladder.conv(x, w, stage=stage), output)
+
+
+@pytest.mark.parametrize("stage, x, w, options", [
+    (3, (100,), (4,), ()),  # an even filter
+    (33, (1, 4, 8, 8), (4, 4, 5, 5), ()),
+    (5, (4, 4), (9, 9), ("--padding", "reflect")),
+])
+def test_refusals_are_those_of_the_command_line(command_line, stage, x, w, options):
+    x, w = normal(*x), normal(*w)
+    padding = options[1] if options else "zero"
+    _, _, complaint = command_line(stage, x, w, *options)
+    for call in (lambda: convladder.conv(x, w, stage=stage, padding=padding),
+                 lambda: convladder.simulate(stage, x, w, padding=padding)):
+        with pytest.raises(convladder.Refused) as refused:
+            call()
+        assert f"./lab: {refused.value}" == complaint
+    rule = convladder.refusal(stage, x, w, padding=padding)
+    assert rule and complaint.endswith(f" refuses: {rule}")
+
+
+def test_refusal_of_shapes():
+    assert convladder.refusal(33, shape="c=64,h=56,w=56,k=64,r=3,s=3") is None
+    assert "3 x 3" in convladder.refusal(33, shape={"c": 64, "h": 56, "w": 56, "k": 64, "r": 5, "s": 5})
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: convladder.conv(normal(9), normal(3), stage=99), "99"),
+    (lambda: convladder.conv(normal(9).astype(np.float64), normal(3), stage=3), "float64; convert it to float32"),
+    (lambda: convladder.conv(normal(2, 3, 4), normal(3), stage=3), "3 dimensions"),
+    (lambda: convladder.conv(normal(1, 3, 8, 8), normal(4, 2, 3, 3), stage=16), "c/groups"),
+    (lambda: convladder.conv(normal(9), normal(3), stage=3, padding="same"), "same"),
+    (lambda: convladder.conv(normal(9), normal(3) * np.float32(np.nan), stage=3), "finite"),
+    (lambda: convladder.conv(normal(9), normal(3), stage=3, stride=1.5), "stride must be an integer"),
+    (lambda: convladder.conv(normal(1, 4, 8, 8), normal(4, 4, 3, 3), stage=36, configuration={"no": 1}), "no"),
+    (lambda: convladder.bench([3], backend="cuda"), "backend"),
+])
+def test_bad_input(call, message):
+    with pytest.raises(convladder.BadInput, match=message) as raised:
+        call()
+    assert isinstance(raised.value, ValueError) and "\n" not in str(raised.value)
+
+
+def test_fault_carries_its_records():
+    fault = convladder.Fault("race at a.cu:1", '[{"kind": "race", "line": 1}]')
+    assert str(fault) == "race at a.cu:1" and fault.faults[0]["kind"] == "race"
+
+
+def test_bench_gives_rows():
+    rows = convladder.bench([2, 3], shape="w=2000,s=5", backend="sim")
+    assert [row["number"] for row in rows] == [2, 3]
+    assert all(row["status"] == "ok" and row["counters"]["barriers"] is not None for row in rows)
+
+
+def test_threads():
+    """Calls from several threads come one after the other."""
+    x, filters = normal(500), [normal(3, seed=seed) for seed in range(8)]
+    wanted = [np.correlate(np.pad(x, 1), w) for w in filters]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for y, exact in zip(pool.map(lambda w: convladder.conv(x, w, stage=3), filters), wanted):
+            np.testing.assert_allclose(y.ravel(), exact, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_forked_process_says_so():
+    convladder.conv(normal(9), normal(3), stage=3)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        with pytest.raises(convladder.MachineError, match="spawn"):
+            pool.apply(convladder.conv, (normal(9), normal(3)), {"stage": 3})
+
+
+def test_example_of_the_page(capsys):
+    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+    code, output = re.search(r"```python\n(.*?)```\s*```\n(.*?)```", page, re.DOTALL).groups()
+    exec(compile(code, "docs/python.md", "exec"), {})
+    assert capsys.readouterr().out == output
