@@ -41,8 +41,8 @@ endforeach()
 set(harness ${PROJECT_SOURCE_DIR}/common/harness)
 convladder_add_package_library(stages OBJECTS convladder_stages ${kernels}
   SOURCES ${harness}/check/device_tensors.cpp ${harness}/check/half_bits.cpp ${harness}/check/inputs.cpp
-          ${harness}/check/quantise.cpp ${harness}/check/reference.cpp ${harness}/files/spelling.cpp ${harness}/ladder/registry.cpp
-          ${harness}/ladder/tracks.cpp ${PROJECT_BINARY_DIR}/generated/tracks.cpp)
+          ${harness}/check/quantise.cpp ${harness}/check/reference.cpp ${harness}/files/spelling.cpp
+          ${harness}/ladder/registry.cpp ${harness}/ladder/tracks.cpp ${PROJECT_BINARY_DIR}/generated/tracks.cpp)
 target_compile_options(convladder-stages PRIVATE -ffp-contract=off)
 target_link_libraries(convladder-stages PUBLIC convladder-simt)
 
