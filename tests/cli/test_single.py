@@ -29,8 +29,8 @@ def text_of(stage):
     (["99"], "./lab: single: unknown stage '99'; './lab list' shows the stages\n"),
     (["winograd-pkf-shme"], "./lab: single: unknown stage 'winograd-pkf-shme', did you mean 'winograd-pkf-shmem'?; "
                             "'./lab list' shows the stages\n"),
-    (["15b"], "./lab: single: 15b-compiled-constants compiles its kernel from the project's files when it runs: one file "
-              "cannot hold it; take the chapter's stage\n")])
+    (["15b"], "./lab: single: 15b-compiled-constants compiles its kernel from the project's files when it runs: one "
+              "file cannot hold it; take the chapter's stage\n")])
 def test_what_is_refused_takes_one_line(words, sentence):
     done = lab(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)

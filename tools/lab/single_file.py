@@ -554,7 +554,7 @@ def run(options):
     folder = find(options.stage, "single")
     text = single(folder)
     if '#include "' in text:
-        raise Unusable(f"single: {folder.name} compiles its kernel from the project's files when it runs: one file cannot "
-                       "hold it; take the chapter's stage")
+        raise Unusable(f"single: {folder.name} compiles its kernel from the project's files when it runs: one file "
+                       "cannot hold it; take the chapter's stage")
     print(text, end="")
     return 0
