@@ -19,7 +19,9 @@ function(convladder_add_package_library name)
   target_compile_features(convladder-${name} PUBLIC cxx_std_20)
   target_include_directories(convladder-${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/convladder>)
-  install(TARGETS convladder-${name} EXPORT convladder-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(PROJECT_IS_TOP_LEVEL)
+    install(TARGETS convladder-${name} EXPORT convladder-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
 endfunction()
 
 convladder_add_package_library(simt
@@ -39,10 +41,14 @@ endforeach()
 set(harness ${PROJECT_SOURCE_DIR}/common/harness)
 convladder_add_package_library(stages OBJECTS convladder_stages ${kernels}
   SOURCES ${harness}/check/device_tensors.cpp ${harness}/check/half_bits.cpp ${harness}/check/inputs.cpp
-          ${harness}/check/quantise.cpp ${harness}/check/reference.cpp ${harness}/files/spelling.cpp ${harness}/ladder/registry.cpp
-          ${harness}/ladder/tracks.cpp ${PROJECT_BINARY_DIR}/generated/tracks.cpp)
+          ${harness}/check/quantise.cpp ${harness}/check/reference.cpp ${harness}/files/spelling.cpp
+          ${harness}/ladder/registry.cpp ${harness}/ladder/tracks.cpp ${PROJECT_BINARY_DIR}/generated/tracks.cpp)
 target_compile_options(convladder-stages PRIVATE -ffp-contract=off)
 target_link_libraries(convladder-stages PUBLIC convladder-simt)
+
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()  # the parent installs what is its own
+endif()
 
 # The headers of what these libraries hold.
 foreach(folder IN ITEMS stage simt kernel kernel/tracks harness/device)

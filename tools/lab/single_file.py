@@ -15,7 +15,8 @@ PARTS = ROOT / "tools/lab/single"
 # What stands for the harness, instead of the project's files.
 REPLACED = {"common/stage/stage.hpp": "stage.hpp", "common/stage/workspace.hpp": "workspace.hpp",
             "common/kernel/compiled_kernel.hpp": "compiled_kernel.hpp"}
-DEFINED_IN = {"common/kernel/hopper.hpp": ["common/harness/device/gpu/tensor_map_gpu.cu", "common/stage/tensor_map.cpp"]}
+DEFINED_IN = {"common/kernel/hopper.hpp": ["common/harness/device/gpu/tensor_map_gpu.cu",
+                                           "common/stage/tensor_map.cpp"]}
 LEFT_OUT = re.compile(r"common/simt/|common/harness/|common/stage/(counters|error_model)\.hpp")
 # Members that only the harness calls.
 HARNESS_MEMBERS = ("predict", "predict_form", "error_model")
@@ -245,7 +246,7 @@ class Reader:
             self.add_file(path, behind=True)
 
     def split(self, text, path, behind):
-        scope, start, depth, comment_end = [], None, 0, 0
+        scope, depth = [], 0
         last = 0  # where the unit that is being read begins, with its comments
 
         def finish(end):
@@ -440,7 +441,11 @@ def main_of(manifest, tunable):
         bound = {35: 1e-5, 36: 3e-7, 37: 1e-5}.get(manifest["number"], bound)
     else:
         bound = {"fp16": 4e-3, "int8": 2.5e-2}[manifest["dtype"]]
-    shapes = ", ".join(f"shape({one})" for one in SHAPES[track])
+    shapes = SHAPES[track]
+    if "step" in manifest:
+        sizes = dict(pair.split("=") for pair in manifest["shape"].split(","))
+        shapes = [", ".join(sizes.get(size, "1") for size in "nchwkrs") + ", Padding::zero"]
+    shapes = ", ".join(f"shape({one})" for one in shapes)
     use = ""
     if tunable:
         use = """auto& tunable = dynamic_cast<convladder::TunableStage&>(*stage);
@@ -517,8 +522,8 @@ def single(folder):
     head = [f"// {folder.name}: {manifest['title']}.", "//", f"// {manifest['idea']}", "//", "//     " +
             compile_command(manifest), "//",
             f"// Runs on {'the host' if on_host else 'GPUs of ' + manifest['requires']}"
-            f"{'' if on_host or manifest['requires'].endswith('a') else ' and later'}. Prints the error and the time for"
-            " some shapes; the exit status is 0 only if all is right.",
+            f"{'' if on_host or manifest['requires'].endswith('a') else ' and later'}. Prints the error and the time "
+            "for some shapes; the exit status is 0 only if all is right.",
             f"// Made from ConvLadder {version()} by ./lab single {folder.name.split('-')[0]}. Source: "
             f"{manifest['source']}.", "// MIT License, Copyright (c) 2026 the ConvLadder developers", ""]
     sections = [("1. Helpers", written(front[:chapter])), ("2. The stage", written(front[chapter:])),
@@ -546,5 +551,10 @@ def version():
 
 
 def run(options):
-    print(single(find(options.stage, "single")), end="")
+    folder = find(options.stage, "single")
+    text = single(folder)
+    if '#include "' in text:
+        raise Unusable(f"single: {folder.name} compiles its kernel from the project's files when it runs: one file "
+                       "cannot hold it; take the chapter's stage")
+    print(text, end="")
     return 0
