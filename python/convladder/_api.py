@@ -63,6 +63,7 @@ class Conv:
     ) -> None:
         self._stage = stage_text(stage)
         self._name = _sim.name_of(self._stage)
+        self._tensors, self._on_host = _sim.tensors_of(self._stage), _sim.on_host(self._stage)
         self._w = (_device.to_host(w) if on_gpu(w) else host_floats(w, "the filter")).copy()
         self._padding = padding
         self._options = (pad, stride, dilation, groups)
@@ -90,7 +91,7 @@ class Conv:
     def _on_gpu(self, x: Any, stream: Any) -> Any:
         library = _device.gpu_library()
         array = _device.DeviceArray(x)
-        array.require(self._name, library.tensors_of(self._stage), library.on_host(self._stage))
+        array.require(self._name, self._tensors, self._on_host)
 
         def launch() -> Any:
             prepared = self._prepare(library, array.shape)
