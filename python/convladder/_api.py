@@ -29,7 +29,7 @@ _KEPT_FILTERS = 16  # of conv()
 
 
 def stages() -> list[dict[str, Any]]:
-    """The stages of the ladder, in the order of their numbers, with the keys of `./lab list --json`: number, name, title,
+    """The stages of the ladder, by number, with the keys of `./lab list --json`: number, name, title,
     track, idea, previous, dtype, layout, source, requires."""
     return cast("list[dict[str, Any]]", json.loads(_sim.stages()))
 
@@ -139,8 +139,8 @@ def conv(
     Conv.
 
     What the stage prepared is kept for the last few filters; a filter with other numbers prepares anew. On a GPU that
-    comparison needs the filter's numbers on the host, but for tensors of torch, which tell when they changed: use Conv
-    where calls are many.
+    comparison needs the filter's numbers on the host, but for tensors of torch, which tell when they changed (not when
+    they were written to by their `data`): use Conv where calls are many.
     """
     options = (stage_text(stage), padding, pad, stride, dilation, groups, configuration_text(configuration))
     version = _device.version_of(w)

@@ -51,9 +51,11 @@ def like(array: Any, output: Floats) -> Any:
     return sys.modules["torch"].from_numpy(output) if is_torch(array) else output
 
 
-def version_of(w: Any) -> int | None:
-    """What changes where a tensor of torch on a GPU is written to; None for others."""
-    return int(w._version) if is_torch(w) and w.is_cuda and not w.is_inference() else None
+def version_of(w: Any) -> tuple[int, int] | None:
+    """What changes where a tensor of torch on a GPU is written to, but by its `data`; None for others."""
+    if not is_torch(w) or not w.is_cuda or w.is_inference():
+        return None
+    return int(w._version), int(w.data_ptr())
 
 
 def to_host(w: Any) -> Floats:
