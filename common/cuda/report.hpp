@@ -1,6 +1,6 @@
 /// @file
-/// What a plain CUDA program did in the simulator, gathered over its life and written as JSON at its end for `./lab
-/// sim` (tools/lab/sim.py), which makes a table of it.
+/// What a plain CUDA program did in the simulator, gathered over its life and written as JSON at its end, of which
+/// tools/lab/sim.py makes a table.
 #pragma once
 #include <cstdint>
 #include <string>
