@@ -26,7 +26,7 @@ bool uses_constants(const StageInfo& stage) {
   return stage.track == "signals" || stage.track == "images" || stage.track == "depthwise";
 }
 
-/// Whether prepare() looks at the input: it chooses scales by it.
+/// Whether prepare() may look at the input, to choose scales by it: stages of int8, and those that split numbers.
 bool depends_on_input(const StageInfo& stage) { return stage.dtype == "int8" || stage.half_products > 0; }
 
 }  // namespace
