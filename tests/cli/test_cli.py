@@ -1064,6 +1064,15 @@ def test_best_keeps_to_an_error():
     refuses([*BEST, "--error", str(least / 2)], "no stage has a relative error of at most", "the most exact is", status=3)
 
 
+@pytest.mark.slow
+def test_best_of_fp32_is_exact_by_default():
+    layer = ["best", "--backend", "sim", "--shape", "c=8,h=4,w=4,k=8,r=3,s=3"]
+    told = json.loads(succeeds(*layer, "--json").stdout)
+    assert told["error"] == 1e-5 and told["best"]["rel_l2_err"] <= 1e-5, told["best"]
+    assert any(row["status"] == "ok" and row["rel_l2_err"] > 1e-5 for row in told["candidates"]), "nothing left out"
+    assert "are beyond the error" in succeeds(*layer).stdout
+
+
 def test_best_with_wrong_arguments():
     refuses(["best", "--backend", "sim"], "best needs a layer, as in --shape c=64")
     refuses([*BEST[:5], "--dtype", "fp8"], "--dtype must be fp32, fp16 or int8; got 'fp8'")

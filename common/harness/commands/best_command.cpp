@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -34,8 +35,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kFirstSamples = 5;  // of every candidate's time
-constexpr double kRivals = 1.15;  // so near to the fastest of its error, a candidate is timed again, with kSamples
+constexpr int kFirstSamples = 5;       // of every candidate's time
+constexpr double kRivals = 1.15;       // so near to the fastest of its error, a candidate is timed again, with kSamples
+constexpr double kErrorOfFp32 = 1e-5;  // unless the caller says more: no single products of halves, no large tiles
 constexpr std::int64_t kFewPoints = 12;  // of a space that is searched: so many are all tried
 constexpr std::size_t kShown = 8;        // stages in the table
 constexpr std::string_view kTypes[] = {"fp32", "fp16", "int8"};
@@ -146,6 +148,8 @@ class Ranking {
       for (Candidate& candidate : candidates_)
         if (is_rival(candidate)) run(candidate, workload, kSamples);
     when_ = time_now();
+    const auto is_refused = [](const Candidate& candidate) { return candidate.status == "refused"; };
+    if (std::all_of(candidates_.begin(), candidates_.end(), is_refused)) return;
     Json file = head();
     file["when"] = when_;
     file["candidates"] = Json::array();
@@ -167,7 +171,7 @@ class Ranking {
     const std::vector<const Candidate*> best = ranked();
     if (command_.json) {
       Json json = head();
-      json["error"] = command_.error ? Json(*command_.error) : Json();
+      json["error"] = std::isfinite(most_error()) ? Json(most_error()) : Json();
       json["when"] = when_;
       json["kept"] = kept;
       json["best"] = best.empty() ? Json() : to_json(*best.front());
@@ -182,7 +186,10 @@ class Ranking {
   }
 
  private:
-  double most_error() const { return command_.error.value_or(std::numeric_limits<double>::infinity()); }
+  double most_error() const {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    return command_.error.value_or(command_.dtype == "fp32" ? kErrorOfFp32 : kInfinite);
+  }
 
   /// What a kept file must agree in.
   Json head() const {
@@ -232,7 +239,7 @@ class Ranking {
   void print(const std::vector<const Candidate*>& best, bool kept) const {
     fmt::print("{}\n{}, padding {}, {}{}\n\n", device_line(device_info()), to_string(problem_),
                to_string(problem_.padding), command_.dtype,
-               command_.error ? fmt::format(", relative error at most {}", *command_.error) : "");
+               std::isfinite(most_error()) ? fmt::format(", relative error at most {}", most_error()) : "");
     TextTable table(
         {"stage", "configuration", backend() == Backend::gpu ? "time" : "estimated cycles", "of the best", "error"}, 2);
     std::set<const StageInfo*> shown;  // each in its fastest configuration
@@ -270,8 +277,8 @@ class Ranking {
     for (const Candidate& candidate : candidates_)
       if (candidate.ok() && (!nearest || candidate.error < nearest->error)) nearest = &candidate;
     if (nearest)
-      return fmt::format("no stage has a relative error of at most {}; the most exact is {} with {:.2g}",
-                         *command_.error, nearest->stage->folder, nearest->error);
+      return fmt::format("no stage has a relative error of at most {}; the most exact is {} with {:.2g}", most_error(),
+                         nearest->stage->folder, nearest->error);
     const auto refusing = std::find_if(candidates_.begin(), candidates_.end(),
                                        [](const Candidate& candidate) { return !candidate.reason.empty(); });
     return fmt::format("no stage in {} takes {}{}", command_.dtype, to_string(problem_),

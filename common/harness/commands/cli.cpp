@@ -220,7 +220,7 @@ void add_best(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   command->add_option("--dtype", best.dtype, "what the stages compute in: fp32 (default), fp16 or int8")
       ->type_name("TYPE");
   add_number(*command, "--error", best.error,
-             "the largest relative error (L2) against the reference in double; default: what a stage's test allows");
+             "the largest relative error (L2) against the reference in double; default: 1e-5 in fp32, else any");
   command->add_flag("--again", best.again, "measure, whatever an earlier call kept");
   add_backend(*command, line);
   command->add_flag("--json", best.json, "print one JSON object with every candidate");
