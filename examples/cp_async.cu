@@ -27,9 +27,9 @@
 constexpr int kRows = 128, kColumns = 256;  // of the matrix; a row for each thread
 constexpr int kDepth = 32, kPitch = 36;     // columns of a tile; floats from one row of it to the next
 constexpr int kTiles = kColumns / kDepth;
-constexpr int kQuads = kDepth / 4;  // pieces of 16 bytes in a row of a tile
+constexpr int kQuads = kDepth / 4;  // chunks of 16 bytes in a row of a tile
 
-// Starts the copy of a tile: neighbouring threads copy neighbouring pieces.
+// Starts the copy of a tile: neighbouring threads copy neighbouring chunks.
 __device__ __forceinline__ void start_copy(float (&to)[kRows][kPitch], const float* matrix, int tile) {
   for (int i = threadIdx.x; i < kRows * kQuads; i += kRows) {
     const int row = i / kQuads, column = i % kQuads * 4;

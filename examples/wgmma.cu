@@ -4,10 +4,11 @@
 // bits says where. It runs while the warps go on, so it must be fenced, committed and waited for. What makes it hard to
 // begin with is the layout: of operands in shared memory, and of sums in registers. Both stand here, without a swizzle.
 //
-//   1. The operands lie in pieces of 8 rows of 16 bytes, 128 bytes each: element (row, k) is at row % 8, k % 8 of piece
-//      (row / 8, k / 8). Here the piece of the next 8 k follows after 128 bytes, that of the next 8 rows after 256.
-//      B lies as A does, with its columns for rows.
-//   2. wgmma reads shared memory by another way than ordinary stores write it: each thread fences, and then all meet.
+//   1. The operands lie in core matrices of 8 rows of 16 bytes, 128 bytes each: element (row, k) is element (row % 8,
+//      k % 8) of core matrix (row / 8, k / 8). Here that of the next 8 k follows after 128 bytes, that of the next 8
+//      rows after 256. B lies as A does, with its columns for rows.
+//   2. wgmma reads shared memory through the asynchronous proxy, ordinary stores write through another: each thread
+//      makes its stores visible there by a fence, and then all meet.
 //   3. A fence orders earlier accesses to the registers of the sums; then comes the wgmma, its commit, and the wait.
 //   4. Warp w has rows 16 w to 16 w + 15. A lane's sum 4 j + i is that of row lane / 4 + 8 (i / 2) among these, column
 //      8 j + 2 (lane % 4) + i % 2.
@@ -27,10 +28,10 @@ using namespace convladder;
 
 constexpr int kRows = 64, kColumns = 64, kDepth = 16;  // of A, of B, of the sum
 constexpr int kThreads = 128;
-constexpr int kAcross = 128, kDown = 256;  // bytes to the piece of the next 8 k, and of the next 8 rows
+constexpr int kAcross = 128, kDown = 256;  // bytes to the core matrix of the next 8 k, and of the next 8 rows
 
-// Where element k of a row lies, in halves.
-__host__ __device__ constexpr int place(int row, int k) {
+// Where element k of a row begins, in halves.
+__host__ __device__ constexpr int offset_of(int row, int k) {
   return row / 8 * (kDown / 2) + k / 8 * (kAcross / 2) + row % 8 * 8 + k % 8;
 }
 
@@ -40,8 +41,8 @@ __global__ void multiply(const half* a, const half* b, float* d) {  // [row][k],
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
   // 1.
   for (int i = thread; i < kRows * kDepth; i += kThreads) {
-    shared_a[place(i / kDepth, i % kDepth)] = a[i];
-    shared_b[place(i / kDepth, i % kDepth)] = b[i];
+    shared_a[offset_of(i / kDepth, i % kDepth)] = a[i];
+    shared_b[offset_of(i / kDepth, i % kDepth)] = b[i];
   }
   // 2.
   fence_async_proxy();
@@ -82,7 +83,7 @@ int main() {
     }
   printf("one instruction: %d multiplications by %d threads\n", kRows * kColumns * kDepth, kThreads);
   printf("in shared memory, A's element (row, k) lies at byte: (0, 1) %d, (1, 0) %d, (0, 8) %d, (8, 0) %d, (9, 9) %d\n",
-         2 * place(0, 1), 2 * place(1, 0), 2 * place(0, 8), 2 * place(8, 0), 2 * place(9, 9));
+         2 * offset_of(0, 1), 2 * offset_of(1, 0), 2 * offset_of(0, 8), 2 * offset_of(8, 0), 2 * offset_of(9, 9));
   printf("thread 37, lane 5 of warp 1, has sums of rows 17 and 25, columns 2 and 3 of each 8\n");
   printf("right\n");
   cudaFree(a);

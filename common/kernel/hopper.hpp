@@ -354,8 +354,9 @@ __device__ __forceinline__ std::uint64_t swizzled_descriptor(const void* shared,
   return swizzle == Swizzle::bytes64 ? address | 1ull << 16 | 32ull << 32 | 2ull << 62
                                      : address | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
-/// The same for a matrix in pieces of 8 rows of 16 bytes, each piece 128 bytes without gaps.
-/// @param across_bytes to the piece of the next 16 bytes along the sum  @param down_bytes to that of the next 8 rows
+/// The same for a matrix without a swizzle, in core matrices of 8 rows of 16 bytes, each 128 bytes without gaps.
+/// @param across_bytes to the core matrix of the next 16 bytes along the sum  @param down_bytes to that of the next 8
+/// rows
 __device__ __forceinline__ std::uint64_t plain_descriptor(const void* shared, int across_bytes, int down_bytes) {
   return (shared_address(shared) & 0x3ffff) >> 4 | static_cast<std::uint64_t>(across_bytes >> 4) << 16 |
          static_cast<std::uint64_t>(down_bytes >> 4) << 32;
