@@ -11,7 +11,7 @@
 //      phase e - 1 of `empty` has ended. A wait knows a phase by its parity alone, its number modulo 2.
 //   3. The producer says how many bytes will come, and starts the copy, which ends at `full`.
 //   4. Consumer: waits until phase e of `full` has ended, and reads its number.
-//   5. When all lanes have read, one of them arrives at `empty` for its warp: __syncwarp() hands it what the others did.
+//   5. When all lanes have read, one arrives at `empty` for its warp: __syncwarp() hands it what the others did.
 //      The consumer waits for nobody there.
 //
 // Build and run it, on a GPU of compute capability 9.0:
