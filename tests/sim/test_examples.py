@@ -41,6 +41,11 @@ def source(name):
     return (ROOT / "examples" / f"{name}.cu").read_text()
 
 
+def elsewhere(text):
+    """The program in another folder."""
+    return text.replace('"../common/', f'"{ROOT}/common/')
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Of each program the right one, the one with something left out, and the wrong one."""
@@ -51,8 +56,7 @@ def runs(tmp_path_factory):
             text = source(name)
             assert old in text, f"{name} has no more {old}"
             paths.append(folder / f"{name}_{kind}.cu")
-            paths[-1].write_text(text.replace(old, new[0] if kind == "wrong" else "", 1)
-                                 .replace('"../common/', f'"{ROOT}/common/'))
+            paths[-1].write_text(elsewhere(text.replace(old, new[0] if kind == "wrong" else "", 1)))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip((path.stem for path in paths), pool.map(lambda path: sim("--json", path), paths)))
 
@@ -91,6 +95,15 @@ def test_the_host_sees_wrong_results(runs, name):
     output, report = report_of(done)
     assert (done.returncode, faults_of(report)) == (1, []), output + done.stderr
     assert re.search(r"^wrong: .*\n\Z", output, re.M)
+
+
+def test_a_tensor_map_that_is_refused_says_why(tmp_path):
+    text = source("tma_tile").replace("kBoxX = kTileX + 2 * kHalo", "kBoxX = kTileX + 2 * kHalo + 1")
+    (tmp_path / "refused.cu").write_text(elsewhere(text))
+    done = sim(tmp_path / "refused.cu")
+    assert done.returncode == 1
+    assert done.stdout.startswith("wrong: the driver refuses the tensor map\n")
+    assert done.stderr == "tensor map: a row of the box must be a multiple of 16 bytes; got 164\n"
 
 
 def test_the_list_names_every_program():
