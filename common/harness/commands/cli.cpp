@@ -242,6 +242,9 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   add_configuration(*compare, line.compare.configuration);
   add_backend(*compare, line);
   compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
+  compare->footer(
+      "./lab compare OLD.json NEW.json tells which rows of two files that bench --json wrote are faster, slower or the "
+      "same.");
   compare->callback([&, arguments] {
     body = [&line, arguments] {
       std::vector<const StageInfo*> stages;
