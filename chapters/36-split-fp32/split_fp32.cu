@@ -42,7 +42,7 @@ std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
   const std::int64_t tap = pairs ? at_least(12 * positions, bytes_of_tap / 128) : 12 * positions;
   const std::int64_t rounds = blocks_for(g.works, multiprocessors), blocks = blocks_for(g.channel_blocks, g.slices);
   const std::int64_t sums = g.slices > 1 ? g.slices * positions * kBlock * 2 * 4 : 0;
-  return rounds * (blocks * g.taps * tap + (pairs ? 4000 : kTileCycles) + sums / kBytesPerCycle);
+  return rounds * (blocks * g.taps * tap + kTileCycles + sums / kBytesPerCycle);
 }
 
 class SplitFp32 final : public TunableStage {
