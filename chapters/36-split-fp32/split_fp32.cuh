@@ -97,6 +97,12 @@ struct SplitBlock {
   static constexpr int kParts = parts_for(N, kCut), kBoxes = boxes_for(kCut);
   static constexpr int kTiles = kShared ? 1 : 2;    // of both consumers
   static constexpr int kStreams = kShared ? 2 : 1;  // of filters
+  // A stream's filters have slots of their own. A barrier's parity tells only two uses of a slot in a row apart, so
+  // whoever waits for one must have waited for the one before, and copies may come in another order than they began.
+  __device__ __forceinline__ static constexpr int slots_of(int stream) {
+    return kParts / kStreams + (stream < kParts % kStreams ? 1 : 0);
+  }
+  __device__ __forceinline__ static constexpr int first_slot_of(int stream) { return stream == 0 ? 0 : slots_of(0); }
 
   const Tiles& g;
   unsigned char* ring = dynamic_shared_1024<unsigned char>();  // [kParts][64 filters][kRow]
@@ -169,10 +175,12 @@ struct SplitBlock {
     for (int round = 0; round < rounds; ++round) {
       const int end = 2 * kStreams * g.taps * first_block_of(round, 1);
       for (int part = 2 * kStreams * g.taps * first_block_of(round, 0); part < end; ++part, ++load) {
-        const std::int64_t block = filter_block_of(round, part / 2 % kStreams);
+        const int stream = part / 2 % kStreams, slots = slots_of(stream);
+        const std::int64_t block = filter_block_of(round, stream);
         const std::int64_t of_block = block * steps * 2 + part / (2 * kStreams) * 2 + part % 2;
-        const int slot = load % kParts;
-        if (load >= kParts) mbarrier_wait(empty + slot, (load / kParts - 1) & 1);
+        const int number = load / (2 * kStreams) * 2 + load % 2;  // of the stream's
+        const int slot = first_slot_of(stream) + number % slots;
+        if (number >= slots) mbarrier_wait(empty + slot, (number / slots - 1) & 1);
         mbarrier_expect(full + slot, kPart);
         bulk_load(ring + slot * kPart, packed + of_block * (kPart / 4), kPart, full + slot);
       }
@@ -495,7 +503,8 @@ struct SplitBlock {
     const int consumer = warp / kGroupWarps, of_consumer = 1 + consumer;
     const bool leads = thread % (kGroupWarps * 32) == 0, by_tma = g.of.filters % 4 == 0;
     float sums[N / 2], master[N / 2];
-    int part = kShared ? 2 * consumer : 0, box = kShared ? 0 : consumer;
+    const int stream = kShared ? consumer : 0, slots = slots_of(stream), first_slot = first_slot_of(stream);
+    int part = 0, box = kShared ? 0 : consumer;
     int stored = -1;  // the slot that TMA still reads
     for (int round = 0; round < rounds; ++round) {
       const int steps = (first_block_of(round, 1) - first_block_of(round, 0)) * g.taps;
@@ -504,14 +513,14 @@ struct SplitBlock {
       for (int i = 0; i < N / 2; ++i) master[i] = 0.0f;
       int tap = 0;
       UNROLL_BY(1)
-      for (int step = 0; step < steps; ++step, part += 2 * kStreams) {
-        const int low = part % kParts, high = (part + 1) % kParts, b = box % kBoxes;
+      for (int step = 0; step < steps; ++step, part += 2) {
+        const int low = first_slot + part % slots, high = first_slot + (part + 1) % slots, b = box % kBoxes;
         if (g.first_taps >> tap & 1) {
           mbarrier_wait(box_full + b, box / kBoxes & 1);
           fits = box_fits(b) && fits;
         }
-        mbarrier_wait(full + low, part / kParts & 1);
-        mbarrier_wait(full + high, (part + 1) / kParts & 1);
+        mbarrier_wait(full + low, part / slots & 1);
+        mbarrier_wait(full + high, (part + 1) / slots & 1);
         const std::uint64_t high_pixels =
             swizzled_descriptor(boxes + b * 2 * half_box, Swizzle::bytes128) + g.shifts[tap] * (kRow / 16);
         multiply(sums, swizzled_descriptor(ring + low * kPart, Swizzle::bytes128),

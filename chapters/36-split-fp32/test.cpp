@@ -182,24 +182,36 @@ TEST_CASE("36 split-fp32: a slice that does not fit is noticed, whichever it is 
   }
 }
 
-TEST_CASE("36 split-fp32: each launch has the same bits with slices (sm_90)") {
+TEST_CASE("36 split-fp32: each launch has the same bits (sm_90)") {
+  // In slices; with F(2,3); and with shared tiles: on a GPU with inputs that leave the filters little room in L2.
   const bool gpu = backend() == Backend::gpu;
-  const ConvProblem problem = parse_shape(gpu ? "n=32,c=512,k=512,h=7,w=7,r=3,s=3" : "n=2,c=260,k=10,h=7,w=7,r=3,s=3");
-  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 7);
-  const std::unique_ptr<Stage> made(find_stage("36").make());
-  auto& stage = dynamic_cast<TunableStage&>(*made);
-  Configuration configuration(stage.knobs());
-  configuration["positions"] = 104, configuration["tiles"] = 1 /* own */, configuration["split"] = 4;
-  stage.use(configuration);
-  DeviceTensors tensors(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
-  run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
-  std::vector<float> first(static_cast<std::size_t>(problem.output_size())), again(first.size());
-  for (int launch = 0; launch < (gpu ? 100 : 3); ++launch) {
-    CAPTURE(launch);
-    tensors.poison_output();
-    CHECK(observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false).faults.empty());
-    tensors.download_output(launch == 0 ? first.data() : again.data());
-    if (launch > 0) CHECK(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0);
+  struct Case {
+    const char *on_gpu, *simulated;
+    int transform, tiles, split;
+  };
+  for (const Case& one : {Case{"n=32,c=512,k=512,h=7,w=7,r=3,s=3", "n=2,c=260,k=10,h=7,w=7,r=3,s=3", 1, 1, 4},
+                          {"n=32,c=256,k=256,h=56,w=56,r=3,s=3", "n=3,c=70,k=10,h=8,w=7,r=3,s=3", 2, 2, 1},
+                          {"n=32,c=256,k=256,h=56,w=56,r=1,s=1", "n=3,c=70,k=128,h=8,w=7,r=1,s=1", 1, 2, 1}}) {
+    const ConvProblem problem = parse_shape(gpu ? one.on_gpu : one.simulated);
+    CAPTURE(one.on_gpu);
+    const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 7);
+    const std::unique_ptr<Stage> made(find_stage("36").make());
+    auto& stage = dynamic_cast<TunableStage&>(*made);
+    Configuration configuration(stage.knobs());
+    configuration["transform"] = one.transform, configuration["positions"] = 104;
+    configuration["tiles"] = one.tiles, configuration["split"] = one.split;
+    stage.use(configuration);
+    DeviceTensors tensors(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
+    run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
+    std::vector<float> first(static_cast<std::size_t>(problem.output_size())), again(first.size());
+    const int launches = gpu ? (one.split > 1 ? 100 : 20) : 3;
+    for (int launch = 0; launch < launches; ++launch) {
+      CAPTURE(launch);
+      tensors.poison_output();
+      CHECK(observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false).faults.empty());
+      tensors.download_output(launch == 0 ? first.data() : again.data());
+      if (launch > 0) CHECK(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0);
+    }
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 template <int N>
 struct ColumnsBlock : SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16> {
   using Block = SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16>;
-  using Block::full, Block::empty, Block::box_full, Block::box_empty, Block::kParts, Block::kBoxes, Block::kStreams;
+  using Block::full, Block::empty, Block::box_full, Block::box_empty, Block::kBoxes;
   using Block::g, Block::boxes, Block::half_box, Block::entries, Block::ring, Block::rounds, Block::warp, Block::lane;
 
   // 3. The boxes of a channel block, as a splitting warp loads them.
@@ -131,7 +131,11 @@ struct ColumnsBlock : SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16> {
                                           float* output) const {
     const int consumer = warp / kGroupWarps;
     float sums[N / 2], above[N / 2], below[N / 2];
-    int part = 2 * consumer, box = 0;
+    const int first_slot = Block::first_slot_of(consumer), end_slot = first_slot + Block::slots_of(consumer);
+    int slot = first_slot, parity = 0, box = 0;  // of the next part of filters; the next box
+    const auto next_slot = [&] {
+      if (++slot == end_slot) slot = first_slot, parity ^= 1;
+    };
     for (int round = 0; round < rounds; ++round) {
       bool fits = true;
       UNROLL
@@ -143,10 +147,13 @@ struct ColumnsBlock : SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16> {
         fits = Block::box_fits(b) && fits;
         std::uint64_t high_pixels = swizzled_descriptor(boxes + b * 2 * half_box, Swizzle::bytes128);
         UNROLL_BY(1)
-        for (int tap = 0; tap < 3; ++tap, part += 2 * kStreams, high_pixels += kRow / 16) {
-          const int low = part % kParts, high = (part + 1) % kParts;
-          mbarrier_wait(full + low, part / kParts & 1);
-          mbarrier_wait(full + high, (part + 1) / kParts & 1);
+        for (int tap = 0; tap < 3; ++tap, high_pixels += kRow / 16) {
+          const int low = slot;
+          mbarrier_wait(full + low, parity);
+          next_slot();
+          const int high = slot;
+          mbarrier_wait(full + high, parity);
+          next_slot();
           Block::multiply(sums, swizzled_descriptor(ring + low * kPart, Swizzle::bytes128),
                           swizzled_descriptor(ring + high * kPart, Swizzle::bytes128), high_pixels,
                           high_pixels + half_box / 16, false);
