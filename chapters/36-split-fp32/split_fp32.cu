@@ -47,9 +47,8 @@ std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
 
 class SplitFp32 final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, /*to_search=*/false}; }
-  // F(2,3) is taken where it is faster, of 128 channels or more: of fewer the way out is most of the time. Tiles are
-  // shared where a box is split for few taps. What is not as usual has kernels for 120 positions alone, and 88 and 112
-  // none for shared tiles.
+  // With 128 channels or more F(2,3) is taken where it has fewer cycles. Tiles are shared where a box is split for few
+  // taps. What is not as usual has kernels for 120 positions alone, and 88 and 112 none for shared tiles.
   Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
                         const Configuration& configuration) const override {
     Configuration best = configuration;
