@@ -89,12 +89,20 @@ struct Origin {  // of a tile: its first image, and first output
 };
 
 // A block, which takes every gridDim.x-th work item, and its shared memory.
-template <int N, int Products, bool Shared, class Format>
+template <int N, int Products, Cut kCut, class Format>
 struct SplitBlock {
-  static constexpr int kNumbers = kChannels<Format> / kWords;  // of a word
-  static constexpr int kParts = parts_for(N, Shared), kBoxes = boxes_for(Shared);
-  static constexpr int kTiles = Shared ? 1 : 2;    // of both consumers
-  static constexpr int kStreams = Shared ? 2 : 1;  // of filters
+  static constexpr bool kShared = kCut != Cut::own;
+  static constexpr int kRows = kCut == Cut::row_pairs ? 2 : 1;  // of outputs, at a position
+  static constexpr int kNumbers = kChannels<Format> / kWords;   // of a word
+  static constexpr int kParts = parts_for(N, kCut), kBoxes = boxes_for(kCut);
+  static constexpr int kTiles = kShared ? 1 : 2;    // of both consumers
+  static constexpr int kStreams = kShared ? 2 : 1;  // of filters
+  // A stream's filters have slots of their own. A barrier's parity tells only two uses of a slot in a row apart, so
+  // whoever waits for one must have waited for the one before, and copies may come in another order than they began.
+  __device__ __forceinline__ static constexpr int slots_of(int stream) {
+    return kParts / kStreams + (stream < kParts % kStreams ? 1 : 0);
+  }
+  __device__ __forceinline__ static constexpr int first_slot_of(int stream) { return stream == 0 ? 0 : slots_of(0); }
 
   const Tiles& g;
   unsigned char* ring = dynamic_shared_1024<unsigned char>();  // [kParts][64 filters][kRow]
@@ -115,11 +123,11 @@ struct SplitBlock {
   __device__ __forceinline__ unsigned work_of(int round) const { return first_work + round * step_work; }
   __device__ __forceinline__ int tile_of(int round, int consumer) const {
     const int group = static_cast<int>(work_of(round) / g.by_slices / g.by_filter_groups);
-    return Shared ? group : 2 * group + consumer;
+    return kShared ? group : 2 * group + consumer;
   }
   __device__ __forceinline__ int filter_block_of(int round, int consumer) const {
     const int group = static_cast<int>(work_of(round) / g.by_slices % g.by_filter_groups);
-    return Shared ? 2 * group + consumer : group;
+    return kShared ? 2 * group + consumer : group;
   }
   // Where a work item's channel blocks begin; with `next` 1, where those of the next slice do.
   __device__ __forceinline__ int first_block_of(int round, int next) const {
@@ -150,7 +158,7 @@ struct SplitBlock {
       const int image = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch);
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int row = static_cast<int>(in_image / g.by_row_pitch), column = static_cast<int>(in_image % g.by_row_pitch);
-      const int pixel = (image * g.of.height + row * g.of.stride_y) * g.of.width + column * g.of.stride_x;
+      const int pixel = (image * g.of.height + row * g.of.stride_y * kRows) * g.of.width + column * g.of.stride_x;
       const unsigned place = p < g.box ? packed_place(image, row, column) : packed_place(kNowhere, kNowhere, kNowhere);
       *reinterpret_cast<uint2*>(entries + p) = make_uint2(static_cast<unsigned>(pixel), place);
       if (p >= N) continue;
@@ -167,10 +175,12 @@ struct SplitBlock {
     for (int round = 0; round < rounds; ++round) {
       const int end = 2 * kStreams * g.taps * first_block_of(round, 1);
       for (int part = 2 * kStreams * g.taps * first_block_of(round, 0); part < end; ++part, ++load) {
-        const std::int64_t block = filter_block_of(round, part / 2 % kStreams);
+        const int stream = part / 2 % kStreams, slots = slots_of(stream);
+        const std::int64_t block = filter_block_of(round, stream);
         const std::int64_t of_block = block * steps * 2 + part / (2 * kStreams) * 2 + part % 2;
-        const int slot = load % kParts;
-        if (load >= kParts) mbarrier_wait(empty + slot, (load / kParts - 1) & 1);
+        const int number = load / (2 * kStreams) * 2 + load % 2;  // of the stream's
+        const int slot = first_slot_of(stream) + number % slots;
+        if (number >= slots) mbarrier_wait(empty + slot, (number / slots - 1) & 1);
         mbarrier_expect(full + slot, kPart);
         bulk_load(ring + slot * kPart, packed + of_block * (kPart / 4), kPart, full + slot);
       }
@@ -217,25 +227,43 @@ struct SplitBlock {
   // A lane has 8 channels of each 32 of a position: 4 from 4 j on and 4 from 16 + 4 j on, so that 4 lanes read 64 bytes
   // at a time. The filters' channels are packed in the same order. Of TF32 there are 32 channels in all.
   static constexpr int kVectors = 2 * kNumbers;
+  // Four channels of a pixel, of which `left` exist, if it is in the image.
+  __device__ __forceinline__ float4 load_four(const float* from, int left, bool inside) const {
+    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (g.of.channels % 4 == 0) {
+      if (inside && left > 0) v = *reinterpret_cast<const float4*>(from);
+    } else if (inside) {
+      if (left > 0) v.x = from[0];
+      if (left > 1) v.y = from[1];
+      if (left > 2) v.z = from[2];
+      if (left > 3) v.w = from[3];
+    }
+    return v;
+  }
   __device__ __forceinline__ void load(float4 (&d)[kVectors], const Box& box, int position) const {
     const Entry entry = entries[position];
     const bool inside = ((box.most - entry.place) & ((kGuards | entry.place) - box.least) & kGuards) == kGuards;
     const float* const from = box.first + static_cast<std::int64_t>(entry.pixel) * g.of.channels;
     UNROLL
-    for (int e = 0; e < kVectors; ++e) {
-      d[e] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      if (g.of.channels % 4 == 0) {
-        if (inside && 16 * e < box.left) d[e] = *reinterpret_cast<const float4*>(from + 16 * e);
-      } else if (inside) {
-        if (16 * e < box.left) d[e].x = from[16 * e];
-        if (16 * e + 1 < box.left) d[e].y = from[16 * e + 1];
-        if (16 * e + 2 < box.left) d[e].z = from[16 * e + 2];
-        if (16 * e + 3 < box.left) d[e].w = from[16 * e + 3];
-      }
-    }
+    for (int e = 0; e < kVectors; ++e) d[e] = load_four(from + 16 * e, box.left - 16 * e, inside);
   }
-  // Splits the lane's channels of a position, and tells whether all channels of the position fit. Of 8 lanes that store
-  // 16 bytes at a time two positions differ in bits 0 and 2, and so they reach all 8 places of a line.
+  // Splits what a lane has of half a position's channels, and stores both parts. Of 8 lanes that store 16 bytes at a
+  // time two positions differ in bits 0 and 2, and so they reach all 8 places of a line.
+  __device__ __forceinline__ void split_half(const float* v, unsigned char* high, int position, int h) const {
+    unsigned highs[4], lows[4];
+    UNROLL
+    for (int e = 0; e < 4; ++e) split_word(Format{}, v + e * kNumbers, highs[e], lows[e]);
+    unsigned char* const to = high + position * kRow + ((4 * h + lane % 4) ^ (position % 8)) * 16;
+    *reinterpret_cast<uint4*>(to) = make_uint4(highs[0], highs[1], highs[2], highs[3]);
+    *reinterpret_cast<uint4*>(to + half_box) = make_uint4(lows[0], lows[1], lows[2], lows[3]);
+  }
+  // Whether what the four lanes of a position have of it fits, given the largest magnitude of each.
+  static __device__ __forceinline__ bool fits_scale(float magnitude, const InputScale& scale) {
+    magnitude = max_or_nan(magnitude, __shfl_xor_sync(~0u, magnitude, 1));
+    magnitude = max_or_nan(magnitude, __shfl_xor_sync(~0u, magnitude, 2));
+    return magnitude <= scale.most && (magnitude >= scale.least || magnitude == 0.0f);
+  }
+  // Splits the lane's channels of a position, and tells whether all channels of the position fit.
   __device__ __forceinline__ bool split(const float4 (&d)[kVectors], unsigned char* high, int position,
                                         const InputScale& scale) const {
     float v[4 * kVectors], magnitude = 0.0f;
@@ -248,22 +276,13 @@ struct SplitBlock {
       v[e] *= scale.factor;
     }
     UNROLL
-    for (int h = 0; h < 2; ++h) {
-      unsigned highs[4], lows[4];
-      UNROLL
-      for (int e = 0; e < 4; ++e) split_word(Format{}, v + (4 * h + e) * kNumbers, highs[e], lows[e]);
-      unsigned char* const to = high + position * kRow + ((4 * h + lane % 4) ^ (position % 8)) * 16;
-      *reinterpret_cast<uint4*>(to) = make_uint4(highs[0], highs[1], highs[2], highs[3]);
-      *reinterpret_cast<uint4*>(to + half_box) = make_uint4(lows[0], lows[1], lows[2], lows[3]);
-    }
-    magnitude = max_or_nan(magnitude, __shfl_xor_sync(~0u, magnitude, 1));
-    magnitude = max_or_nan(magnitude, __shfl_xor_sync(~0u, magnitude, 2));
-    return magnitude <= scale.most && (magnitude >= scale.least || magnitude == 0.0f);
+    for (int h = 0; h < 2; ++h) split_half(v + 4 * h * kNumbers, high, position, h);
+    return fits_scale(magnitude, scale);
   }
   // A splitting warp has every seventh eight of positions of a box, at most four. It asks for the pixels of all of
   // them, and only then waits for the box's slot.
   __device__ __forceinline__ void split_box(int number, const Box& box, const InputScale& scale) const {
-    constexpr int kEights = blocks_for(most_slot(N, Shared) / 8, kSplitters);
+    constexpr int kEights = blocks_for(most_slot(N, kCut) / 8, kSplitters);
     const int splitter = warp - kConsumers / 32, b = number % kBoxes;
     const int in8 = lane / 4 % 2 ? (lane / 8 ^ 5) : lane / 8, eights = g.slot / 8;
     float4 d[kEights][kVectors];
@@ -368,23 +387,24 @@ struct SplitBlock {
     const int k = first_filter + lane % 16;
     if (k >= g.of.filters) return;
     UNROLL_BY(1)
-    for (int p = lane / 16; p < N; p += 2) {
+    for (int i = lane / 16; i < N * kRows; i += 2) {
+      const int p = i / kRows;
       const unsigned place = entries[p].place;
-      const int image = at.image + static_cast<int>(place >> 20), y = at.y + static_cast<int>(place >> 10 & 511u);
-      const int x = at.x + static_cast<int>(place & 511u);
+      const int image = at.image + static_cast<int>(place >> 20), x = at.x + static_cast<int>(place & 511u);
+      const int y = (at.y + static_cast<int>(place >> 10 & 511u)) * kRows + i % kRows;
       if (dense[p] < 0 || image >= g.of.batch || y >= g.of.out_height || x >= g.of.out_width) continue;
       double sum = 0;
       UNROLL_BY(1)
-      for (int tap = 0; tap < g.taps; ++tap) {
+      for (int tap = 0; tap < window(g.of); ++tap) {
         const int row = y * g.of.stride_y - g.of.pad_y + tap / g.of.columns * g.of.dilation_y;
         const int column = x * g.of.stride_x - g.of.pad_x + tap % g.of.columns * g.of.dilation_x;
         if (row < 0 || row >= g.of.height || column < 0 || column >= g.of.width) continue;
         const float* const pixel =
             input + ((static_cast<std::int64_t>(image) * g.of.height + row) * g.of.width + column) * g.of.channels;
-        const float* const weights = filter + static_cast<std::int64_t>(k) * g.of.channels * g.taps + tap;
+        const float* const weights = filter + static_cast<std::int64_t>(k) * depth(g.of) + tap;
         UNROLL_BY(1)
         for (int c = 0; c < g.of.channels; ++c)
-          sum += static_cast<double>(pixel[c]) * weights[static_cast<std::int64_t>(c) * g.taps];
+          sum += static_cast<double>(pixel[c]) * weights[static_cast<std::int64_t>(c) * window(g.of)];
       }
       output[((static_cast<std::int64_t>(image) * g.of.out_height + y) * g.of.out_width + x) * g.of.filters + k] =
           static_cast<float>(sum);
@@ -413,26 +433,32 @@ struct SplitBlock {
     }
   }
 
-  // The same from registers: both consumers of a shared tile have only one slot between them.
-  __device__ __forceinline__ void store(const float (&master)[N / 2], SumScale even, SumScale odd, float* output,
-                                        Origin at, int first_filter) const {
+  // The same from registers: both consumers of a shared tile have only one slot between them. Of pairs, also the
+  // outputs below.
+  __device__ __forceinline__ void store(const float (&master)[N / 2], const float (&below)[N / 2], SumScale even,
+                                        SumScale odd, float* output, Origin at, int first_filter) const {
     const int k = first_filter + warp % kGroupWarps * 16 + lane / 4 * 2, left = g.of.filters - k;
     UNROLL
     for (int i = 0; i < N / 4; ++i) {
       const int p = i / 2 * 8 + lane % 4 * 2 + i % 2;
       const unsigned place = entries[p].place;
-      const int image = at.image + static_cast<int>(place >> 20), y = at.y + static_cast<int>(place >> 10 & 511u);
-      const int x = at.x + static_cast<int>(place & 511u);
+      const int image = at.image + static_cast<int>(place >> 20), x = at.x + static_cast<int>(place & 511u);
+      const int y = (at.y + static_cast<int>(place >> 10 & 511u)) * kRows;
       if (dense[p] < 0 || image >= g.of.batch || y >= g.of.out_height || x >= g.of.out_width) continue;
-      float* const to =
+      float* to =
           output + ((static_cast<std::int64_t>(image) * g.of.out_height + y) * g.of.out_width + x) * g.of.filters + k;
-      const float first = master[i / 2 * 4 + i % 2] * even.first * even.second;
-      const float second = master[i / 2 * 4 + 2 + i % 2] * odd.first * odd.second;
-      if (left > 1 && g.of.filters % 2 == 0) {
-        *reinterpret_cast<float2*>(to) = make_float2(first, second);
-      } else {
-        if (left > 0) to[0] = first;
-        if (left > 1) to[1] = second;
+      UNROLL
+      for (int row = 0; row < kRows; ++row, to += static_cast<std::int64_t>(g.of.out_width) * g.of.filters) {
+        if (row == 1 && y + 1 == g.of.out_height) break;
+        const float(&sums)[N / 2] = row == 0 ? master : below;
+        const float first = sums[i / 2 * 4 + i % 2] * even.first * even.second;
+        const float second = sums[i / 2 * 4 + 2 + i % 2] * odd.first * odd.second;
+        if (left > 1 && g.of.filters % 2 == 0) {
+          *reinterpret_cast<float2*>(to) = make_float2(first, second);
+        } else {
+          if (left > 0) to[0] = first;
+          if (left > 1) to[1] = second;
+        }
       }
     }
   }
@@ -454,6 +480,22 @@ struct SplitBlock {
     }
   }
 
+  // Whether all pixels of a box fit. Lane 0 reads for its warp: it is the one whose arrival gives the slot back.
+  __device__ __forceinline__ bool box_fits(int slot) const {
+    int of_box = 0;
+    if (lane == 0) {
+      const int4 first = reinterpret_cast<const int4*>(unfit)[2 * slot];
+      const int4 last = reinterpret_cast<const int4*>(unfit)[2 * slot + 1];
+      of_box = first.x | first.y | first.z | first.w | last.x | last.y | last.z | last.w;
+    }
+    return __shfl_sync(~0u, of_box, 0) == 0;
+  }
+  // Whether all 64 filters are.
+  __device__ __forceinline__ bool finite_filters(const SumScale* of_block) const {
+    const SumScale mine = of_block[lane], others = of_block[lane + 32];
+    return !__any_sync(~0u, mine.first == 0.0f || others.first == 0.0f);
+  }
+
   // 4 and 5. A consumer.
   __device__ __forceinline__ void consume(const float* input, const float* filter, const SumScale* scales,
                                           float4* sliced, int* counters, const TensorMap& outputs,
@@ -461,7 +503,8 @@ struct SplitBlock {
     const int consumer = warp / kGroupWarps, of_consumer = 1 + consumer;
     const bool leads = thread % (kGroupWarps * 32) == 0, by_tma = g.of.filters % 4 == 0;
     float sums[N / 2], master[N / 2];
-    int part = Shared ? 2 * consumer : 0, box = Shared ? 0 : consumer;
+    const int stream = kShared ? consumer : 0, slots = slots_of(stream), first_slot = first_slot_of(stream);
+    int part = 0, box = kShared ? 0 : consumer;
     int stored = -1;  // the slot that TMA still reads
     for (int round = 0; round < rounds; ++round) {
       const int steps = (first_block_of(round, 1) - first_block_of(round, 0)) * g.taps;
@@ -470,21 +513,14 @@ struct SplitBlock {
       for (int i = 0; i < N / 2; ++i) master[i] = 0.0f;
       int tap = 0;
       UNROLL_BY(1)
-      for (int step = 0; step < steps; ++step, part += 2 * kStreams) {
-        const int low = part % kParts, high = (part + 1) % kParts, b = box % kBoxes;
+      for (int step = 0; step < steps; ++step, part += 2) {
+        const int low = first_slot + part % slots, high = first_slot + (part + 1) % slots, b = box % kBoxes;
         if (g.first_taps >> tap & 1) {
           mbarrier_wait(box_full + b, box / kBoxes & 1);
-          // Lane 0 reads for all: it is the one whose arrival gives the slot back.
-          int of_box = 0;
-          if (lane == 0) {
-            const int4 first = reinterpret_cast<const int4*>(unfit)[2 * b];
-            const int4 last = reinterpret_cast<const int4*>(unfit)[2 * b + 1];
-            of_box = first.x | first.y | first.z | first.w | last.x | last.y | last.z | last.w;
-          }
-          fits = fits && __shfl_sync(~0u, of_box, 0) == 0;
+          fits = box_fits(b) && fits;
         }
-        mbarrier_wait(full + low, part / kParts & 1);
-        mbarrier_wait(full + high, (part + 1) / kParts & 1);
+        mbarrier_wait(full + low, part / slots & 1);
+        mbarrier_wait(full + high, (part + 1) / slots & 1);
         const std::uint64_t high_pixels =
             swizzled_descriptor(boxes + b * 2 * half_box, Swizzle::bytes128) + g.shifts[tap] * (kRow / 16);
         multiply(sums, swizzled_descriptor(ring + low * kPart, Swizzle::bytes128),
@@ -523,14 +559,12 @@ struct SplitBlock {
       if (Products == kThreeProducts && g.slices > 1 && complete)
         complete = gather(master, fits, round, consumer, sliced, counters);
       if (complete) {
-        const SumScale* const of_block = scales + first_filter;
-        const SumScale mine = of_block[lane], others = of_block[lane + 32];
-        const bool finite = !__any_sync(~0u, mine.first == 0.0f || others.first == 0.0f);
-        const SumScale* const own = of_block + warp % kGroupWarps * 16 + lane / 4 * 2;
+        const bool finite = finite_filters(scales + first_filter);
+        const SumScale* const own = scales + first_filter + warp % kGroupWarps * 16 + lane / 4 * 2;
         if (!fits || !finite) {
           compute_anew(input, filter, output, at, first_filter + warp % kGroupWarps * 16);
-        } else if (Shared) {
-          store(master, own[0], own[1], output, at, first_filter);
+        } else if (kShared) {
+          store(master, master, own[0], own[1], output, at, first_filter);
         } else {
           named_barrier_sync(of_consumer, kGroupWarps * 32);  // all four warps have multiplied
           stage(master, own[0], own[1], slot);
@@ -590,12 +624,13 @@ __global__ void find_largest(const float* input, std::int64_t size, int* largest
   if (threadIdx.x % 32 == 0) atomicMax(largest, *reinterpret_cast<const int*>(&magnitude));
 }
 
-// Brings the largest magnitude to 2^11, below 2^12. So another input may have numbers 16 times as large, and a pixel's
-// largest channel may be 2^17 times smaller, before its tile is computed anew: at 2^-6 its halves are right to 2^-19.
-__global__ void scale_input(const int* largest, InputScale* scale) {
+// Brings the largest magnitude to 2^11, below 2^12; that of the sum of two numbers, too. So another input may have
+// numbers 16 times as large, and a pixel's largest channel may be 2^17 times smaller, before its tile is computed anew:
+// at 2^-6 its halves are right to 2^-19.
+__global__ void scale_input(const int* largest, InputScale* scale, int numbers) {
   const float most = *reinterpret_cast<const float*>(largest);
-  const int exponent = most > 0 ? min(max(11 - leading_exponent(most), -111), 126) : 0;
-  const float back = power_of_two(-exponent), bound = 65504.0f * back;
+  const int exponent = most > 0 ? min(max(12 - numbers - leading_exponent(most), -111), 126) : 0;
+  const float back = power_of_two(-exponent), bound = 65504.0f / static_cast<float>(numbers) * back;
   *scale = {power_of_two(exponent), 0.015625f * back, fminf(bound, 3.40282347e38f), exponent};
 }
 
@@ -628,8 +663,15 @@ __device__ __forceinline__ int channel_at(int place) {
   return place / 32 * 32 + (e < 4 ? 4 * chunk + e : 16 + 4 * chunk + e - 4);
 }
 
+// The number of a filter at a tap, scaled. F(2,3) has another one.
+struct TapsAsTheyAre {
+  static __device__ __forceinline__ float number(const float* taps, const Tiles& g, int tap, float factor) {
+    return taps[g.tap_of[tap]] * factor;
+  }
+};
+
 // A thread a word of a filter's numbers, scaled: their high parts, and their low ones.
-template <class Format>
+template <class Format, class Taps>
 __global__ void pack(const float* filter,   // [filters][channels][taps]
                      const int* exponents,  // [filters]
                      unsigned* packed,      // [filter block][channel block][tap][low, high][64][kWords]
@@ -647,8 +689,8 @@ __global__ void pack(const float* filter,   // [filters][channels][taps]
     const int c = blocks % g.channel_blocks * kChannels<Format> + (kNumbers == 2 ? channel_at(place) : place);
     v[e] = 0.0f;
     if (k < g.of.filters && c < g.of.channels)
-      v[e] = filter[(static_cast<std::int64_t>(k) * g.of.channels + c) * g.taps + g.tap_of[tap]] *
-             power_of_two(exponents[k]);
+      v[e] = Taps::number(filter + (static_cast<std::int64_t>(k) * g.of.channels + c) * window(g.of), g, tap,
+                          power_of_two(exponents[k]));
   }
   const int row = of_block / 16 * 16 + of_block % 2 * 8 + of_block % 16 / 2;  // so that a lane gets two neighbours
   unsigned* const to =
@@ -658,7 +700,7 @@ __global__ void pack(const float* filter,   // [filters][channels][taps]
 
 // ---- The kernel -----------------------------------------------------------------------------------------------------
 
-template <int N, int Products, bool Shared, class Format>
+template <int N, int Products, Cut kCut, class Format>
 __global__ void __launch_bounds__(kThreads, 1)
     split_multiply(const float* input,             // [batch][height][width][channels]
                    const unsigned* packed,         // [filter block][channel block][tap][low, high][64][kWords]
@@ -670,7 +712,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                    const __grid_constant__ TensorMap outputs,
                    float* output,  // [batch][out_height][out_width][filters]
                    const __grid_constant__ Tiles g) {
-  const SplitBlock<N, Products, Shared, Format> block{g};
+  const SplitBlock<N, Products, kCut, Format> block{g};
   block.start();
   __syncthreads();
   if (block.warp >= kConsumers / 32) {

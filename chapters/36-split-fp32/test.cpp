@@ -44,6 +44,7 @@ void check_right(const RunResult& result) {
   CHECK(result.verified);
 }
 
+constexpr const char* kTransforms[] = {"transform=none", "transform=f23"};
 constexpr const char* kShape = "n=2,c=70,k=66,h=9,w=11,r=3,s=3";  // two tiles, the second channel block nearly empty
 
 }  // namespace
@@ -89,6 +90,48 @@ TEST_CASE("36 split-fp32: where tiles should be shared and cannot be, they are n
     REQUIRE(result.configuration);
     CHECK(result.configuration->configuration["tiles"] == 1 /* own */);
   }
+}
+
+TEST_CASE("36 split-fp32: F(2,3) is right with tiles of any size (sm_90)") {
+  // An odd number of rows, one row, one column; rows and columns of zeros; images in one tile, the last tile without
+  // some; channels that are no four; filters of a second block that is nearly empty.
+  std::vector<SuiteCase> suite;
+  for (const char* sizes : {kShape, "c=1,k=1,h=1,w=1,r=3,s=3", "n=5,c=64,k=64,h=7,w=7,r=3,s=3",
+                            "c=65,k=3,h=1,w=257,r=3,s=3", "n=3,c=3,k=129,h=257,w=1,r=3,s=3",
+                            "c=9,k=6,h=8,w=9,r=3,s=3,pad_h=0,pad_w=0", "c=9,k=7,h=8,w=9,r=3,s=3,pad_h=2,pad_w=3"})
+    suite.push_back({parse_shape(sizes), InputKind::normal});
+  suite.push_back({parse_shape(kShape), InputKind::nan});
+  for (const char* positions : {"64", "80", "88", "96", "104"})
+    check_suite("36", suite, std::string("transform=f23,positions=") + positions);
+}
+
+TEST_CASE("36 split-fp32: F(2,3) is taken where it is faster (sm_90)") {
+  const std::unique_ptr<Stage> made(find_stage("36").make());
+  const auto& stage = dynamic_cast<const TunableStage&>(*made);
+  const auto taken = [&](const char* sizes, const char* knob = nullptr, int value = 0) {
+    constexpr DeviceLimits kH200{90, 227 * 1024, 132, 60 << 20};
+    const ConvProblem problem = parse_shape(sizes);
+    Configuration one = stage.default_configuration(problem, kH200);
+    if (knob) one[knob] = value;
+    one = stage.decided(problem, kH200, one);
+    CHECK(stage.check_configuration(problem, kH200, one).accepted());
+    return one["transform"] == 2;
+  };
+  constexpr const char* kConv4 = "n=128,c=256,k=256,h=14,w=14,r=3,s=3";
+  for (const char* sizes : {kConv4, "n=128,c=128,k=128,h=28,w=28,r=3,s=3", "n=128,c=512,k=512,h=7,w=7,r=3,s=3",
+                            "n=32,c=128,k=128,h=112,w=112,r=3,s=3", "n=32,c=512,k=512,h=28,w=28,r=3,s=3"})
+    CHECK_MESSAGE(taken(sizes), sizes);
+  // Too few channels; half of the filters empty; too few tiles; no F(2,3).
+  for (const char* sizes :
+       {"n=128,c=64,k=128,h=56,w=56,r=3,s=3", "n=128,c=256,k=64,h=28,w=28,r=3,s=3", "n=32,c=512,k=512,h=7,w=7,r=3,s=3",
+        "n=128,c=256,k=256,h=14,w=14,r=5,s=3", "n=128,c=256,k=256,h=14,w=14,r=3,s=3,stride_h=2"})
+    CHECK_MESSAGE(!taken(sizes), sizes);
+  // What the reader has chosen, and F(2,3) has not.
+  CHECK(!taken(kConv4, "positions", 120));
+  CHECK(!taken(kConv4, "tiles", 1 /* own */));
+  CHECK(!taken(kConv4, "split", 2));
+  CHECK(!taken(kConv4, "products", 1));
+  CHECK(!taken(kConv4, "format", 2 /* tf32 */));
 }
 
 TEST_CASE("36 split-fp32: channels in slices are right (sm_90)") {
@@ -139,24 +182,36 @@ TEST_CASE("36 split-fp32: a slice that does not fit is noticed, whichever it is 
   }
 }
 
-TEST_CASE("36 split-fp32: each launch has the same bits with slices (sm_90)") {
+TEST_CASE("36 split-fp32: each launch has the same bits (sm_90)") {
+  // In slices; with F(2,3); and with shared tiles: on a GPU with inputs that leave the filters little room in L2.
   const bool gpu = backend() == Backend::gpu;
-  const ConvProblem problem = parse_shape(gpu ? "n=32,c=512,k=512,h=7,w=7,r=3,s=3" : "n=2,c=260,k=10,h=7,w=7,r=3,s=3");
-  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 7);
-  const std::unique_ptr<Stage> made(find_stage("36").make());
-  auto& stage = dynamic_cast<TunableStage&>(*made);
-  Configuration configuration(stage.knobs());
-  configuration["positions"] = 104, configuration["tiles"] = 1 /* own */, configuration["split"] = 4;
-  stage.use(configuration);
-  DeviceTensors tensors(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
-  run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
-  std::vector<float> first(static_cast<std::size_t>(problem.output_size())), again(first.size());
-  for (int launch = 0; launch < (gpu ? 100 : 3); ++launch) {
-    CAPTURE(launch);
-    tensors.poison_output();
-    CHECK(observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false).faults.empty());
-    tensors.download_output(launch == 0 ? first.data() : again.data());
-    if (launch > 0) CHECK(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0);
+  struct Case {
+    const char *on_gpu, *simulated;
+    int transform, tiles, split;
+  };
+  for (const Case& one : {Case{"n=32,c=512,k=512,h=7,w=7,r=3,s=3", "n=2,c=260,k=10,h=7,w=7,r=3,s=3", 1, 1, 4},
+                          {"n=32,c=256,k=256,h=56,w=56,r=3,s=3", "n=3,c=70,k=10,h=8,w=7,r=3,s=3", 2, 2, 1},
+                          {"n=32,c=256,k=256,h=56,w=56,r=1,s=1", "n=3,c=70,k=128,h=8,w=7,r=1,s=1", 1, 2, 1}}) {
+    const ConvProblem problem = parse_shape(gpu ? one.on_gpu : one.simulated);
+    CAPTURE(one.on_gpu);
+    const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 7);
+    const std::unique_ptr<Stage> made(find_stage("36").make());
+    auto& stage = dynamic_cast<TunableStage&>(*made);
+    Configuration configuration(stage.knobs());
+    configuration["transform"] = one.transform, configuration["positions"] = 104;
+    configuration["tiles"] = one.tiles, configuration["split"] = one.split;
+    stage.use(configuration);
+    DeviceTensors tensors(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
+    run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
+    std::vector<float> first(static_cast<std::size_t>(problem.output_size())), again(first.size());
+    const int launches = gpu ? (one.split > 1 ? 100 : 20) : 3;
+    for (int launch = 0; launch < launches; ++launch) {
+      CAPTURE(launch);
+      tensors.poison_output();
+      CHECK(observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false).faults.empty());
+      tensors.download_output(launch == 0 ? first.data() : again.data());
+      if (launch > 0) CHECK(std::memcmp(first.data(), again.data(), first.size() * sizeof(float)) == 0);
+    }
   }
 }
 
@@ -172,11 +227,13 @@ TEST_CASE("36 split-fp32: products left out cost what is predicted (sm_90)") {
   // rounds both factors, two the filters alone.
   CHECK(error_with("1") == doctest::Approx(2.9e-4).epsilon(0.2));
   CHECK(error_with("2") == doctest::Approx(2.1e-4).epsilon(0.2));
-  const double three = error_with("3,split=1");
+  const double three = error_with("3,split=1,transform=none");
   CHECK(three < 2e-7);
   CHECK(three > 5e-8);
   CHECK(error_with("4") == doctest::Approx(three).epsilon(0.1));
   CHECK(error_with("3-in-one-sum") > 2 * three);
+  // F(2,3) multiplies larger numbers, of which more is cut off.
+  CHECK(error_with("3,transform=f23") == doctest::Approx(1.1 * three).epsilon(0.1));
 }
 
 TEST_CASE("36 split-fp32: bf16 and TF32 are right, and as exact as their bits (sm_90)") {
@@ -203,11 +260,14 @@ TEST_CASE("36 split-fp32: bf16 and TF32 are right, and as exact as their bits (s
 }
 
 TEST_CASE("36 split-fp32: numbers of any size are right (sm_90)") {
-  const auto scaled = [](float input, float filter) {
-    return run_changed(kShape, [&](HostTensors& tensors) {
-      for (float& value : tensors.input) value *= input;
-      for (float& value : tensors.filter) value *= filter;
-    });
+  const auto scaled = [](float input, float filter, const char* settings) {
+    return run_changed(
+        kShape,
+        [&](HostTensors& tensors) {
+          for (float& value : tensors.input) value *= input;
+          for (float& value : tensors.filter) value *= filter;
+        },
+        settings);
   };
   for (const auto& [input, filter] : {std::pair{1e30f, 1e-30f},
                                       {1e-30f, 1e30f},
@@ -220,30 +280,78 @@ TEST_CASE("36 split-fp32: numbers of any size are right (sm_90)") {
                                       {0.0f, 1.0f}}) {
     CAPTURE(input);
     CAPTURE(filter);
-    check_right(scaled(input, filter));
+    for (const char* settings : kTransforms) check_right(scaled(input, filter, settings));
   }
 }
 
 TEST_CASE("36 split-fp32: numbers of all sizes in one image are right (sm_90)") {
   // From 1e-30 to 1e30, a row each; and a pixel far above all others, or far below its neighbours, which are zeros.
-  check_right(run_changed(kShape, [](HostTensors& tensors) {
-    for (std::size_t i = 0; i < tensors.input.size(); ++i)
-      tensors.input[i] *= std::pow(10.0f, static_cast<float>(i / 11 % 9) * 7.5f - 30.0f);
-  }));
-  check_right(run_changed(kShape, [](HostTensors& tensors) { tensors.input[500] = 1e30f; }));
-  check_right(run_changed(kShape, [](HostTensors& tensors) {
-    for (std::size_t i = 0; i < tensors.input.size(); ++i)
-      if (i / 11 % 9 < 5) tensors.input[i] = i == 12 ? 1e-30f : 0.0f;
-  }));
+  for (const char* settings : kTransforms) {
+    CAPTURE(settings);
+    check_right(run_changed(
+        kShape,
+        [](HostTensors& tensors) {
+          for (std::size_t i = 0; i < tensors.input.size(); ++i)
+            tensors.input[i] *= std::pow(10.0f, static_cast<float>(i / 11 % 9) * 7.5f - 30.0f);
+        },
+        settings));
+    check_right(run_changed(
+        kShape, [](HostTensors& tensors) { tensors.input[500] = 1e30f; }, settings));
+    check_right(run_changed(
+        kShape,
+        [](HostTensors& tensors) {
+          for (std::size_t i = 0; i < tensors.input.size(); ++i)
+            if (i / 11 % 9 < 5) tensors.input[i] = i == 12 ? 1e-30f : 0.0f;
+        },
+        settings));
+  }
+}
+
+TEST_CASE("36 split-fp32: a later input that the scale does not fit is right (sm_90)") {
+  // The scale is chosen for ones, and what follows is 24, 40 and 100 times as large. F(2,3) adds two of them: from 32
+  // on a half cannot hold the sum, and from 64 on not the number. All sums are whole numbers, which fp32 holds exactly.
+  const ConvProblem problem = parse_shape("c=64,k=64,h=8,w=9,r=3,s=3");
+  HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 7);
+  std::ranges::fill(host.input, 1.0f);
+  std::ranges::fill(host.filter, 1.0f);
+  for (const int transform : {1 /* none */, 2 /* f23 */}) {
+    CAPTURE(transform);
+    const std::unique_ptr<Stage> made(find_stage("36").make());
+    auto& stage = dynamic_cast<TunableStage&>(*made);
+    Configuration configuration(stage.knobs());
+    configuration["transform"] = transform;
+    stage.use(stage.decided(problem, device_limits(), configuration));
+    DeviceTensors ones(problem, Elements::floats_nhwc, host.input.data(), host.filter.data());
+    run_and_wait([&](Stream stream) { stage.prepare(problem, ones.view(), stream); });
+    for (const float value : {24.0f, 40.0f, 100.0f}) {
+      CAPTURE(value);
+      const std::vector<float> input(host.input.size(), value);
+      DeviceTensors later(problem, Elements::floats_nhwc, input.data(), host.filter.data());
+      later.poison_output();
+      CHECK(observe([&](Stream stream) { stage.launch(problem, later.view(), stream); }, false).faults.empty());
+      std::vector<float> output(static_cast<std::size_t>(problem.output_size()));
+      later.download_output(output.data());
+      const std::vector<double> exact = convolve_reference(problem, input, host.filter).output;
+      CHECK(std::ranges::equal(output, exact));
+    }
+  }
 }
 
 TEST_CASE("36 split-fp32: NaN and infinity arrive where the reference has them (sm_90)") {
   const float infinity = std::numeric_limits<float>::infinity();
-  check_right(run_changed(kShape, [&](HostTensors& tensors) { tensors.filter[tensors.filter.size() - 5] = infinity; }));
-  check_right(run_changed(kShape, [&](HostTensors& tensors) { tensors.filter[40] = std::nanf(""); }));
-  check_right(run_changed(kShape, [&](HostTensors& tensors) {
-    tensors.input[3] = -infinity, tensors.input.back() = infinity, tensors.filter[40] = std::nanf("");
-  }));
+  for (const char* settings : kTransforms) {
+    CAPTURE(settings);
+    check_right(run_changed(
+        kShape, [&](HostTensors& tensors) { tensors.filter[tensors.filter.size() - 5] = infinity; }, settings));
+    check_right(run_changed(
+        kShape, [&](HostTensors& tensors) { tensors.filter[40] = std::nanf(""); }, settings));
+    check_right(run_changed(
+        kShape,
+        [&](HostTensors& tensors) {
+          tensors.input[3] = -infinity, tensors.input.back() = infinity, tensors.filter[40] = std::nanf("");
+        },
+        settings));
+  }
 }
 
 TEST_CASE("36 split-fp32: counters are what the lesson predicts (simulator)") {
@@ -257,11 +365,17 @@ TEST_CASE("36 split-fp32: counters are what the lesson predicts (simulator)") {
   check_prediction("36", {"n=3,c=300,k=70,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2"}, FilterForm::dense, "split=4");
   check_prediction("36", {"c=520,k=128,h=9,w=9,r=1,s=1"}, FilterForm::dense, "tiles=shared,split=8");
   check_prediction("36", {"n=3,c=70,k=66,h=9,w=11,r=3,s=3"}, FilterForm::dense, "format=tf32");
+  check_prediction("36",
+                   {"n=3,c=70,k=66,h=9,w=11,r=3,s=3", "n=5,c=64,k=130,h=7,w=7,r=3,s=3", "c=5,k=4,h=30,w=130,r=3,s=3",
+                    "c=9,k=6,h=8,w=9,r=3,s=3,pad_h=0,pad_w=0"},
+                   FilterForm::dense, "transform=f23");
 }
 
 TEST_CASE("36 split-fp32: no bank conflict, and one barrier a block (simulator)") {
-  for (const char* sizes : {"c=64,k=64,h=16,w=16,r=3,s=3", "n=9,c=96,k=68,h=7,w=7,r=3,s=3"}) {
-    const RunResult result = run(sizes);
+  for (const auto& [sizes, settings] : {std::pair{"c=64,k=64,h=16,w=16,r=3,s=3", ""},
+                                        {"n=9,c=96,k=68,h=7,w=7,r=3,s=3", ""},
+                                        {"n=4,c=96,k=68,h=14,w=14,r=3,s=3", "transform=f23,positions=104"}}) {
+    const RunResult result = run(sizes, settings);
     REQUIRE(result.counters);
     CHECK(result.counters->shared_load_conflicts == 0);
     CHECK(result.counters->shared_store_conflicts == 0);
@@ -286,6 +400,15 @@ TEST_CASE("36 split-fp32: refuses by rule (sm_90)") {
         std::string::npos);
   CHECK(refused("format=bf16,products=2").find("products of bf16 and of TF32 are 1 or 3; got products=2") !=
         std::string::npos);
+  CHECK(refused("positions=64").find("64, 80 and 96 positions are for transform=f23; got positions=64") !=
+        std::string::npos);
+  CHECK(refused("transform=f23,positions=112").find("64, 80, 88, 96 or 104 positions; got positions=112") !=
+        std::string::npos);
+  for (const char* setting : {"tiles=own", "split=2", "products=2", "format=bf16"})
+    CHECK(refused((std::string("transform=f23,") + setting).c_str())
+              .find("transform=f23 wants 3 products of halves, tiles=shared and split=1") != std::string::npos);
+  CHECK(run("c=8,k=8,h=8,w=8,r=3,s=3,stride_h=2", "transform=f23")
+            .reason.find("3 x 3 filters, stride 1 and dilation 1; got r=3, s=3, stride_h=2") != std::string::npos);
   CHECK(refused("format=tf32,positions=88").find("3 products of halves want 120 positions") != std::string::npos);
   CHECK(run("c=128,k=8,h=8,w=8,r=3,s=3", "products=4,split=2").reason.find("split=2 wants 3 products") !=
         std::string::npos);
@@ -299,4 +422,6 @@ TEST_CASE("36 split-fp32: workspace is what the lesson says (sm_90)") {
   CHECK(run(kSizes, "split=1").workspace_bytes == kUsual);
   // In slices, for each tile of the one pair: its sums twice, at 88 positions, and a counter.
   CHECK(run(kSizes, "split=2,positions=88").workspace_bytes == kUsual + 2 * (2 * 88 * 64 * 4 + 4));
+  // With F(2,3) 12 numbers for 9, and filters rounded up to 128.
+  CHECK(run(kSizes, "transform=f23").workspace_bytes == 4 * 12 * 128 * 128 + 128 * (8 + 4) + 16 + 4);
 }

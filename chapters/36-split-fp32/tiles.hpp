@@ -12,14 +12,22 @@ constexpr int kPart = kBlock * kRow;     // bytes of 64 filters at one tap: thei
 constexpr int kMostTaps = 49;            // of a filter
 constexpr int kMostShared = 227 * 1024;  // bytes of a block
 
+// Whose a tile is. Either consumer has its own; or both have one, and 64 filters each; or both have one of pairs of
+// outputs, one below the other, which F(2,3) makes (winograd_columns.cuh).
+enum class Cut { own, shared, row_pairs };
+constexpr int kPhasesOfPairs = 4, kTapsOfPairs = 12;  // of F(2,3) down the columns: 3 columns of a filter in 4 phases
+
 // Channels at a time of two halves each, or of two TF32, which are twice as long.
 __host__ __device__ constexpr int channels_for(bool tf32) { return tf32 ? kBlock / 2 : kBlock; }
 
 // Slots of the rings of pixels and of filters. With fewer positions a tap is soon done, so more of its filters must be
-// on their way. Where the consumers share a tile, each has filters of its own, and they need fewer boxes.
-__host__ __device__ constexpr int boxes_for(bool shared) { return shared ? 3 : 4; }
-__host__ __device__ constexpr int parts_for(int positions, bool shared) {
-  return shared ? 10 : positions > 104 ? 5 : 8;
+// on their way. Where the consumers share a tile, each has filters of its own, and they need fewer boxes. Those of all
+// four phases of F(2,3) are made together, while the last two of the channels before are multiplied.
+__host__ __device__ constexpr int boxes_for(Cut cut) { return cut == Cut::own ? 4 : cut == Cut::shared ? 3 : 6; }
+__host__ __device__ constexpr int parts_for(int positions, Cut cut) {
+  if (cut == Cut::own) return positions > 104 ? 5 : 8;
+  if (cut == Cut::row_pairs) return positions > 96 ? 7 : positions > 88 ? 8 : 10;
+  return 10;
 }
 
 // Of a position of a box: where its pixel lies from the box's first one, and its image, row and column in the box.
@@ -29,29 +37,29 @@ struct alignas(8) Entry {
 };
 
 // Bytes of shared memory, but for the slots of pixels.
-__host__ __device__ constexpr int fixed_bytes(int positions, bool shared) {
-  const int boxes = boxes_for(shared), parts = parts_for(positions, shared);
+__host__ __device__ constexpr int fixed_bytes(int positions, Cut cut) {
+  const int boxes = boxes_for(cut), parts = parts_for(positions, cut);
   return parts * kPart + positions * 4 + boxes * 8 * 4 + 2 * 4 + 2 * (parts + boxes) * 8;
 }
 // Bytes of a position in all slots, and in the table of places.
-__host__ __device__ constexpr int position_bytes(bool shared) {
-  return boxes_for(shared) * 2 * kRow + static_cast<int>(sizeof(Entry));
+__host__ __device__ constexpr int position_bytes(Cut cut) {
+  return boxes_for(cut) * 2 * kRow + static_cast<int>(sizeof(Entry));
 }
 // Positions for which a slot has room: the high and the low halves of each, and its entry.
-__host__ __device__ constexpr int most_slot(int positions, bool shared) {
-  return (kMostShared - fixed_bytes(positions, shared)) / position_bytes(shared) / 8 * 8;
+__host__ __device__ constexpr int most_slot(int positions, Cut cut) {
+  return (kMostShared - fixed_bytes(positions, cut)) / position_bytes(cut) / 8 * 8;
 }
 
 // The problem, and how it is cut. Output (i, y, x) of a tile is position i image_pitch + y row_pitch + x of a line; the
 // pixel that a tap needs for it is as many positions further in the tap's box for every output: the tap's shift. With a
 // stride the taps fall into phases, whose pixels are every so-many-th of the image, and each phase has boxes of its
-// own.
+// own. Of pairs, y counts pairs, and a phase's pixels are sums of two rows of the image.
 struct Tiles {
   Lowering of;
   int images, tile_rows, tile_columns;    // outputs of a tile; no images: nothing fits
   int row_pitch, image_pitch, box, slot;  // positions
-  int strips, row_tiles, tiles, pairs;    // a pair: two tiles and 64 filters; of a shared tile 128 filters
-  bool shared;                            // whether both consumers have one tile
+  int strips, row_tiles, tiles, pairs;    // a pair: two tiles and 64 filters, or one and 128
+  Cut cut;
   int slices, works;  // of a pair's channel blocks, each with a work item of its own; work items of all pairs
   int channel_blocks, filter_blocks, taps, phases;
   std::uint64_t first_taps;       // a bit for each tap, in their order: whether it is the first of its phase
@@ -89,10 +97,12 @@ inline Reach reach_of(int taps, int dilation, int stride, int size, int pad, int
 }
 
 // Tiles with so many columns.
-inline Tiles tiles_of(const Lowering& l, int positions, bool shared, bool tf32, int columns) {
+inline Tiles tiles_of(const Lowering& problem, int positions, Cut cut, bool tf32, int columns) {
   Tiles g{};
-  g.of = l;
-  g.shared = shared;
+  g.of = problem;
+  g.cut = cut;
+  Lowering l = problem;  // whose outputs are positions
+  if (cut == Cut::row_pairs) l.rows = 1, l.out_height = blocks_for(problem.out_height, 2);
   g.strips = blocks_for(l.out_width, columns);
   g.tile_columns = blocks_for(l.out_width, g.strips);
   if (g.tile_columns > positions) return g;
@@ -126,15 +136,20 @@ inline Tiles tiles_of(const Lowering& l, int positions, bool shared, bool tf32, 
       g.shifts[g.taps++] = static_cast<short>(down_of(t) / l.stride_y * g.row_pitch + across_of(t) / l.stride_x);
     }
   }
+  if (cut == Cut::row_pairs) {  // a phase is a sum of two of the rows that begin at an even one, and has all columns
+    for (int row = 0; row < kPhasesOfPairs; ++row) g.phase_y[row] = static_cast<short>(row);
+    g.phases = kPhasesOfPairs, g.taps = kTapsOfPairs;
+  }
   int furthest = 0;
   for (int t = 0; t < g.taps; ++t) furthest = at_least(furthest, g.shifts[t]);
   g.slot = blocks_for(at_least(g.box, positions + furthest), 8) * 8;
-  if (g.slot > most_slot(positions, shared)) return Tiles{};
+  if (g.slot > most_slot(positions, cut)) return Tiles{};
   g.tiles = blocks_for(l.batch, g.images) * g.row_tiles * g.strips;
   g.channel_blocks = blocks_for(l.channels, channels_for(tf32)), g.filter_blocks = blocks_for(l.filters, kBlock);
-  if (shared && g.filter_blocks % 2 != 0) return Tiles{};
-  const int groups = shared ? g.filter_blocks / 2 : g.filter_blocks;
-  g.pairs = (shared ? g.tiles : blocks_for(g.tiles, 2)) * groups;
+  if (cut == Cut::shared && g.filter_blocks % 2 != 0) return Tiles{};
+  if (cut == Cut::row_pairs) g.filter_blocks = blocks_for(l.filters, 2 * kBlock) * 2;
+  const int groups = cut == Cut::own ? g.filter_blocks : g.filter_blocks / 2;
+  g.pairs = (cut == Cut::own ? blocks_for(g.tiles, 2) : g.tiles) * groups;
   g.by_row_pitch = divisor_of(g.row_pitch), g.by_image_pitch = divisor_of(g.image_pitch);
   g.by_strips = divisor_of(g.strips), g.by_row_tiles = divisor_of(g.row_tiles);
   g.by_filter_groups = divisor_of(groups);
@@ -142,10 +157,10 @@ inline Tiles tiles_of(const Lowering& l, int positions, bool shared, bool tf32, 
 }
 
 // The fewest tiles of so many positions; without images where none fits.
-inline Tiles fewest_tiles(const Lowering& l, int positions, bool shared, bool tf32 = false) {
+inline Tiles fewest_tiles(const Lowering& l, int positions, Cut cut, bool tf32 = false) {
   Tiles best{};
   for (int columns = at_most(l.out_width, positions); columns > 0; --columns) {
-    const Tiles g = tiles_of(l, positions, shared, tf32, columns);
+    const Tiles g = tiles_of(l, positions, cut, tf32, columns);
     if (g.images > 0 && (best.images == 0 || g.tiles < best.tiles)) best = g;
   }
   return best;

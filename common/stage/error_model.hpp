@@ -22,7 +22,8 @@ struct WinogradForm {
   bool along_height = false;  ///< F(m, 3) down the columns alone; products are added up over the filter's columns, too
   int m_across = 0;           ///< columns of a tile's outputs where they are not m, which then are its rows
   /// Not 0: the transformed numbers are kept as two halves each, which have no bits below 2^-39 of the largest that
-  /// could come from so many channels of a tile, or from a filter.
+  /// could come from so many channels of a tile, or from a filter. Below 0: of the whole input none below 2^-34 of its
+  /// largest.
   int split_channels = 0;
 };
 

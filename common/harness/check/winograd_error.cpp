@@ -109,6 +109,13 @@ struct Rounding {
 };
 constexpr Rounding kToFloat{0x1p-24, 0x1p-150, kFloatOverflow};
 constexpr Rounding kToHalf{0x1p-11, 0x1p-25, kHalfOverflow};
+constexpr Rounding kToTwoHalves{0x1p-22, 0, kFloatOverflow};  // scaled: what they lose of small numbers is told apart
+
+/// What transformed numbers are kept in.
+const Rounding& kept_in(const WinogradForm& form) {
+  if (form.stored == Precision::fp16) return kToHalf;
+  return form.split_channels != 0 ? kToTwoHalves : kToFloat;
+}
 
 /// Exact values, the variances of the errors of the computed ones, and what no partial sum on the way exceeds.
 struct Uncertain {
@@ -175,7 +182,7 @@ class TransformedFilter {
     for (std::int64_t k = 0; k < problem.k; ++k) {
       for (std::int64_t c = 0; c < channels_; c += kLanes) add(down, across, form, filter.data(), k, c);
       if (form.stored == Precision::int8) quantise(k);
-      if (form.split_channels > 0)
+      if (form.split_channels != 0)
         split(down, across, filter.data() + k * channels_ * kWinogradTaps * kWinogradTaps, k);
     }
   }
@@ -207,7 +214,7 @@ class TransformedFilter {
         }
       }
       transform(down, across, kToFloat, taps, result);
-      const Rounding& kept = form.stored == Precision::fp16 ? kToHalf : kToFloat;
+      const Rounding& kept = kept_in(form);
       for (int position = 0; position < positions_; ++position) {
         add_overflow(result[position], kept.overflow);
         for (std::int64_t lane = 0; lane < count; ++lane) {
@@ -239,8 +246,8 @@ class TransformedFilter {
     for (int position = 0; position < positions_; ++position) {
       const double factor = magnitudes_of(down, position / across.rows) * magnitudes_of(across, position % across.rows);
       const auto least = static_cast<float>(least_of_halves(largest * factor) / std::sqrt(3));
-      for (std::int64_t c = 0; c < channels_; ++c) {
-        float& deviation = element(position, k, c).deviation;
+      for (std::int64_t term = 0; term < terms_; ++term) {
+        float& deviation = element(position, k, term).deviation;
         deviation = std::hypot(deviation, least);
       }
     }
@@ -295,6 +302,15 @@ class Tiles {
     for (int i = 0; i < matrix_down_.rows; ++i) down = std::max(down, magnitudes_of(matrix_down_, i));
     for (int i = 0; i < matrix_across_.rows; ++i) across = std::max(across, magnitudes_of(matrix_across_, i));
     return least_of_halves(largest * down * across);
+  }
+
+  /// The same of every tile, scaled by the largest of the whole input, which is then at least 2^10.
+  double least_of_all() const {
+    double largest = 0;
+    for (std::int64_t i = 0; i < problem_.input_size(); ++i)
+      if (const double magnitude = std::abs(double{input_[i]}); std::isfinite(magnitude))
+        largest = std::max(largest, magnitude);
+    return largest * 0x1p-35;
   }
 
   /// V of one term of some tiles, not yet rounded to what it is stored in. Zeros in further lanes.
@@ -449,15 +465,16 @@ class Bounds {
         bounds_(bounds),
         positions_(tiles.positions()),
         terms_(problem.c * columns_of_sum(form)),
-        kept_(form.stored == Precision::fp16 ? kToHalf : kToFloat),
+        kept_(kept_in(form)),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
                   : form.stored == Precision::fp16 ? 0x1p-22
                                                    : 0),
+        least_of_all_(form.split_channels < 0 ? tiles.least_of_all() : 0),
         v_(static_cast<std::size_t>(positions_ * terms_)) {}
 
   /// Of the outputs of kLanes tiles from `first` on.
   void compute(std::int64_t first) {
-    Lanes least{};  // of V, squared
+    Lanes least = Lanes{} + least_of_all_ * least_of_all_;  // of V, squared
     for (std::int64_t term = 0; term < terms_; ++term) {
       if (form_.split_channels > 0 && term % form_.split_channels == 0)
         for (std::int64_t lane = 0; lane < std::min<std::int64_t>(kLanes, tiles_.count() - first); ++lane) {
@@ -508,7 +525,9 @@ class Bounds {
     const double terms = static_cast<double>(terms_);
     for (int lane = 0; lane < kLanes; ++lane) {
       const double magnitude = std::abs(m.value[lane]), square = magnitude * magnitude, squares = sums.squares[lane];
-      double variance = m.variance[lane] + kept_.unit * kept_.unit / 3 * squares + kToFloat.variance(square);
+      // V is rounded; and of two halves the product of the low ones is left out, which is as small.
+      const int losses = form_.split_channels != 0 ? 2 : 1;
+      double variance = m.variance[lane] + losses * kept_.unit * kept_.unit / 3 * squares + kToFloat.variance(square);
       // The mean square of partial sums: half of `squares` where the products are independent, a third of the whole
       // sum's where they are alike.
       variance += terms * sum_unit_ * sum_unit_ / 3 * (squares + square) / 2;
@@ -565,6 +584,7 @@ class Bounds {
   const std::int64_t terms_;     ///< of a sum
   const Rounding& kept_;         ///< of V
   const double sum_unit_;        ///< of the sum over the channels
+  const double least_of_all_;    ///< half the spacing of V's numbers where the whole input has one scale
   std::vector<InputElement> v_;  ///< (position, term)
 };
 

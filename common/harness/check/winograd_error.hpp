@@ -22,6 +22,7 @@ inline constexpr int kClippingValues = 8;
 /// - V and U are rounded to fp16, or to int8. The step of U is the largest |U| of a position and filter over 127. The
 ///   step of V is a position's clipping value over 127: of kClippingValues values, the largest |V| of a sample and
 ///   tenths of it, the one with the smallest squared error on the sample. What lies beyond is off by its distance.
+/// - V and U may be kept as two halves, of 22 bits together, scaled; and then wl xl is left out of a product.
 /// - Products are added in fp32: on Tensor Cores, whose sums may be truncated, with u = 2^-22; in int32 exactly.
 /// - M may be rounded to fp16. The output transform is in fp32.
 /// - Along the height alone, V = B^T d and U = G g are columns, and M is a sum over the filter's columns, too. In
