@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <list>
 #include <new>
 
 #include "common/simt/async.hpp"
@@ -119,6 +120,7 @@ void resume(unsigned number) {
 void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
   machine.phase = 0;
+  machine.votes[0] = machine.votes[1] = 0;
   machine.copying = false;
   machine.async = nullptr;
   machine.steps = {};
@@ -199,8 +201,14 @@ bool complete_collectives(const Warp& warp) {
   const unsigned alive = ((warp.count < kWarp ? 1u << warp.count : 0u) - 1u) & ~warp.lanes_in(State::ended);
   unsigned waiting = warp.lanes_in(State::at_collective);
   bool completed = false;
+  unsigned unnamed = 0;  // lanes at active_mask()
   while (waiting) {
     const Thread& first = warp[static_cast<unsigned>(std::countr_zero(waiting))];
+    if (first.mask == 0) {
+      unnamed |= waiting & -waiting;
+      waiting &= waiting - 1;
+      continue;
+    }
     unsigned arrived = 0;
     void* payloads[kWarp] = {};
     for (unsigned lane = 0; lane < warp.count; ++lane) {
@@ -219,7 +227,19 @@ bool complete_collectives(const Warp& warp) {
       if (arrived >> lane & 1) warp[lane].state = State::ready;
     completed = true;
   }
-  return completed;
+  if (completed || unnamed == 0) return completed;
+  // Nothing else can go on, so no other lane comes: those at the lowest place are together.
+  Pc lowest = UINT32_MAX;
+  for (unsigned lane = 0; lane < warp.count; ++lane)
+    if (unnamed >> lane & 1) lowest = std::min(lowest, warp[lane].wait_pc);
+  for (unsigned lane = 0; lane < warp.count; ++lane)
+    if (warp[lane].wait_pc != lowest) unnamed &= ~(1u << lane);
+  for (unsigned lane = 0; lane < warp.count; ++lane) {
+    if (!(unnamed >> lane & 1)) continue;
+    *static_cast<unsigned*>(warp[lane].payload) = unnamed;
+    warp[lane].state = State::ready;
+  }
+  return true;
 }
 
 void report_stuck_collective(const Warp& warp) {
@@ -308,6 +328,7 @@ void pass_barrier(unsigned waiting) {
   }
   if (machine.async) order_block();
   ++machine.phase;
+  machine.votes[machine.phase & 1] = 0;
   ++machine.measurement.counters.barriers;
   if (BlockEvent* event = record_event(Deed::barrier, first->wait_pc)) event->line = first->line;
   if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
@@ -320,23 +341,133 @@ void pass_barrier(unsigned waiting) {
   }
 }
 
-void run_block(std::uint64_t block) {
-  start_block(block);
+/// Runs it until its threads have ended or wait for the grid. Whether they have ended.
+bool run_block() {
   const unsigned threads = machine.threads_per_block;
   for (;;) {
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
-      if (machine.stopped) return;
+      if (machine.stopped) return true;
     }
     if (machine.async && resume_waiting()) continue;
-    if (machine.stopped) return;
-    unsigned waiting = 0;
-    for (unsigned i = 0; i < threads; ++i) waiting += machine.threads[i].state == State::at_barrier;
+    if (machine.stopped) return true;
+    unsigned waiting = 0, at_grid = 0;
+    for (unsigned i = 0; i < threads; ++i) {
+      waiting += machine.threads[i].state == State::at_barrier;
+      at_grid += machine.threads[i].state == State::at_grid_barrier;
+    }
+    if (waiting == 0 && at_grid > 0) return false;
     if (waiting == 0) break;
     pass_barrier(waiting);
-    if (machine.stopped) return;
+    if (machine.stopped) return true;
   }
   if (machine.async) end_async_block();
+  return true;
+}
+
+// ---- Cooperative launches: all blocks at once ----------------------------------------------------------------------
+
+/// A block that is not running: all that it leaves in the machine.
+class Resident {
+ public:
+  explicit Resident(std::uint64_t number)
+      : threads_(machine.threads_per_block),
+        stack_bytes_(kStackBytes * machine.threads_per_block),
+        stacks_(reserve(stack_bytes_)),
+        dynamic_(machine.dynamic_end - machine.dynamic_begin),
+        static_(program().tls_end - program().tls_begin),
+        dynamic_cells_(dynamic_.size() / 4 + 1),
+        static_cells_(static_.size() / 4 + 1),
+        dynamic_bytes_(dynamic_.size() + 4),
+        static_bytes_(static_.size()),
+        number_(number) {
+    for (std::size_t i = 0; i < threads_.size(); ++i)
+      threads_[i].stack_top = reinterpret_cast<std::uintptr_t>(stacks_) + (i + 1) * kStackBytes;
+    std::memcpy(static_.data(), reinterpret_cast<const void*>(program().tls_begin), static_.size());
+  }
+  Resident(const Resident&) = delete;
+  ~Resident() { munmap(stacks_, stack_bytes_); }
+
+  /// Runs it on. Whether it has ended.
+  bool run() {
+    exchange();
+    if (fresh_)
+      start_block(number_);
+    else
+      for (unsigned i = 0; i < machine.threads_per_block; ++i)
+        if (machine.threads[i].state == State::at_grid_barrier) machine.threads[i].state = State::ready;
+    fresh_ = false;
+    machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
+    machine.phase = 0;  // what lies before the grid's barrier is ordered by the serial number
+    machine.block_acquired = {};
+    machine.published_in_block.clear();
+    ended_ = run_block();
+    if (!machine.stopped && !ended_) {
+      wait_pc_ = machine.threads[0].wait_pc;
+      line_ = machine.threads[0].line;
+    }
+    exchange();
+    return ended_;
+  }
+  bool ended() const { return ended_; }
+  /// That some blocks have ended while this one waits for them.
+  void report_missing(std::size_t missing, std::size_t of) {
+    exchange();
+    machine.thread_number = 0;
+    report(FaultKind::missing_barrier, wait_pc_,
+           std::to_string(missing) + " of " + std::to_string(of) + " blocks ended without the grid's barrier")
+        .line = line_;
+    exchange();
+    machine.stopped = true;
+  }
+
+ private:
+  void exchange() {
+    std::swap(machine.threads, threads_);
+    std::swap(machine.dynamic_cells, dynamic_cells_);
+    std::swap(machine.static_cells, static_cells_);
+    std::swap(machine.dynamic_bytes, dynamic_bytes_);
+    std::swap(machine.static_bytes, static_bytes_);
+    std::swap(machine.steps, steps_);
+    std::swap(machine.block_index, index_);
+    std::swap(machine.copying, copying_);
+    std::swap_ranges(dynamic_.begin(), dynamic_.end(), reinterpret_cast<unsigned char*>(machine.dynamic_begin));
+    std::swap_ranges(static_.begin(), static_.end(), reinterpret_cast<unsigned char*>(program().tls_begin));
+  }
+
+  std::vector<Thread> threads_;
+  std::size_t stack_bytes_;
+  void* stacks_;
+  std::vector<unsigned char> dynamic_, static_;
+  std::vector<Cell> dynamic_cells_, static_cells_;
+  std::vector<std::uint8_t> dynamic_bytes_, static_bytes_;
+  std::array<std::uint64_t, kMaxThreads / kWarp> steps_{};
+  uint3 index_{};
+  bool copying_ = false, fresh_ = true, ended_ = false;
+  std::uint64_t number_;
+  Pc wait_pc_ = 0;
+  int line_ = 0;
+};
+
+void run_together(std::uint64_t blocks) {
+  std::list<Resident> residents;
+  for (std::uint64_t i = 0; i < blocks; ++i) residents.emplace_back(i);
+  while (!machine.stopped) {
+    std::size_t ended = 0;
+    for (Resident& block : residents) {
+      if (!block.ended()) block.run();
+      if (machine.stopped) return;
+      ended += block.ended();
+    }
+    if (ended == blocks) return;
+    if (ended > 0) {
+      for (Resident& block : residents)
+        if (!block.ended()) return block.report_missing(ended, blocks);
+    }
+    machine.first_block_serial += static_cast<std::uint32_t>(blocks);
+    if (machine.unordered.empty()) machine.oldest_serial = machine.first_block_serial;
+    machine.published.clear();
+  }
 }
 
 /// What CUDA would refuse about the launch, or "".
@@ -398,6 +529,40 @@ void block_barrier(int line) {
   yield_as(State::at_barrier);
 }
 
+int block_votes(int predicate, int line) {
+  const unsigned parity = machine.phase & 1;
+  machine.votes[parity] += predicate != 0;
+  machine.thread->line = line;
+  machine.thread->wait_pc = relative_pc(__builtin_return_address(0));
+  yield_as(State::at_barrier);
+  return machine.votes[parity];
+}
+
+void grid_barrier(int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  if (!machine.cooperative)
+    fail(FaultKind::invalid_barrier, pc, "the grid waits for itself, and was not launched by cudaLaunchCooperativeKernel");
+  machine.thread->line = line;
+  machine.thread->wait_pc = pc;
+  yield_as(State::at_barrier);
+  machine.thread->line = line;
+  machine.thread->wait_pc = pc;
+  yield_as(State::at_grid_barrier);
+}
+
+unsigned active_mask(int line) {
+  unsigned result = 0;
+  Thread& thread = *machine.thread;
+  thread.mask = 0;
+  thread.payload = &result;
+  thread.combine = nullptr;
+  thread.orders = Orders::nothing;
+  thread.line = line;
+  thread.wait_pc = relative_pc(__builtin_return_address(0));
+  yield_as(State::at_collective);
+  return result;
+}
+
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc) {
   Thread& thread = *machine.thread;
   thread.mask = mask;
@@ -439,7 +604,7 @@ unsigned ballot(unsigned mask, int predicate, int line) {
 }
 
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments) {
+              const void* arguments, bool cooperative) {
   if (machine.stopped) return;  // as on a GPU, nothing runs after a failed launch
   set_up();
   machine.kernel = kernel;
@@ -447,7 +612,10 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.block = block;
   machine.call = call;
   machine.arguments = arguments;
-  machine.first_block_serial = machine.block_serial + 1;
+  machine.cooperative = cooperative;
+  machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
+  for (const Unordered& work : machine.unordered)
+    if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
   machine.published.clear();
   machine.shared_touched.clear();
   if (std::string error = launch_error(grid, block, shared_bytes); !error.empty()) {
@@ -460,8 +628,22 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   const TrapHandlers handlers;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   const Running running;
-  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) run_block(i);
+  const std::uint32_t first_serial = machine.first_block_serial;
+  if (cooperative) {
+    run_together(blocks);
+  } else {
+    for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
+      start_block(i);
+      run_block();
+    }
+  }
+  machine.launch_serial = first_serial;
+  machine.last_serial = machine.first_block_serial + static_cast<std::uint32_t>(blocks) - 1;
 }
+
+void set_unordered(std::vector<Unordered> work) { machine.unordered = std::move(work); }
+
+std::pair<std::uint32_t, std::uint32_t> last_blocks() { return {machine.launch_serial, machine.last_serial}; }
 
 // ---- For the host --------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,10 @@ struct dim3 {
   unsigned x, y, z;
   /// What is not given is 1.
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  /// Of three indices.
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  /// As three indices.
+  constexpr operator uint3() const { return {x, y, z}; }
 };
 
 /// @cond
@@ -122,6 +126,10 @@ int lane_index() __attribute__((const));
 void* dynamic_shared_memory() __attribute__((const));
 
 void block_barrier(int line);
+/// The barrier, and how many of the block's threads came with a predicate that is not zero.
+int block_votes(int predicate, int line);
+/// Waits for all blocks of a cooperative launch; each thread of a block calls it.
+void grid_barrier(int line);
 
 /// A warp collective: the lanes of `mask` arrive, each with a payload; when all have, `combine` runs once over the
 /// payloads (indexed by lane; null for lanes outside) and all go on. Shuffles, votes, __syncwarp and the warp-wide
@@ -141,8 +149,9 @@ void commit_copies();
 void wait_copies(unsigned pending);
 
 /// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
+/// @param cooperative the blocks may wait for each other
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments);
+              const void* arguments, bool cooperative = false);
 
 /// @param symbol in constant memory  @param source in device memory
 void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
@@ -156,10 +165,12 @@ void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
 /// @{
 
 /// As in CUDA.
+#if !defined(SIMT_PLAIN_CUDA)  // there a program may have variables of these names
 #define threadIdx (::simt::thread_index())
 #define blockIdx (::simt::block_index())
 #define blockDim (::simt::block_size())
 #define gridDim (::simt::grid_size())
+#endif
 constexpr int warpSize = 32;
 /// @}
 
@@ -226,6 +237,8 @@ __forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
 
 /// The lanes of `mask` whose predicate is not zero.
 unsigned ballot(unsigned mask, int predicate, int line);
+/// The lanes that are at this call together: all that come to it before the warp can do nothing else.
+unsigned active_mask(int line);
 
 }  // namespace simt
 /// @endcond
