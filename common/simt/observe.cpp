@@ -23,7 +23,7 @@ bool Knowledge::covers(const Access& access) const {
 
 const Unordered* unordered_launch(std::uint32_t block_serial) {
   for (const Unordered& work : machine.unordered)
-    if (work.first <= block_serial && block_serial <= work.last) return &work;
+    if (work.first != 0 && work.first <= block_serial && block_serial <= work.last) return &work;
   return nullptr;
 }
 

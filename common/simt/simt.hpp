@@ -222,9 +222,9 @@ void exchange(void** payloads, unsigned mask) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     auto* self = static_cast<Exchange<T>*>(payloads[lane]);
-    // Reading a lane that does not take part is undefined on a GPU; here it is the lane's own value.
+    // Reading a lane that does not take part is undefined on a GPU; here it is zero.
     const bool present = mask >> self->source & 1;
-    self->received = present ? static_cast<Exchange<T>*>(payloads[self->source])->mine : self->mine;
+    self->received = present ? static_cast<Exchange<T>*>(payloads[self->source])->mine : T{};
   }
 }
 

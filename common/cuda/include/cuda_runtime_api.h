@@ -332,7 +332,7 @@ cudaError start(const char* kernel, const Configuration& configuration, const Bo
 
 /// Runs `body`, a call of the kernel, with copies of the arguments.
 template <class Body, class... Arguments>
-cudaError launch(const char* kernel, const Configuration& configuration, Body body, Arguments&&... arguments) {
+cudaError launch_body(const char* kernel, const Configuration& configuration, Body body, Arguments&&... arguments) {
   const std::tuple<std::decay_t<Arguments>...> values(arguments...);
   if (!is_capturing(configuration.stream)) return start(kernel, configuration, body, values);
   const auto again = [=](cudaStream_t stream) {
@@ -344,10 +344,16 @@ cudaError launch(const char* kernel, const Configuration& configuration, Body bo
   return cudaSuccess;
 }
 
+/// What the front end makes of <<< >>>.
+template <class Body, class... Arguments>
+void launch(const char* kernel, const Configuration& configuration, Body body, Arguments&&... arguments) {
+  launch_body(kernel, configuration, body, static_cast<Arguments&&>(arguments)...);
+}
+
 template <class... Parameters>
 cudaError launch_function(void (*kernel)(Parameters...), const Configuration& configuration,
                           std::decay_t<Parameters>... arguments) {
-  return launch(
+  return launch_body(
       name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
       [kernel](const auto&... values) __attribute__((no_sanitize("thread"))) {
         ::simt::watch();
