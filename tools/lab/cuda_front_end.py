@@ -396,7 +396,7 @@ class FrontEnd:
             guard, declared = self.guard(), self.text(a, b)
             if space == "__shared__":
                 result += (f"__attribute__((used)) static __constinit thread_local ::simt::Guard {guard};"
-                           f"{aligned} static __constinit thread_local {kind} {declared};")
+                           f"{aligned} static __constinit thread_local __attribute__((aligned(32))) {kind} {declared};")
             else:
                 section = {"__constant__": "simt_constant", "__device__": "simt_device"}[space]
                 static = "static " if "static" in words else ""
