@@ -32,7 +32,7 @@ def sim(*arguments, **options):
 def runs():
     """Every program, run once, as many at a time as there are cores."""
     paths = [HERE / "programs" / f"{name}.cu" for name in PROGRAMS] + [HERE / "faults" / f"{name}.cu" for name in FAULTS]
-    parts = {path: sorted(path.parent.glob(f"{path.stem}_*.cu")) for path in paths}
+    parts = {path: sorted(path.with_suffix("").glob("*.cu")) for path in paths}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip((path.stem for path in paths), pool.map(lambda path: sim("--json", path, *parts[path]), paths)))
 

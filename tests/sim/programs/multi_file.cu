@@ -3,7 +3,7 @@
 // > argument none
 #include <cstdio>
 #include <cstring>
-#include "multi_file.cuh"
+#include "multi_file/points.cuh"
 
 int main(int argc, char **argv) {
   Points points(5);

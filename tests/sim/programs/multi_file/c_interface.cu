@@ -1,5 +1,5 @@
 // The C interface of multi_file.cu.
-#include "multi_file.cuh"
+#include "points.cuh"
 
 __global__ void twice(int *v) { *v = 2 * from_another_file(*v) * calls; }
 

@@ -1,5 +1,5 @@
-// The kernels of multi_file.cu, which is compiled apart: nvcc -rdc=true.
-#include "multi_file.cuh"
+// The kernels of multi_file.cu, which are compiled apart: nvcc -rdc=true.
+#include "points.cuh"
 
 __constant__ float weight[2] = {1.0f, 1.0f};
 __device__ int calls = 0;
