@@ -54,6 +54,13 @@ Runtime& runtime() {
 
 std::size_t memory_bytes() { return std::size_t{1} * static_cast<std::size_t>(runtime().gpu->memory_gib) << 30; }
 
+/// The host's own heap, as far as the program's code has it: address and bytes.
+std::map<std::uintptr_t, std::size_t>& host_heap() {
+  static auto& instance = *new std::map<std::uintptr_t, std::size_t>;
+  return instance;
+}
+std::atomic_flag host_heap_busy;  // the program may have threads
+
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// The block that the address lies in, or lay in, or null.
@@ -115,9 +122,24 @@ bool check_side(const void* pointer, bool device, const char* role, const char* 
   return false;
 }
 
-/// Whether device memory holds all of it; reports it otherwise.
+/// Whether the host's memory holds all of it, as far as that is known; reports it otherwise.
+bool check_host_range(const void* pointer, std::size_t bytes, const char* verb, const Place& place) {
+  auto block = host_heap().upper_bound(address_of(pointer));
+  if (block == host_heap().begin()) return true;
+  --block;
+  const std::size_t offset = address_of(pointer) - block->first;
+  if (offset >= block->second || bytes <= block->second - offset) return true;
+  report_host_fault("out_of_bounds",
+                    std::string(verb) + " " + std::to_string(bytes) + " bytes of host memory, of which the host has " +
+                        std::to_string(block->second - offset),
+                    place);
+  return false;
+}
+
+/// Whether the memory holds all of it; reports it otherwise.
 bool check_range(const void* pointer, std::size_t bytes, const char* verb, const Place& place) {
-  if (!simt::is_device_address(address_of(pointer)) || bytes == 0) return true;
+  if (bytes == 0) return true;
+  if (!simt::is_device_address(address_of(pointer))) return check_host_range(pointer, bytes, verb, place);
   const simt::Allocation* const allocation = simt::find_allocation(address_of(pointer));
   if (allocation && allocation->live && bytes <= allocation->end - address_of(pointer)) return true;
   const bool freed = allocation && !allocation->live;
@@ -726,24 +748,48 @@ cudaError cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* d
 
 extern "C" {
 
-// The heap that kernels have: the program's objects call these instead of malloc, new and their like.
-void* simt_malloc(std::size_t bytes) {
-  if (!simt::machine.watching) return std::malloc(bytes);
+// What the program's objects call instead of malloc, new and their like: kernels have a heap of their own, and of the
+// host's the sizes are kept, so that copies past the end are found.
+static void* keep_size(void* pointer, std::size_t bytes) {
+  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  simt_cuda::host_heap()[simt_cuda::address_of(pointer)] = bytes;
+  simt_cuda::host_heap_busy.clear();
+  return pointer;
+}
+static void forget_size(void* pointer) {
+  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  simt_cuda::host_heap().erase(simt_cuda::address_of(pointer));
+  simt_cuda::host_heap_busy.clear();
+}
+static void* kernel_allocates(std::size_t bytes) {
   const simt::Unwatched unwatched;
   return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
 }
-void simt_free(void* pointer) {
-  if (!simt::is_device_address(simt_cuda::address_of(pointer))) return std::free(pointer);
+/// Whether it was the kernels'.
+static bool kernel_releases(void* pointer) {
+  if (!simt::is_device_address(simt_cuda::address_of(pointer))) return false;
   const simt::Unwatched unwatched;
   simt::release(pointer);
+  return true;
 }
-void* simt__Znwm(std::size_t bytes) { return simt::machine.watching ? simt_malloc(bytes) : ::operator new(bytes); }
+void* simt_malloc(std::size_t bytes) {
+  if (simt::machine.watching) return kernel_allocates(bytes);
+  return keep_size(std::malloc(bytes), bytes);
+}
+void simt_free(void* pointer) {
+  if (kernel_releases(pointer)) return;
+  forget_size(pointer);
+  std::free(pointer);
+}
+void* simt__Znwm(std::size_t bytes) {
+  if (simt::machine.watching) return kernel_allocates(bytes);
+  return keep_size(::operator new(bytes), bytes);
+}
 void* simt__Znam(std::size_t bytes) { return simt__Znwm(bytes); }
 void simt__ZdlPv(void* pointer) {
-  if (simt::is_device_address(simt_cuda::address_of(pointer)))
-    simt_free(pointer);
-  else
-    ::operator delete(pointer);
+  if (kernel_releases(pointer)) return;
+  forget_size(pointer);
+  ::operator delete(pointer);
 }
 void simt__ZdlPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 void simt__ZdaPv(void* pointer) { simt__ZdlPv(pointer); }
