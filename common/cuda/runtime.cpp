@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "common/cuda/include/cuda_runtime.h"
+#include "common/cuda/host_memory.hpp"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
 #include "common/simt/machine.hpp"
@@ -526,6 +527,37 @@ bool captured(cudaStream_t stream, const Work& work) {
 }
 
 }  // namespace
+}  // namespace simt_cuda
+
+namespace simt_cuda {
+bool HostWork::reads(const void* begin, std::size_t bytes) const {
+  if (runtime().sticky != cudaSuccess) return false;
+  if (!check_side(begin, true, "operand", name, place) ||
+      !check_range(begin, bytes, (std::string(name) + " reads").c_str(), place))
+    return false;
+  check_order(name, stream, nullptr, 0, begin, bytes, simt::relative_pc(caller), place);
+  const simt::Allocation* const allocation = simt::find_allocation(address_of(begin));
+  const std::uint8_t* const state = allocation ? allocation->bytes + (address_of(begin) - allocation->begin) : nullptr;
+  for (std::size_t i = 0; state && i < bytes; ++i) {
+    if (state[i] & simt::kWritten) continue;
+    report_host_fault("uninitialized", std::string(name) + " reads '" + allocation->name +
+                                           "', which nothing has written at byte " +
+                                           std::to_string(address_of(begin) - allocation->begin + i), place);
+    break;
+  }
+  return true;
+}
+
+bool HostWork::writes(void* begin, std::size_t bytes) const {
+  if (runtime().sticky != cudaSuccess) return false;
+  if (!check_side(begin, true, "result", name, place) ||
+      !check_range(begin, bytes, (std::string(name) + " writes").c_str(), place))
+    return false;
+  check_order(name, stream, begin, bytes, nullptr, 0, simt::relative_pc(caller), place);
+  if (simt::Allocation* const allocation = simt::find_allocation(address_of(begin)))
+    std::memset(allocation->bytes + (address_of(begin) - allocation->begin), simt::kWritten, bytes);
+  return true;
+}
 }  // namespace simt_cuda
 
 #define SIM_PC simt::relative_pc(__builtin_return_address(0))

@@ -17,7 +17,7 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe", "cuda_bf16": "bfloat16", "cuda_fp8": "fp8",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
