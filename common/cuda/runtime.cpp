@@ -388,7 +388,8 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   if (!simt::machine.stopped) return cudaSuccess;
   const auto& fault = simt::measurement().faults.back();
   if (fault.kind == simt::FaultKind::invalid_launch)
-    return refuse_launch(cudaErrorInvalidConfiguration, fault.detail, place);
+    return refuse_launch(fault.detail.starts_with("block") ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
+                         fault.detail, place);
   state.sticky = error_of(fault.kind);
   return cudaSuccess;  // which is asynchronous
 }

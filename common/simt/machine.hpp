@@ -238,6 +238,8 @@ struct Machine {
   std::vector<Unordered> unordered;  ///< see set_unordered()
   std::uint32_t phase = 0;
   int votes[2] = {};                 ///< that came with a barrier, by the parity of its phase
+  std::uint64_t progress = 0;        ///< stores, atomics that changed something, barriers passed
+  bool volatile_access = false;      ///< what is checked now is a volatile access to global memory
   bool cooperative = false;          ///< blocks may wait for each other
   bool copying = false;         ///< this block has started a copy_async
   AsyncBlock* async = nullptr;  ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
@@ -299,7 +301,7 @@ inline Access access_now(Kind kind, Pc pc) {
   now.warp_clock = own_clock();
   now.thread = machine.thread_number & 1023;
   now.bytes = 15;
-  now.atomic = kind == Kind::atomic;
+  now.atomic = kind == Kind::atomic || machine.volatile_access;
   now.warp_wide = machine.warp_wide;
   return now;
 }

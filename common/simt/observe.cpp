@@ -378,8 +378,10 @@ namespace {
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
   check_alignment(address, bytes, pc);
   const auto space = check_access(address, bytes, kind, pc);
+  machine.volatile_access = false;  // other threads may run before this one goes on
   if (!space) return;
   ++machine.measurement.thread_accesses;
+  machine.progress += kind == Kind::store;
   record(address, bytes, pc, frame, kind, *space);
 }
 
@@ -412,6 +414,8 @@ void check_host(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::u
 
 const void* pointer_of(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
+void exchange_knowledge(std::uintptr_t address);
+
 inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
                  const void* frame) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -431,6 +435,20 @@ inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const 
   }
   const Unwatched unwatched;
   observe(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
+}
+
+/// A volatile access: to global memory one that threads may use to tell each other something, as they do by atomics.
+/// In shared memory it is one as any other, since a warp's lanes are not in step.
+inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
+                          const void* frame) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const bool global = machine.watching && is_device_address(address);
+  machine.volatile_access = global;
+  hook(pointer, bytes, kind, return_address, frame);
+  machine.volatile_access = false;
+  if (!global) return;
+  const Unwatched unwatched;
+  exchange_knowledge(address);
 }
 
 /// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
@@ -515,6 +533,7 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   }
   const T old = *address;
   *address = static_cast<T>(update(old));
+  machine.progress += __builtin_memcmp(&old, address, sizeof old) != 0;
   return old;
 }
 
@@ -710,8 +729,8 @@ void* simt_memset(void* to, int value, std::size_t bytes) {
   SIMT_HOOK(write##bytes, hook, bytes, store)                          \
   SIMT_HOOK(unaligned_read##bytes, hook_range, bytes, load)            \
   SIMT_HOOK(unaligned_write##bytes, hook_range, bytes, store)          \
-  SIMT_HOOK(volatile_read##bytes, hook, bytes, load)                   \
-  SIMT_HOOK(volatile_write##bytes, hook, bytes, store)                 \
+  SIMT_HOOK(volatile_read##bytes, hook_volatile, bytes, load)          \
+  SIMT_HOOK(volatile_write##bytes, hook_volatile, bytes, store)        \
   SIMT_HOOK(unaligned_volatile_read##bytes, hook_range, bytes, load)   \
   SIMT_HOOK(unaligned_volatile_write##bytes, hook_range, bytes, store) \
   SIMT_UPDATE_HOOK(read_write##bytes, hook, bytes)                     \

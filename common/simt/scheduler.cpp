@@ -20,6 +20,7 @@ Machine machine;
 
 namespace {
 
+constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
 constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
@@ -253,10 +254,11 @@ void report_stuck_collective(const Warp& warp) {
   machine.stopped = true;
 }
 
-/// Runs a warp until each lane has ended or waits for the block.
+/// Runs a warp until each lane has ended or waits for the block, or its turn is over.
 void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
   std::uint64_t& events = machine.steps[warp.first / kWarp];
+  const std::uint64_t turn_ends = events + kTurn;
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
@@ -276,6 +278,10 @@ void run_warp(const Warp& warp) {
     }
     if (machine.interrupted) {
       machine.stopped = true;
+      return;
+    }
+    if (ready && events >= turn_ends) {
+      issue_requests(0);  // what the lanes have left, without knowing what comes next
       return;
     }
     if (ready) continue;
@@ -328,6 +334,7 @@ void pass_barrier(unsigned waiting) {
   }
   if (machine.async) order_block();
   ++machine.phase;
+  ++machine.progress;
   machine.votes[machine.phase & 1] = 0;
   ++machine.measurement.counters.barriers;
   if (BlockEvent* event = record_event(Deed::barrier, first->wait_pc)) event->line = first->line;
@@ -341,36 +348,51 @@ void pass_barrier(unsigned waiting) {
   }
 }
 
-/// Runs it until its threads have ended or wait for the grid. Whether they have ended.
-bool run_block() {
+/// Why a block does not run on.
+enum class Outcome {
+  ended,
+  at_grid_barrier,
+  spinning,  ///< a turn of each warp has changed nothing: it may wait for another block
+};
+
+/// @param alone whether it goes on even where it seems to wait
+Outcome run_block(bool alone) {
   const unsigned threads = machine.threads_per_block;
   for (;;) {
+    const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
-      if (machine.stopped) return true;
+      if (machine.stopped) return Outcome::ended;
     }
     if (machine.async && resume_waiting()) continue;
-    if (machine.stopped) return true;
-    unsigned waiting = 0, at_grid = 0;
+    if (machine.stopped) return Outcome::ended;
+    unsigned waiting = 0, at_grid = 0, ready = 0;
     for (unsigned i = 0; i < threads; ++i) {
+      ready += machine.threads[i].state == State::ready;
       waiting += machine.threads[i].state == State::at_barrier;
       at_grid += machine.threads[i].state == State::at_grid_barrier;
     }
-    if (waiting == 0 && at_grid > 0) return false;
+    if (ready > 0) {
+      if (!alone && !machine.async && machine.progress == before) return Outcome::spinning;
+      continue;
+    }
+    if (waiting == 0 && at_grid > 0) return Outcome::at_grid_barrier;
     if (waiting == 0) break;
     pass_barrier(waiting);
-    if (machine.stopped) return true;
+    if (machine.stopped) return Outcome::ended;
   }
   if (machine.async) end_async_block();
-  return true;
+  ++machine.progress;
+  return Outcome::ended;
 }
 
-// ---- Cooperative launches: all blocks at once ----------------------------------------------------------------------
+// ---- Blocks that wait for each other: several at once ----------------------------------------------------------------------
 
 /// A block that is not running: all that it leaves in the machine.
 class Resident {
  public:
-  explicit Resident(std::uint64_t number)
+  /// @param running it is in the machine, and leaves it now
+  explicit Resident(std::uint64_t number, bool running = false)
       : threads_(machine.threads_per_block),
         stack_bytes_(kStackBytes * machine.threads_per_block),
         stacks_(reserve(stack_bytes_)),
@@ -384,32 +406,38 @@ class Resident {
     for (std::size_t i = 0; i < threads_.size(); ++i)
       threads_[i].stack_top = reinterpret_cast<std::uintptr_t>(stacks_) + (i + 1) * kStackBytes;
     std::memcpy(static_.data(), reinterpret_cast<const void*>(program().tls_begin), static_.size());
+    if (!running) return;
+    fresh_ = false;
+    exchange();
   }
   Resident(const Resident&) = delete;
   ~Resident() { munmap(stacks_, stack_bytes_); }
 
-  /// Runs it on. Whether it has ended.
-  bool run() {
+  /// Runs it on.
+  void run(bool alone) {
     exchange();
-    if (fresh_)
-      start_block(number_);
-    else
-      for (unsigned i = 0; i < machine.threads_per_block; ++i)
-        if (machine.threads[i].state == State::at_grid_barrier) machine.threads[i].state = State::ready;
-    fresh_ = false;
     machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
-    machine.phase = 0;  // what lies before the grid's barrier is ordered by the serial number
-    machine.block_acquired = {};
-    machine.published_in_block.clear();
-    ended_ = run_block();
-    if (!machine.stopped && !ended_) {
+    if (fresh_) start_block(number_);
+    fresh_ = false;
+    outcome_ = run_block(alone);
+    if (!machine.stopped && outcome_ == Outcome::at_grid_barrier) {
       wait_pc_ = machine.threads[0].wait_pc;
       line_ = machine.threads[0].line;
     }
     exchange();
-    return ended_;
   }
-  bool ended() const { return ended_; }
+  /// All blocks have come to the grid's barrier: what lies before is ordered by the serial number.
+  void pass_grid_barrier() {
+    for (Thread& thread : threads_)
+      if (thread.state == State::at_grid_barrier) thread.state = State::ready;
+    phase_ = 0;
+    block_acquired_ = {};
+    published_in_block_.clear();
+    outcome_ = Outcome::spinning;
+  }
+  /// Back into the machine, for good.
+  void return_to_machine() { exchange(); }
+  Outcome outcome() const { return outcome_; }
   /// That some blocks have ended while this one waits for them.
   void report_missing(std::size_t missing, std::size_t of) {
     exchange();
@@ -431,6 +459,10 @@ class Resident {
     std::swap(machine.steps, steps_);
     std::swap(machine.block_index, index_);
     std::swap(machine.copying, copying_);
+    std::swap(machine.phase, phase_);
+    std::swap(machine.votes, votes_);
+    std::swap(machine.block_acquired, block_acquired_);
+    std::swap(machine.published_in_block, published_in_block_);
     std::swap_ranges(dynamic_.begin(), dynamic_.end(), reinterpret_cast<unsigned char*>(machine.dynamic_begin));
     std::swap_ranges(static_.begin(), static_.end(), reinterpret_cast<unsigned char*>(program().tls_begin));
   }
@@ -443,30 +475,62 @@ class Resident {
   std::vector<std::uint8_t> dynamic_bytes_, static_bytes_;
   std::array<std::uint64_t, kMaxThreads / kWarp> steps_{};
   uint3 index_{};
-  bool copying_ = false, fresh_ = true, ended_ = false;
+  std::uint32_t phase_ = 0;
+  int votes_[2] = {};
+  Knowledge block_acquired_;
+  std::unordered_map<std::uintptr_t, Knowledge> published_in_block_;
+  bool copying_ = false, fresh_ = true;
+  Outcome outcome_ = Outcome::spinning;
   std::uint64_t number_;
   Pc wait_pc_ = 0;
   int line_ = 0;
 };
 
-void run_together(std::uint64_t blocks) {
-  std::list<Resident> residents;
-  for (std::uint64_t i = 0; i < blocks; ++i) residents.emplace_back(i);
+/// Runs them in turns until all have ended.
+/// @param grid all blocks of the launch are among them
+void run_together(std::list<Resident>& residents, bool grid) {
+  bool alone = false;
   while (!machine.stopped) {
-    std::size_t ended = 0;
+    const std::uint64_t before = machine.progress;
+    std::size_t ended = 0, at_grid = 0;
     for (Resident& block : residents) {
-      if (!block.ended()) block.run();
+      if (block.outcome() == Outcome::spinning) block.run(alone);
       if (machine.stopped) return;
-      ended += block.ended();
+      ended += block.outcome() == Outcome::ended;
+      at_grid += block.outcome() == Outcome::at_grid_barrier;
     }
-    if (ended == blocks) return;
+    if (ended == residents.size()) return;
+    alone = machine.progress == before;  // one that computes for long will end, one that waits in vain will not
+    if (ended + at_grid < residents.size() || !grid) continue;
     if (ended > 0) {
       for (Resident& block : residents)
-        if (!block.ended()) return block.report_missing(ended, blocks);
+        if (block.outcome() == Outcome::at_grid_barrier) return block.report_missing(ended, residents.size());
     }
-    machine.first_block_serial += static_cast<std::uint32_t>(blocks);
+    for (Resident& block : residents) block.pass_grid_barrier();
+    machine.first_block_serial += static_cast<std::uint32_t>(residents.size());
     if (machine.unordered.empty()) machine.oldest_serial = machine.first_block_serial;
     machine.published.clear();
+    ++machine.progress;
+  }
+}
+
+void run_cooperative(std::uint64_t blocks) {
+  std::list<Resident> residents;
+  for (std::uint64_t i = 0; i < blocks; ++i) residents.emplace_back(i);
+  run_together(residents, true);
+}
+
+/// One after another; where one seems to wait for others, these are run beside it, as many as a GPU might.
+void run_in_order(std::uint64_t blocks) {
+  constexpr std::uint64_t kTogether = 264;
+  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
+    start_block(i);
+    if (run_block(i + 1 == blocks) != Outcome::spinning) continue;
+    std::list<Resident> residents;
+    residents.emplace_back(i, true);
+    for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
+    run_together(residents, false);
+    residents.front().return_to_machine();
   }
 }
 
@@ -629,14 +693,10 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   const Running running;
   const std::uint32_t first_serial = machine.first_block_serial;
-  if (cooperative) {
-    run_together(blocks);
-  } else {
-    for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
-      start_block(i);
-      run_block();
-    }
-  }
+  if (cooperative)
+    run_cooperative(blocks);
+  else
+    run_in_order(blocks);
   machine.launch_serial = first_serial;
   machine.last_serial = machine.first_block_serial + static_cast<std::uint32_t>(blocks) - 1;
 }

@@ -100,7 +100,7 @@ def compile_file(source, target, toolchain, options):
     text = target.with_suffix(".ii")
     text.write_text(translated)
     compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-fdiagnostics-color=never",
-                     *toolchain["flags"], "-c", str(text), "-o", str(target)])
+                     *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
         refuse_compilation(compiled.stderr)
     # The library's own functions carry no hooks.

@@ -2,7 +2,7 @@
 // > dot ok, locked 64
 // > shapes 4 9, list 45, fib 55
 // > life 5 cells, pi ok
-// > refused: invalid configuration argument
+// > refused: invalid argument
 // > C addWithCuda {11,22,33,44,55}
 #include "cuda_runtime.h"
 #include "device_launch_parameters.h"
