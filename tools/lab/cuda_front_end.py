@@ -311,7 +311,10 @@ class FrontEnd:
             last = comma + 1
         named = ", ".join(f"auto {name}" for name in passed if name.startswith("simt_"))
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-        call = (f'::simt_cuda::launch("{quoted}", ::simt_cuda::Configuration({self.rewritten(i + 2, j)}), '
+        shown = f'"{quoted}"'
+        if any(token.text in ("[", ".", "->", "*") for token in self.tokens[begin:i]) and "<" not in name:  # a pointer
+            shown = f"::simt_cuda::name_of_kernel(reinterpret_cast<const void *>({kernel}))"
+        call = (f'::simt_cuda::launch({shown}, ::simt_cuda::Configuration({self.rewritten(i + 2, j)}), '
                 f'[&]({named}) __attribute__((no_sanitize("thread"))) '
                 f'{{ ::simt::watch(); {kernel}({", ".join(passed)}); }}')
         call += "".join(arguments)
