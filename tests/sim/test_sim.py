@@ -97,7 +97,12 @@ def test_exit_status_is_the_programs(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("#include <cublas_v2.h>\nint main() {}\n", "program.cu:1: cuBLAS is not simulated"),
+    ("#include <curand.h>\nint main() {}\n", "program.cu:1: cuRAND is not simulated (#include curand"),
+    ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
+    ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
+    ("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n", "program.cu:1: textures are not simulated"),
+    ("__global__ void k(float* p) {\n  p[0] = tex2D<float>(1, 2, 3);\n}\nint main() {}\n",
+     "program.cu:2: textures are not simulated"),
     ('__global__ void k() {\n  asm volatile("bar.sync 0;");\n}\nint main() {}\n', "program.cu:2: inline PTX"),
     ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
@@ -106,6 +111,31 @@ def test_refusal_names_the_line(tmp_path, text, message):
     done = sim(written(tmp_path, text))
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
+
+
+def test_limit_ends_a_loop_of_the_host(tmp_path):
+    done = sim("--limit", "1", written(tmp_path, "__global__ void k(int* a) { *a = 1; }\nint main() { int* a; "
+                                       "cudaMalloc(&a, 4); k<<<1, 1>>>(a); volatile int x = 0; while (x == 0) {} }\n"))
+    assert done.returncode == 1
+    assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
+
+
+def test_gpu_is_the_one_that_is_named(tmp_path):
+    program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
+                      "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")
+    assert sim("--gpu", "rtx 4090", program).stdout.startswith("8.9 128\n")
+    refused = sim("--gpu", "Voodoo", program)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--gpu must be one of V100, " in refused.stderr
+
+
+def test_clusters_are_refused_when_the_program_asks(tmp_path):
+    done = sim(written(tmp_path, "__global__ void k() {}\nint main() {\n  cudaLaunchAttribute a;\n"
+                       "  a.id = cudaLaunchAttributeClusterDimension, a.val.clusterDim.x = 2;\n"
+                       "  a.val.clusterDim.y = a.val.clusterDim.z = 1;\n"
+                       "  cudaLaunchConfig_t c = {2, 32, 0, 0, &a, 1};\n  cudaLaunchKernelEx(&c, k);\n}\n"))
+    assert done.returncode == 2
+    assert "program.cu:7: clusters of more than one block are not simulated" in done.stderr
 
 
 def test_limit_ends_a_program(tmp_path):
@@ -125,6 +155,10 @@ def test_limit_ends_a_program(tmp_path):
     ("void f() {\nextern __shared__ float s[];\n}",
      "void f() {\nfloat *const s = (float (*))::simt::dynamic_shared_memory();\n}"),
     ("__device__ const int n = 3;", " const int n = 3;"),
+    ("int f() { return threadIdx.x; }", "int f() { return (::simt::thread_index()).x; }"),
+    ("void f() { dim3 gridDim(2); g(gridDim); } int y = gridDim.x;",
+     "void f() { dim3 gridDim(2); g(gridDim); } int y = (::simt::grid_size()).x;"),
+    ("cudaLaunchKernel((const void *)k<1>, g, b, a);", "cudaLaunchKernel(k<1>, g, b, a);"),
 ])
 def test_front_end(text, wanted):
     assert " ".join(translate(text, "a.cu").split()) == " ".join(wanted.split())

@@ -21,6 +21,7 @@ LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe", "cuda_bf16": "bfloat16", "cuda_fp8": "fp8",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
+REMEDY = "compute that on the host, or in a kernel of your own"
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
             ("shared_load_conflicts", "conflicts"), ("shared_store_requests", "shared stores"),
@@ -48,12 +49,14 @@ def missing(message):
     if found := re.match(r"(.*?:\d+):\d+: fatal error: (\S+): No such file", message):
         for prefix, name in LIBRARIES.items():
             if found[2].startswith(prefix):
-                return f"{found[1]}: {name} is not simulated (#include {found[2]})"
+                return f"{found[1]}: {name} is not simulated (#include {found[2]}): {REMEDY}"
         return f"{found[1]}: the header {found[2]} is not here: give its folder by -I, or do without it"
     if found := re.match(r"(.*?:\d+):\d+: error: .*?[‘'](?:\w+::)*((?:cuda|cu[A-Z]|__|cooperative_|cg::|curand|cublas|"
                          r"atomic|coalesced|this_grid|grid_group|tex|surf|clock|nvcuda|thrust)\w*)[^’']*[’'].*"
                          r"(?:not declared|has not been declared|is not a member|does not name a type|no matching)",
                          message):
+        if found[2].startswith(("tex", "surf", "cudaTex", "cudaSurf", "cudaCreateTex", "cudaCreateSurf", "cudaArray")):
+            return f"{found[1]}: textures are not simulated ('{found[2]}'): read the array through a pointer"
         return f"{found[1]}: '{found[2]}' is not supported by the simulator, or not as it is used here: see docs/sim.md"
     return None
 
@@ -70,7 +73,7 @@ def refuse_libraries(preprocessed):
         if "1" in flags and not entered.startswith(str(ROOT)):
             for prefix, name in LIBRARIES.items():
                 if f"/{prefix}" in entered and "3" in flags:
-                    raise Unusable(f"sim: {file}:{line}: {name} is not simulated (#include {prefix.rstrip('/')}...)")
+                    raise Unusable(f"sim: {file}:{line}: {name} is not simulated (#include {prefix.rstrip('/')}...): {REMEDY}")
         file, line = entered, int(number)
 
 
