@@ -1,12 +1,11 @@
 // The matrix products of cuBLAS, in order on the host.
 
-#include "common/cuda/include/cublas_v2.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "common/cuda/host_memory.hpp"
+#include "common/cuda/include/cublas_v2.h"
 #include "common/cuda/streams.hpp"
 #include "common/simt/half.hpp"
 
@@ -134,8 +133,8 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           int n, int k, const void* alpha, const void* a, cudaDataType type_a, int lda,
                                           long long stride_a, const void* b, cudaDataType type_b, int ldb,
                                           long long stride_b, const void* beta, void* c, cudaDataType type_c, int ldc,
-                                          long long stride_c, int count, cublasComputeType_t compute,
-                                          cublasGemmAlgo_t, const char* file, int line) {
+                                          long long stride_c, int count, cublasComputeType_t compute, cublasGemmAlgo_t,
+                                          const char* file, int line) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   const int rows_a = op_a == CUBLAS_OP_N ? m : k, columns_a = op_a == CUBLAS_OP_N ? k : m;
   const int rows_b = op_b == CUBLAS_OP_N ? k : n, columns_b = op_b == CUBLAS_OP_N ? n : k;

@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/host_memory.hpp"
+#include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
 #include "common/simt/machine.hpp"
@@ -89,15 +89,19 @@ void check_host_race(const Block& block, const void* address, std::size_t bytes,
   if (!begin_host_access()) return;
   const simt::Met met = simt::find_unordered(address, bytes, writes);
   if (!met.work) return;
-  report_host_fault("host_race", std::string(what) + (writes ? " writes '" : " reads '") + block.name + "' while '" +
-                                     met.work->name + "' may run: cudaDeviceSynchronize first", pc);
+  report_host_fault("host_race",
+                    std::string(what) + (writes ? " writes '" : " reads '") + block.name + "' while '" +
+                        met.work->name + "' may run: cudaDeviceSynchronize first",
+                    pc);
 }
 
 void host_touches(const void* address, bool writes, simt::Pc pc) {
   const Block* const block = block_at(address_of(address));
   if (block && block->live && block->managed) return check_host_race(*block, address, 1, writes, "the host", pc);
-  report_host_fault("host_access", std::string(writes ? "the host writes" : "the host reads") + " device memory, " +
-                                       simt::describe_global(address_of(address)), pc);
+  report_host_fault("host_access",
+                    std::string(writes ? "the host writes" : "the host reads") + " device memory, " +
+                        simt::describe_global(address_of(address)),
+                    pc);
   simt::watch_device_memory(nullptr);
   std::fflush(stdout);
   std::exit(4);  // a GPU's host program dies here
@@ -225,7 +229,8 @@ __attribute__((constructor(101))) void start() {
     runtime().gpu = convladder::find_gpu(name);
     if (!runtime().gpu) {
       std::string names;
-      for (const convladder::Gpu& gpu : convladder::gpus()) names += (names.empty() ? "" : ", ") + std::string(gpu.name);
+      for (const convladder::Gpu& gpu : convladder::gpus())
+        names += (names.empty() ? "" : ", ") + std::string(gpu.name);
       std::fprintf(stderr, "./lab: sim: --gpu must be one of %s; got '%s'\n", names.c_str(), name);
       _exit(2);
     }
@@ -330,7 +335,8 @@ cudaError copy_from_symbol(void* to, const void* symbol, std::size_t size, std::
 }
 
 cudaError allow_shared(const void* kernel, std::size_t bytes) {
-  if (bytes > std::size_t{1024} * static_cast<unsigned>(runtime().gpu->shared_kib)) return result(cudaErrorInvalidValue);
+  if (bytes > std::size_t{1024} * static_cast<unsigned>(runtime().gpu->shared_kib))
+    return result(cudaErrorInvalidValue);
   runtime().opted_in[base_name(simt::kernel_name(kernel))] = bytes;
   return result();
 }
@@ -363,10 +369,11 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
                              std::to_string(state.gpu->shared_kib) + " KB",
                          place);
   if (configuration.shared > allowed)
-    return refuse_launch(cudaErrorInvalidValue,
-                         std::to_string(configuration.shared) +
-                             " bytes of dynamic shared memory; more than 48 KB must be asked for by cudaFuncSetAttribute",
-                         place);
+    return refuse_launch(
+        cudaErrorInvalidValue,
+        std::to_string(configuration.shared) +
+            " bytes of dynamic shared memory; more than 48 KB must be asked for by cudaFuncSetAttribute",
+        place);
   const dim3 grid = configuration.grid, block = configuration.block;
   if (configuration.cooperative) {
     int together = 0;
@@ -541,9 +548,10 @@ bool HostWork::reads(const void* begin, std::size_t bytes) const {
   const std::uint8_t* const state = allocation ? allocation->bytes + (address_of(begin) - allocation->begin) : nullptr;
   for (std::size_t i = 0; state && i < bytes; ++i) {
     if (state[i] & simt::kWritten) continue;
-    report_host_fault("uninitialized", std::string(name) + " reads '" + allocation->name +
-                                           "', which nothing has written at byte " +
-                                           std::to_string(address_of(begin) - allocation->begin + i), place);
+    report_host_fault("uninitialized",
+                      std::string(name) + " reads '" + allocation->name + "', which nothing has written at byte " +
+                          std::to_string(address_of(begin) - allocation->begin + i),
+                      place);
     break;
   }
   return true;
@@ -569,7 +577,8 @@ cudaError cudaFreeAsync(void* pointer, cudaStream_t stream, const char* file, in
 }
 
 cudaError cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const char* file, int line) {
-  return simt_cuda::copy_2d({to, bytes, from, bytes, bytes, 1, kind}, "cudaMemcpy", nullptr, true, SIM_PC, {file, line});
+  return simt_cuda::copy_2d({to, bytes, from, bytes, bytes, 1, kind}, "cudaMemcpy", nullptr, true, SIM_PC,
+                            {file, line});
 }
 
 cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
@@ -582,8 +591,8 @@ cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKi
 
 cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                        cudaMemcpyKind kind, const char* file, int line) {
-  return simt_cuda::copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, "cudaMemcpy2D", nullptr, true, SIM_PC,
-                            {file, line});
+  return simt_cuda::copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, "cudaMemcpy2D", nullptr, true,
+                            SIM_PC, {file, line});
 }
 
 cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
@@ -599,14 +608,16 @@ cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t 
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
   const Place place{file, line};
   if (!c) return result(cudaErrorInvalidValue);
-  if (c->srcArray || c->dstArray) simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
+  if (c->srcArray || c->dstArray)
+    simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
   const auto at = [](const cudaPitchedPtr& p, const cudaPos& at, size_t z) {
     return static_cast<char*>(p.ptr) + ((at.z + z) * p.ysize + at.y) * p.pitch + at.x;
   };
   for (size_t z = 0; z < c->extent.depth; ++z) {
-    const cudaError error = simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z),
-                                                c->srcPtr.pitch, c->extent.width, c->extent.height, c->kind},
-                                               "cudaMemcpy3D", nullptr, true, SIM_PC, place);
+    const cudaError error =
+        simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z), c->srcPtr.pitch,
+                            c->extent.width, c->extent.height, c->kind},
+                           "cudaMemcpy3D", nullptr, true, SIM_PC, place);
     if (error != cudaSuccess) return error;
   }
   return result();
@@ -630,7 +641,9 @@ cudaError cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void
   const simt_cuda::Block* const block = simt_cuda::block_at(simt_cuda::address_of(pointer));
   *attributes = {};
   if (!block || !block->live) return result();
-  attributes->type = !block->managed ? cudaMemoryTypeDevice : block->pinned ? cudaMemoryTypeHost : cudaMemoryTypeManaged;
+  attributes->type = !block->managed ? cudaMemoryTypeDevice
+                     : block->pinned ? cudaMemoryTypeHost
+                                     : cudaMemoryTypeManaged;
   attributes->devicePointer = const_cast<void*>(pointer);
   if (block->managed) attributes->hostPointer = const_cast<void*>(pointer);
   return result();
@@ -730,10 +743,10 @@ cudaError cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   cudaDeviceProp p;
   if (const cudaError error = cudaGetDeviceProperties(&p, device)) return error;
-#define SIM_ATTRIBUTE(name, number, field)   \
-  if (attribute == cudaDevAttr##name) {      \
-    *value = static_cast<int>(p.field);      \
-    return result();                         \
+#define SIM_ATTRIBUTE(name, number, field) \
+  if (attribute == cudaDevAttr##name) {    \
+    *value = static_cast<int>(p.field);    \
+    return result();                       \
   }
   SIM_ATTRIBUTES(SIM_ATTRIBUTE)
 #undef SIM_ATTRIBUTE
@@ -784,13 +797,15 @@ extern "C" {
 // What the program's objects call instead of malloc, new and their like: kernels have a heap of their own, and of the
 // host's the sizes are kept, so that copies past the end are found.
 static void* keep_size(void* pointer, std::size_t bytes) {
-  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  while (simt_cuda::host_heap_busy.test_and_set()) {
+  }
   simt_cuda::host_heap()[simt_cuda::address_of(pointer)] = bytes;
   simt_cuda::host_heap_busy.clear();
   return pointer;
 }
 static void forget_size(void* pointer) {
-  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  while (simt_cuda::host_heap_busy.test_and_set()) {
+  }
   simt_cuda::host_heap().erase(simt_cuda::address_of(pointer));
   simt_cuda::host_heap_busy.clear();
 }

@@ -1,6 +1,6 @@
 /// @file
-/// What a plain CUDA program has put into an order: streams, events and graphs. Each call still runs to its end at once;
-/// here is kept what on a GPU would have been free to overlap, so that two that touch the same memory are found.
+/// What a plain CUDA program has put into an order: streams, events and graphs. Each call still runs to its end at
+/// once; here is kept what on a GPU would have been free to overlap, so that two that touch the same memory are found.
 #pragma once
 #include <chrono>
 #include <cstdint>

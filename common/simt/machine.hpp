@@ -234,17 +234,17 @@ struct Machine {
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
   std::uint32_t launch_serial = 0, last_serial = 0;  ///< of the last launch: its first block, its last
-  std::uint32_t oldest_serial = 1;   ///< of the first block whose accesses to global memory can race
-  std::vector<Unordered> unordered;  ///< see set_unordered()
+  std::uint32_t oldest_serial = 1;                   ///< of the first block whose accesses to global memory can race
+  std::vector<Unordered> unordered;                  ///< see set_unordered()
   std::uint32_t phase = 0;
-  int votes[2] = {};                 ///< that came with a barrier, by the parity of its phase
-  std::uint64_t progress = 0;        ///< stores, atomics that changed something, barriers passed
-  bool volatile_access = false;      ///< what is checked now is a volatile access to global memory
-  bool cooperative = false;          ///< blocks may wait for each other
-  bool copying = false;         ///< this block has started a copy_async
-  AsyncBlock* async = nullptr;  ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
-  bool combining = false;       ///< a collective's combine() runs, on the scheduler's stack
-  bool warp_wide = false;       ///< what is checked now are accesses of the warp as a whole: see WarpWide
+  int votes[2] = {};             ///< that came with a barrier, by the parity of its phase
+  std::uint64_t progress = 0;    ///< stores, atomics that changed something, barriers passed
+  bool volatile_access = false;  ///< what is checked now is a volatile access to global memory
+  bool cooperative = false;      ///< blocks may wait for each other
+  bool copying = false;          ///< this block has started a copy_async
+  AsyncBlock* async = nullptr;   ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
+  bool combining = false;        ///< a collective's combine() runs, on the scheduler's stack
+  bool warp_wide = false;        ///< what is checked now are accesses of the warp as a whole: see WarpWide
   std::array<std::uint32_t, kWarp> known_to_others;  ///< while it is: of each lane's clock, what all other lanes know
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;

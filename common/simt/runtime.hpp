@@ -128,8 +128,8 @@ struct Unordered {
     std::uintptr_t begin, end;
     bool writes;
   };
-  std::string name;                    ///< of the kernel, or of the call
-  std::uint32_t first = 0, last = 0;   ///< of a launch: serial numbers of its blocks
+  std::string name;                   ///< of the kernel, or of the call
+  std::uint32_t first = 0, last = 0;  ///< of a launch: serial numbers of its blocks
   unsigned grid[3] = {}, block[3] = {};
   std::vector<Range> ranges;  ///< of a copy
   Pc pc = 0;                  ///< of a copy: where it was started

@@ -21,7 +21,7 @@ Machine machine;
 namespace {
 
 constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
-constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kResume = 8;                     ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
@@ -386,7 +386,8 @@ Outcome run_block(bool alone) {
   return Outcome::ended;
 }
 
-// ---- Blocks that wait for each other: several at once ----------------------------------------------------------------------
+// ---- Blocks that wait for each other: several at once
+// ----------------------------------------------------------------------
 
 /// A block that is not running: all that it leaves in the machine.
 class Resident {
@@ -605,7 +606,8 @@ int block_votes(int predicate, int line) {
 void grid_barrier(int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
   if (!machine.cooperative)
-    fail(FaultKind::invalid_barrier, pc, "the grid waits for itself, and was not launched by cudaLaunchCooperativeKernel");
+    fail(FaultKind::invalid_barrier, pc,
+         "the grid waits for itself, and was not launched by cudaLaunchCooperativeKernel");
   machine.thread->line = line;
   machine.thread->wait_pc = pc;
   yield_as(State::at_barrier);

@@ -77,13 +77,19 @@ typedef std::uint32_t Words2 __attribute__((vector_size(8), may_alias));
 typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
 }  // namespace simt
 
+// A plain program may give fewer values than there are; the rest are zero.
+#if defined(SIMT_PLAIN_CUDA)
+#define SIMT_REST = 0
+#else
+#define SIMT_REST
+#endif
 // A plain struct would be copied member by member; through a vector register the copy stays the one access that it is
 // on a GPU.
 #define SIMT_VECTOR2(Name, Scalar)                                                         \
   struct __align__(8) Name {                                                               \
     Scalar x, y;                                                                           \
     Name() = default;                                                                      \
-    __forceinline__ Name(Scalar x_, Scalar y_) : x(x_), y(y_) {}                           \
+    __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST) : x(x_), y(y_) {}                 \
     __forceinline__ Name(const Name& o) { copy(o); }                                       \
     __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }              \
     __forceinline__ void copy(const Name& o) {                                             \
@@ -91,17 +97,18 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
     }                                                                                      \
   };                                                                                       \
   __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
-#define SIMT_VECTOR4(Name, Scalar, Words)                                                            \
-  struct __align__(sizeof(simt::Words)) Name {                                                       \
-    Scalar x, y, z, w;                                                                               \
-    Name() = default;                                                                                \
-    __forceinline__ Name(Scalar x_, Scalar y_, Scalar z_, Scalar w_) : x(x_), y(y_), z(z_), w(w_) {} \
-    __forceinline__ Name(const Name& o) { copy(o); }                                                 \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                        \
-    __forceinline__ void copy(const Name& o) {                                                       \
-      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);             \
-    }                                                                                                \
-  };                                                                                                 \
+#define SIMT_VECTOR4(Name, Scalar, Words)                                                          \
+  struct __align__(sizeof(simt::Words)) Name {                                                     \
+    Scalar x, y, z, w;                                                                             \
+    Name() = default;                                                                              \
+    __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST, Scalar z_ SIMT_REST, Scalar w_ SIMT_REST) \
+        : x(x_), y(y_), z(z_), w(w_) {}                                                            \
+    __forceinline__ Name(const Name& o) { copy(o); }                                               \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                      \
+    __forceinline__ void copy(const Name& o) {                                                     \
+      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);           \
+    }                                                                                              \
+  };                                                                                               \
   __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
 SIMT_VECTOR2(float2, float)
 SIMT_VECTOR2(int2, int)

@@ -1,6 +1,6 @@
 /// @file
-/// GPUs that are known by name, by their public specifications: what `./lab explore` reckons with, and what a plain CUDA
-/// program under `./lab sim --gpu` is told.
+/// GPUs that are known by name, by their public specifications: what `./lab explore` reckons with, and what a plain
+/// CUDA program under `./lab sim --gpu` is told.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,11 +10,11 @@ namespace convladder {
 
 /// A GPU's specification.
 struct Gpu {
-  std::string_view name;          ///< without "NVIDIA"
-  std::string_view full_name;     ///< as cudaGetDeviceProperties gives it
-  int compute_capability;         ///< 10 * major + minor
+  std::string_view name;       ///< without "NVIDIA"
+  std::string_view full_name;  ///< as cudaGetDeviceProperties gives it
+  int compute_capability;      ///< 10 * major + minor
   int multiprocessors;
-  int shared_kib;                 ///< the most shared memory that one block may have
+  int shared_kib;  ///< the most shared memory that one block may have
   int shared_of_multiprocessor_kib;
   int l2_kib;
   int memory_gib;

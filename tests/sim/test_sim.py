@@ -158,6 +158,8 @@ def test_limit_ends_a_program(tmp_path):
     ("int f() { return threadIdx.x; }", "int f() { return (::simt::thread_index()).x; }"),
     ("void f() { dim3 gridDim(2); g(gridDim); } int y = gridDim.x;",
      "void f() { dim3 gridDim(2); g(gridDim); } int y = (::simt::grid_size()).x;"),
+    ("__shared__ struct { int a; } m;", "__attribute__((used)) static __constinit thread_local ::simt::Guard "
+     "simt_guard_1; static __constinit thread_local __attribute__((aligned(32))) struct { int a ; } m;"),
     ("cudaLaunchKernel((const void *)k<1>, g, b, a);", "cudaLaunchKernel(k<1>, g, b, a);"),
 ])
 def test_front_end(text, wanted):

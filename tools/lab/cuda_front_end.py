@@ -335,6 +335,9 @@ class FrontEnd:
                 i = self.closing(i + 1)
             elif text == "[" and self.tokens[i + 1].text == "[":
                 i = self.closing(i)
+            elif text in ("struct", "class", "union", "enum") and self.tokens[i - 1].text in SPACES:
+                body = i + 2 if is_name(self.tokens[i + 1].text) else i + 1
+                i = self.closing(body) if self.tokens[body].text == "{" else body - 1
             elif text in ("(", "operator", "struct", "class", "union", "enum", "~", "using", "template", ""):
                 return True
             elif text in (";", "=", "[", "{", ":"):
@@ -361,7 +364,11 @@ class FrontEnd:
         after_star = declared[max((n for n, word in enumerate(declared) if word == "*"), default=-1) + 1:]
         constant = "const" in after_star or "constexpr" in declared
         kept = [i for i in range(begin, end) if self.tokens[i].text not in (*SPACES, "extern")]
-        first = next((n for n, i in enumerate(kept) if self.tokens[i].text in ("[", "=", "{", ",")), len(kept))
+        body = next((i for i in kept if self.tokens[i].text == "{" and any(
+            self.tokens[i - back].text in ("struct", "class", "union") for back in (1, 2))), None)
+        after = self.closing(body) if body else -1  # of a type that is defined here
+        first = next((n for n, i in enumerate(kept) if i > after and self.tokens[i].text in ("[", "=", "{", ",")),
+                     len(kept))
         # A comma inside a template's arguments ends no declarator.
         for n, i in enumerate(kept[:first]):
             if self.tokens[i].text == "<":

@@ -33,7 +33,9 @@ class grid_group {
     const dim3 g = simt::grid_size();
     return (b.z * 1ull * g.y + b.y) * g.x + b.x;
   }
-  static unsigned long long num_blocks() { return simt::grid_size().x * 1ull * simt::grid_size().y * simt::grid_size().z; }
+  static unsigned long long num_blocks() {
+    return simt::grid_size().x * 1ull * simt::grid_size().y * simt::grid_size().z;
+  }
   static unsigned long long thread_rank() {
     return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
   }
@@ -93,8 +95,7 @@ class coalesced_group {
   /// By rank.
   __forceinline__ unsigned packed(unsigned lanes) const {
     unsigned result = 0, rank = 0;
-    for (unsigned left = mask_; left; left &= left - 1, ++rank)
-      result |= (lanes >> __builtin_ctz(left) & 1) << rank;
+    for (unsigned left = mask_; left; left &= left - 1, ++rank) result |= (lanes >> __builtin_ctz(left) & 1) << rank;
     return result;
   }
   unsigned mask_;

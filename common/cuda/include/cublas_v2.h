@@ -76,27 +76,28 @@ inline cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t op_a
                                               : CUBLAS_COMPUTE_32F,
                       algorithm, file, line);
 }
-#define SIM_GEMM(letter, T, type, compute)                                                                             \
-  inline cublasStatus_t cublas##letter##gemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,    \
-                                             int m, int n, int k, const T* alpha, const T* a, int lda, const T* b,     \
-                                             int ldb, const T* beta, T* c, int ldc, SIM_HERE) {                        \
-    return cublasGemmEx(handle, op_a, op_b, m, n, k, alpha, a, type, lda, b, type, ldb, beta, c, type, ldc, compute,   \
-                        CUBLAS_GEMM_DEFAULT, file, line);                                                              \
-  }                                                                                                                    \
-  inline cublasStatus_t cublas##letter##gemmStridedBatched(                                                            \
-      cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, const T* alpha,      \
-      const T* a, int lda, long long stride_a, const T* b, int ldb, long long stride_b, const T* beta, T* c, int ldc,  \
-      long long stride_c, int count, SIM_HERE) {                                                                       \
-    return cublasGemmStridedBatchedEx(handle, op_a, op_b, m, n, k, alpha, a, type, lda, stride_a, b, type, ldb,        \
-                                      stride_b, beta, c, type, ldc, stride_c, count, compute, CUBLAS_GEMM_DEFAULT,     \
-                                      file, line);                                                                     \
-  }                                                                                                                    \
-  inline cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t op, int m, int n,                \
-                                             const T* alpha, const T* a, int lda, const T* x, int step_x,              \
-                                             const T* beta, T* y, int step_y, SIM_HERE) {                              \
-    const int rows = op == CUBLAS_OP_N ? m : n, columns = op == CUBLAS_OP_N ? n : m;                                   \
-    return cublasGemmEx(handle, CUBLAS_OP_N, op == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, 1, rows, columns, alpha, x, \
-                        type, step_x, a, type, lda, beta, y, type, step_y, compute, CUBLAS_GEMM_DEFAULT, file, line);  \
+#define SIM_GEMM(letter, T, type, compute)                                                                            \
+  inline cublasStatus_t cublas##letter##gemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,   \
+                                             int m, int n, int k, const T* alpha, const T* a, int lda, const T* b,    \
+                                             int ldb, const T* beta, T* c, int ldc, SIM_HERE) {                       \
+    return cublasGemmEx(handle, op_a, op_b, m, n, k, alpha, a, type, lda, b, type, ldb, beta, c, type, ldc, compute,  \
+                        CUBLAS_GEMM_DEFAULT, file, line);                                                             \
+  }                                                                                                                   \
+  inline cublasStatus_t cublas##letter##gemmStridedBatched(                                                           \
+      cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k, const T* alpha,     \
+      const T* a, int lda, long long stride_a, const T* b, int ldb, long long stride_b, const T* beta, T* c, int ldc, \
+      long long stride_c, int count, SIM_HERE) {                                                                      \
+    return cublasGemmStridedBatchedEx(handle, op_a, op_b, m, n, k, alpha, a, type, lda, stride_a, b, type, ldb,       \
+                                      stride_b, beta, c, type, ldc, stride_c, count, compute, CUBLAS_GEMM_DEFAULT,    \
+                                      file, line);                                                                    \
+  }                                                                                                                   \
+  inline cublasStatus_t cublas##letter##gemv(cublasHandle_t handle, cublasOperation_t op, int m, int n,               \
+                                             const T* alpha, const T* a, int lda, const T* x, int step_x,             \
+                                             const T* beta, T* y, int step_y, SIM_HERE) {                             \
+    const int rows = op == CUBLAS_OP_N ? m : n, columns = op == CUBLAS_OP_N ? n : m;                                  \
+    return cublasGemmEx(handle, CUBLAS_OP_N, op == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N, 1, rows, columns, alpha,  \
+                        x, type, step_x, a, type, lda, beta, y, type, step_y, compute, CUBLAS_GEMM_DEFAULT, file,     \
+                        line);                                                                                        \
   }
 SIM_GEMM(S, float, CUDA_R_32F, CUBLAS_COMPUTE_32F)
 SIM_GEMM(D, double, CUDA_R_64F, CUBLAS_COMPUTE_64F)

@@ -11,43 +11,53 @@
 /// @cond
 // ---- Types ---------------------------------------------------------------------------------------------------------
 
-#define SIM_ERRORS(each)                                                                     \
-  each(cudaSuccess, 0, "no error")                                                           \
-  each(cudaErrorInvalidValue, 1, "invalid argument")                                         \
-  each(cudaErrorMemoryAllocation, 2, "out of memory")                                        \
-  each(cudaErrorInitializationError, 3, "initialization error")                              \
-  each(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                   \
-  each(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                             \
-  each(cudaErrorInvalidSymbol, 13, "invalid device symbol")                                  \
-  each(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                          \
-  each(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")             \
-  each(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") \
-  each(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                        \
-  each(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                         \
-  each(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                \
-  each(cudaErrorInvalidKernelImage, 200, "device kernel image is invalid")                   \
-  each(cudaErrorNoKernelImageForDevice, 209, "no kernel image is available for execution on the device") \
-  each(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                       \
-  each(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") \
-  each(cudaErrorNotReady, 600, "device not ready")                                           \
-  each(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")             \
-  each(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")        \
-  each(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")               \
-  each(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")             \
-  each(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")               \
-  each(cudaErrorAssert, 710, "device-side assert triggered")                                 \
-  each(cudaErrorHostMemoryAlreadyRegistered, 712, "part or all of the requested memory range is already mapped") \
-  each(cudaErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region") \
-  each(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered")           \
-  each(cudaErrorMisalignedAddress, 716, "misaligned address")                                \
-  each(cudaErrorInvalidAddressSpace, 717, "operation not supported on global/shared address space") \
-  each(cudaErrorLaunchFailure, 719, "unspecified launch failure")                            \
-  each(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch")     \
-  each(cudaErrorNotPermitted, 800, "operation not permitted")                                \
-  each(cudaErrorNotSupported, 801, "operation not supported")                                \
-  each(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
-  each(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture") \
-  each(cudaErrorUnknown, 999, "unknown error")
+#define SIM_ERRORS(each)                                                                                               \
+  each(cudaSuccess, 0, "no error") each(cudaErrorInvalidValue, 1, "invalid argument") each(                            \
+      cudaErrorMemoryAllocation, 2,                                                                                    \
+      "out of memory") each(cudaErrorInitializationError, 3,                                                           \
+                            "initialization error") each(cudaErrorInvalidConfiguration, 9,                             \
+                                                         "invalid configuration argument")                             \
+      each(cudaErrorInvalidPitchValue, 12, "invalid pitch argument") each(                                             \
+          cudaErrorInvalidSymbol, 13,                                                                                  \
+          "invalid device symbol") each(cudaErrorInvalidDevicePointer, 17,                                             \
+                                        "invalid device pointer") each(cudaErrorInvalidMemcpyDirection, 21,            \
+                                                                       "invalid copy direction for memcpy")            \
+          each(cudaErrorInsufficientDriver, 35, "CUDA driver version is insufficient for CUDA runtime version") each(  \
+              cudaErrorInvalidDeviceFunction, 98,                                                                      \
+              "invalid device function") each(cudaErrorNoDevice, 100,                                                  \
+                                              "no CUDA-capable device is detected") each(cudaErrorInvalidDevice, 101,  \
+                                                                                         "invalid device ordinal")     \
+              each(cudaErrorInvalidKernelImage, 200, "device kernel image is invalid") each(                           \
+                  cudaErrorNoKernelImageForDevice, 209,                                                                \
+                  "no kernel image is available for execution on the device") each(cudaErrorInvalidResourceHandle,     \
+                                                                                   400, "invalid resource handle")     \
+                  each(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") each(     \
+                      cudaErrorNotReady, 600, "device not ready") each(cudaErrorIllegalAddress, 700,                   \
+                                                                       "an illegal memory access was encountered")     \
+                      each(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") each(        \
+                          cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                      \
+                          each(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled") each(         \
+                              cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")                  \
+                              each(cudaErrorAssert, 710, "device-side assert triggered") each(                         \
+                                  cudaErrorHostMemoryAlreadyRegistered, 712,                                           \
+                                  "part or all of the requested memory range is already mapped")                       \
+                                  each(cudaErrorHostMemoryNotRegistered, 713,                                          \
+                                       "pointer does not correspond to a registered memory region")                    \
+                                      each(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered") \
+                                          each(cudaErrorMisalignedAddress, 716, "misaligned address") each(            \
+                                              cudaErrorInvalidAddressSpace, 717,                                       \
+                                              "operation not supported on global/shared address space")                \
+                                              each(cudaErrorLaunchFailure, 719, "unspecified launch failure")          \
+                                                  each(cudaErrorCooperativeLaunchTooLarge, 720,                        \
+                                                       "too many blocks in cooperative launch")                        \
+                                                      each(cudaErrorNotPermitted, 800, "operation not permitted")      \
+                                                          each(cudaErrorNotSupported, 801, "operation not supported")  \
+                                                              each(cudaErrorStreamCaptureUnsupported, 900,             \
+                                                                   "operation not permitted when stream is capturing") \
+                                                                  each(cudaErrorStreamCaptureInvalidated, 901,         \
+                                                                       "operation failed due to a previous error "     \
+                                                                       "during capture")                               \
+                                                                      each(cudaErrorUnknown, 999, "unknown error")
 #define SIM_ERROR(name, number, text) name = number,
 enum cudaError { SIM_ERRORS(SIM_ERROR) };
 #undef SIM_ERROR
@@ -84,11 +94,7 @@ enum cudaFuncAttribute {
   cudaFuncAttributePreferredSharedMemoryCarveout = 9,
   cudaFuncAttributeNonPortableClusterSizeAllowed = 15
 };
-enum {
-  cudaSharedmemCarveoutDefault = -1,
-  cudaSharedmemCarveoutMaxL1 = 0,
-  cudaSharedmemCarveoutMaxShared = 100
-};
+enum { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxL1 = 0, cudaSharedmemCarveoutMaxShared = 100 };
 enum cudaFuncCache {
   cudaFuncCachePreferNone,
   cudaFuncCachePreferShared,
@@ -121,17 +127,8 @@ enum cudaMemoryAdvise {
   cudaMemAdviseSetAccessedBy,
   cudaMemAdviseUnsetAccessedBy
 };
-enum cudaMemoryType {
-  cudaMemoryTypeUnregistered,
-  cudaMemoryTypeHost,
-  cudaMemoryTypeDevice,
-  cudaMemoryTypeManaged
-};
-enum cudaMemLocationType {
-  cudaMemLocationTypeInvalid,
-  cudaMemLocationTypeDevice,
-  cudaMemLocationTypeHost
-};
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+enum cudaMemLocationType { cudaMemLocationTypeInvalid, cudaMemLocationTypeDevice, cudaMemLocationTypeHost };
 struct cudaMemLocation {
   cudaMemLocationType type;
   int id;
@@ -141,7 +138,12 @@ enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2, cudaEventInterprocess = 4 };
 enum { cudaEventRecordDefault = 0, cudaEventWaitDefault = 0, cudaEventRecordExternal = 1, cudaEventWaitExternal = 1 };
 enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
-enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2, cudaHostRegisterReadOnly = 8 };
+enum {
+  cudaHostRegisterDefault = 0,
+  cudaHostRegisterPortable = 1,
+  cudaHostRegisterMapped = 2,
+  cudaHostRegisterReadOnly = 8
+};
 enum { cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4 };
 enum {
   cudaDeviceScheduleAuto = 0,
@@ -152,53 +154,39 @@ enum {
 };
 enum { cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2 };
 enum { cudaOccupancyDefault = 0, cudaOccupancyDisableCachingOverride = 1 };
-#define SIM_ATTRIBUTES(each)                                  \
-  each(MaxThreadsPerBlock, 1, maxThreadsPerBlock)             \
-  each(MaxBlockDimX, 2, maxThreadsDim[0])                     \
-  each(MaxBlockDimY, 3, maxThreadsDim[1])                     \
-  each(MaxBlockDimZ, 4, maxThreadsDim[2])                     \
-  each(MaxGridDimX, 5, maxGridSize[0])                        \
-  each(MaxGridDimY, 6, maxGridSize[1])                        \
-  each(MaxGridDimZ, 7, maxGridSize[2])                        \
-  each(MaxSharedMemoryPerBlock, 8, sharedMemPerBlock)         \
-  each(TotalConstantMemory, 9, totalConstMem)                 \
-  each(WarpSize, 10, warpSize)                                \
-  each(MaxPitch, 11, memPitch)                                \
-  each(MaxRegistersPerBlock, 12, regsPerBlock)                \
-  each(ClockRate, 13, clockRate)                              \
-  each(TextureAlignment, 14, textureAlignment)                \
-  each(GpuOverlap, 15, deviceOverlap)                         \
-  each(MultiProcessorCount, 16, multiProcessorCount)          \
-  each(KernelExecTimeout, 17, kernelExecTimeoutEnabled)       \
-  each(Integrated, 18, integrated)                            \
-  each(CanMapHostMemory, 19, canMapHostMemory)                \
-  each(ComputeMode, 20, computeMode)                          \
-  each(ConcurrentKernels, 31, concurrentKernels)              \
-  each(EccEnabled, 32, ECCEnabled)                            \
-  each(PciBusId, 33, pciBusID)                                \
-  each(PciDeviceId, 34, pciDeviceID)                          \
-  each(MemoryClockRate, 36, memoryClockRate)                  \
-  each(GlobalMemoryBusWidth, 37, memoryBusWidth)              \
-  each(L2CacheSize, 38, l2CacheSize)                          \
-  each(MaxThreadsPerMultiProcessor, 39, maxThreadsPerMultiProcessor) \
-  each(AsyncEngineCount, 40, asyncEngineCount)                \
-  each(UnifiedAddressing, 41, unifiedAddressing)              \
-  each(ComputeCapabilityMajor, 75, major)                     \
-  each(ComputeCapabilityMinor, 76, minor)                     \
-  each(StreamPrioritiesSupported, 78, streamPrioritiesSupported) \
-  each(MaxSharedMemoryPerMultiprocessor, 81, sharedMemPerMultiprocessor) \
-  each(MaxRegistersPerMultiprocessor, 82, regsPerMultiprocessor) \
-  each(ManagedMemory, 83, managedMemory)                      \
-  each(PageableMemoryAccess, 88, pageableMemoryAccess)        \
-  each(ConcurrentManagedAccess, 89, concurrentManagedAccess)  \
-  each(ComputePreemptionSupported, 90, computePreemptionSupported) \
-  each(CooperativeLaunch, 95, cooperativeLaunch)              \
-  each(MaxSharedMemoryPerBlockOptin, 97, sharedMemPerBlockOptin) \
-  each(MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor) \
-  each(MaxPersistingL2CacheSize, 108, persistingL2CacheMaxSize) \
-  each(ReservedSharedMemoryPerBlock, 111, reservedSharedMemPerBlock) \
-  each(MemoryPoolsSupported, 115, memoryPoolsSupported)       \
-  each(ClusterLaunch, 120, clusterLaunch)
+#define SIM_ATTRIBUTES(each)                                                                                           \
+  each(MaxThreadsPerBlock, 1, maxThreadsPerBlock) each(MaxBlockDimX, 2, maxThreadsDim[0]) each(                        \
+      MaxBlockDimY, 3, maxThreadsDim[1]) each(MaxBlockDimZ, 4, maxThreadsDim[2]) each(MaxGridDimX, 5, maxGridSize[0])  \
+      each(MaxGridDimY, 6, maxGridSize[1]) each(MaxGridDimZ, 7, maxGridSize[2]) each(                                  \
+          MaxSharedMemoryPerBlock, 8, sharedMemPerBlock) each(TotalConstantMemory, 9, totalConstMem)                   \
+          each(WarpSize, 10, warpSize) each(MaxPitch, 11, memPitch) each(MaxRegistersPerBlock, 12, regsPerBlock) each( \
+              ClockRate, 13, clockRate) each(TextureAlignment, 14, textureAlignment)                                   \
+              each(GpuOverlap, 15, deviceOverlap) each(MultiProcessorCount, 16, multiProcessorCount) each(             \
+                  KernelExecTimeout, 17, kernelExecTimeoutEnabled) each(Integrated, 18, integrated)                    \
+                  each(CanMapHostMemory, 19, canMapHostMemory) each(ComputeMode, 20, computeMode) each(                \
+                      ConcurrentKernels, 31, concurrentKernels) each(EccEnabled, 32,                                   \
+                                                                     ECCEnabled) each(PciBusId, 33, pciBusID)          \
+                      each(PciDeviceId, 34, pciDeviceID) each(MemoryClockRate, 36, memoryClockRate) each(              \
+                          GlobalMemoryBusWidth, 37, memoryBusWidth) each(L2CacheSize, 38, l2CacheSize)                 \
+                          each(MaxThreadsPerMultiProcessor, 39, maxThreadsPerMultiProcessor) each(                     \
+                              AsyncEngineCount, 40, asyncEngineCount) each(UnifiedAddressing, 41, unifiedAddressing)   \
+                              each(ComputeCapabilityMajor, 75,                                                         \
+                                   major) each(ComputeCapabilityMinor, 76, minor)                                      \
+                                  each(StreamPrioritiesSupported, 78, streamPrioritiesSupported) each(                 \
+                                      MaxSharedMemoryPerMultiprocessor, 81, sharedMemPerMultiprocessor)                \
+                                      each(MaxRegistersPerMultiprocessor, 82, regsPerMultiprocessor) each(             \
+                                          ManagedMemory, 83, managedMemory) each(PageableMemoryAccess, 88,             \
+                                                                                 pageableMemoryAccess)                 \
+                                          each(ConcurrentManagedAccess, 89, concurrentManagedAccess)                   \
+                                              each(ComputePreemptionSupported, 90, computePreemptionSupported) each(   \
+                                                  CooperativeLaunch, 95, cooperativeLaunch)                            \
+                                                  each(MaxSharedMemoryPerBlockOptin, 97, sharedMemPerBlockOptin) each( \
+                                                      MaxBlocksPerMultiprocessor, 106, maxBlocksPerMultiProcessor)     \
+                                                      each(MaxPersistingL2CacheSize, 108, persistingL2CacheMaxSize)    \
+                                                          each(ReservedSharedMemoryPerBlock, 111,                      \
+                                                               reservedSharedMemPerBlock)                              \
+                                                              each(MemoryPoolsSupported, 115, memoryPoolsSupported)    \
+                                                                  each(ClusterLaunch, 120, clusterLaunch)
 #define SIM_ATTRIBUTE(name, number, field) cudaDevAttr##name = number,
 enum cudaDeviceAttr { SIM_ATTRIBUTES(SIM_ATTRIBUTE) };
 #undef SIM_ATTRIBUTE
@@ -466,8 +454,8 @@ cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKi
                           SIM_HERE);
 cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                        cudaMemcpyKind kind, SIM_HERE);
-cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                            size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr, SIM_HERE);
+cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                            cudaMemcpyKind kind, cudaStream_t stream = nullptr, SIM_HERE);
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* copy, SIM_HERE);
 inline cudaError cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t = nullptr, SIM_HERE) {
   return cudaMemcpy3D(copy, file, line);
@@ -550,7 +538,9 @@ cudaError cudaGetDeviceCount(int* count);
 cudaError cudaSetDevice(int device);
 cudaError cudaGetDevice(int* device);
 cudaError cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
-inline cudaError cudaGetDeviceProperties_v2(cudaDeviceProp* p, int device) { return cudaGetDeviceProperties(p, device); }
+inline cudaError cudaGetDeviceProperties_v2(cudaDeviceProp* p, int device) {
+  return cudaGetDeviceProperties(p, device);
+}
 cudaError cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 inline cudaError cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
 inline cudaError cudaSetDeviceFlags(unsigned) { return cudaSuccess; }

@@ -35,9 +35,9 @@ __forceinline__ double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 __forceinline__ float erfcxf(float x) { return static_cast<float>(__builtin_exp(double(x) * x) * __builtin_erfc(x)); }
 __forceinline__ double saturate(double x) { return x > 0 ? x < 1 ? x : 1 : 0; }
 
-#define SIM_ROUNDED(name, T, parameters, expression)                    \
-  __forceinline__ T name##_rd parameters { return expression; }         \
-  __forceinline__ T name##_ru parameters { return expression; }         \
+#define SIM_ROUNDED(name, T, parameters, expression)            \
+  __forceinline__ T name##_rd parameters { return expression; } \
+  __forceinline__ T name##_ru parameters { return expression; } \
   __forceinline__ T name##_rz parameters { return expression; }
 #define SIM_ALL_ROUNDED(name, T, parameters, expression)        \
   __forceinline__ T name##_rn parameters { return expression; } \
@@ -78,12 +78,12 @@ __forceinline__ To saturated(double value) {
   return static_cast<To>(value);
 }
 }  // namespace simt_cuda
-#define SIM_CONVERSIONS(from, From, to, To)                                                                     \
-  __forceinline__ To __##from##2##to##_rd(From x) { return simt_cuda::saturated<To>(__builtin_floor(x)); }      \
-  __forceinline__ To __##from##2##to##_ru(From x) { return simt_cuda::saturated<To>(__builtin_ceil(x)); }       \
+#define SIM_CONVERSIONS(from, From, to, To)                                                                \
+  __forceinline__ To __##from##2##to##_rd(From x) { return simt_cuda::saturated<To>(__builtin_floor(x)); } \
+  __forceinline__ To __##from##2##to##_ru(From x) { return simt_cuda::saturated<To>(__builtin_ceil(x)); }  \
   __forceinline__ To __##from##2##to##_rz(From x) { return simt_cuda::saturated<To>(__builtin_trunc(x)); }
-#define SIM_ALL_CONVERSIONS(from, From, to, To)                                                            \
-  SIM_CONVERSIONS(from, From, to, To)                                                                      \
+#define SIM_ALL_CONVERSIONS(from, From, to, To) \
+  SIM_CONVERSIONS(from, From, to, To)           \
   __forceinline__ To __##from##2##to##_rn(From x) { return simt_cuda::saturated<To>(__builtin_rint(x)); }
 SIM_ALL_CONVERSIONS(float, float, uint, unsigned)
 SIM_ALL_CONVERSIONS(float, float, ll, long long)
