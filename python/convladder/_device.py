@@ -128,7 +128,8 @@ class _TorchArray(DeviceArray):
         if stream is None:
             yield int(cuda.current_stream(self.array.device).cuda_stream)
         else:
-            with cuda.stream(cuda.ExternalStream(_address_of(stream))):
+            own = isinstance(stream, cuda.Stream)
+            with cuda.stream(stream if own else cuda.ExternalStream(_address_of(stream))):
                 yield _address_of(stream)
 
 
@@ -153,7 +154,7 @@ class _CupyArray(DeviceArray):
         if stream is None:
             yield int(cuda.get_current_stream().ptr)
         else:
-            with cuda.ExternalStream(_address_of(stream)):
+            with stream if isinstance(stream, cuda.Stream) else cuda.ExternalStream(_address_of(stream)):
                 yield _address_of(stream)
 
 

@@ -73,7 +73,7 @@ def test_beside_torchs_own():
     """torch in fp32 and fp16 differs from a stage by no more than both do from the exact result."""
     x, w = tensors(36, X, W)
     torch.testing.assert_close(
-        convladder.conv(x, w, stage=36), torch.nn.functional.conv2d(x, w, padding=1), rtol=1e-5, atol=1e-4
+        convladder.conv(x, w, stage=36), torch.nn.functional.conv2d(x, w, padding=1), rtol=1e-5, atol=1e-3
     )
     half, w = tensors(33, X, W)
     torch.testing.assert_close(
