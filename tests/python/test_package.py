@@ -2,6 +2,7 @@
 import concurrent.futures
 import importlib
 import importlib.util
+import json
 import multiprocessing
 import pathlib
 import re
@@ -45,6 +46,14 @@ def test_layer(stage, error):
         x = scale * normal(2, 16, 10, 12, seed=seed)
         exact = correlation(x, w)
         assert np.linalg.norm(prepared(x) - exact) <= error * np.linalg.norm(exact)
+
+
+def test_one_filter_on_several_shapes():
+    w = normal(4, 3, 3, 3)
+    prepared = convladder.Conv(16, w)
+    for shape in ((1, 3, 8, 9), (2, 3, 5, 6), (1, 3, 8, 9)):
+        x = normal(*shape)
+        np.testing.assert_allclose(prepared(x), correlation(x, w), atol=1e-5)
 
 
 def test_options():
@@ -158,6 +167,15 @@ def test_barrier_that_is_not_there():
 def test_fault_of_any_function_has_records():
     fault = convladder.Fault("race at a.cu:1", '[{"kind": "race", "line": 1}]')
     assert str(fault) == "race at a.cu:1" and fault.faults[0]["kind"] == "race" and fault.simulation is None
+
+
+@pytest.mark.parametrize("status, raised", [("wrong", convladder.WrongResult), ("error", convladder.DeviceError)])
+def test_what_is_not_right_is_raised(monkeypatch, status, raised):
+    """The project's stages are right, so the harness's word is made up."""
+    told = json.dumps({"stage": "tiled-1d", "status": status, "reason": "off by one", "faults": []})
+    monkeypatch.setattr("convladder._sim.simulate", lambda *_: (told, None))
+    with pytest.raises(raised, match="^off by one$"):
+        convladder.simulate(3, normal(9), normal(3))
 
 
 @pytest.mark.parametrize("stage", [30, 36])
