@@ -43,7 +43,7 @@ def calls(stage):
     same = w.to(dtype=dtype, memory_format=form)
     conv = convladder.Conv(stage, w)
     y = conv(x)
-    prepared = next(iter(conv._prepared.values()))
+    prepared, _ = next(iter(conv._prepared.values()))
     stream = torch.cuda.current_stream().cuda_stream
     module = convladder.torch.Conv2d(stage, layer).requires_grad_(False)
     compiled = torch.compile(module, fullgraph=True)
