@@ -49,14 +49,14 @@ def calls(stage):
     compiled = torch.compile(module, fullgraph=True)
     own = torch.compile(torch.nn.Conv2d(64, 64, 3, padding=1, bias=False).to(x).requires_grad_(False), fullgraph=True)
     return {
-        "torch: an operator of one kernel, `y.zero_()`": y.zero_,
+        "torch: `zero_`, one kernel": y.zero_,
         "torch: `conv2d`": lambda: torch.nn.functional.conv2d(x, same, padding=1),
         "torch: `nn.Conv2d`, compiled": lambda: own(x),
         "the stage's launch alone": lambda: prepared.launch(x.data_ptr(), y.data_ptr(), stream),
-        "`Conv(stage, w)(x)`": lambda: conv(x),
-        "`conv(x, w, stage)`": lambda: convladder.conv(x, w, stage=stage),
-        "`convladder.torch.Conv2d`": lambda: module(x),
-        "`convladder.torch.Conv2d`, compiled": lambda: compiled(x),
+        "a prepared `Conv`": lambda: conv(x),
+        "the function `conv`": lambda: convladder.conv(x, w, stage=stage),
+        "the module `Conv2d`": lambda: module(x),
+        "the module `Conv2d`, compiled": lambda: compiled(x),
     }
 
 
