@@ -43,15 +43,13 @@ def calls(stage):
     same = w.to(dtype=dtype, memory_format=form)
     conv = convladder.Conv(stage, w)
     y = conv(x)
-    prepared, _ = next(iter(conv._prepared.values()))
+    prepared = next(iter(conv._prepared.values()))
     stream = torch.cuda.current_stream().cuda_stream
     module = convladder.torch.Conv2d(stage, layer).requires_grad_(False)
     compiled = torch.compile(module, fullgraph=True)
-    own = torch.compile(torch.nn.Conv2d(64, 64, 3, padding=1, bias=False).to(x).requires_grad_(False), fullgraph=True)
     return {
         "torch: `zero_`, one kernel": y.zero_,
         "torch: `conv2d`": lambda: torch.nn.functional.conv2d(x, same, padding=1),
-        "torch: `nn.Conv2d`, compiled": lambda: own(x),
         "the stage's launch alone": lambda: prepared.launch(x.data_ptr(), y.data_ptr(), stream),
         "a prepared `Conv`": lambda: conv(x),
         "the function `conv`": lambda: convladder.conv(x, w, stage=stage),

@@ -66,7 +66,6 @@ class Conv:
         self._stage = stage_text(stage)
         self._name = _sim.name_of(self._stage)
         self._tensors, self._on_host = _sim.tensors_of(self._stage), _sim.on_host(self._stage)
-        self._layout = self._tensors.split()[1]
         self._of_gpu = on_gpu(w)
         self._w = (_device.to_host(w) if self._of_gpu else host_floats(w, "the filter")).copy()
         self._padding = padding
@@ -92,44 +91,39 @@ class Conv:
             reason = "the filter lies on a GPU" if self._of_gpu else "a stream is given"
             raise BadInput(f"the input lies on the host, and {reason}; hand over an input on the GPU, as torch and CuPy do")
         values = host_floats(x, "the input")
-        with _named(self._name):
-            prepared, _ = self._found(values.shape) or self._prepare(values.shape, _sim, values.shape)
-            return _device.like(x, prepared.run(values))
+        output = _named(self._name, lambda: self._prepare(_sim, values.shape).run(values))
+        return _device.like(x, output)
 
     def _on_gpu(self, x: Any, stream: Any) -> Any:
+        library = _device.gpu_library()
         array = _device.device_array(x)
-        key = (array.shape, array.strides, array.element)
-        with _named(self._name):
-            found = self._found(key)
-            if found is None:
-                array.require(self._name, self._tensors, self._on_host)
-                found = self._prepare(key, _device.gpu_library(), array.shape)
-            prepared, shape = found
+        array.require(self._name, self._tensors, self._on_host)
+
+        def launch() -> Any:
+            prepared = self._prepare(library, array.shape)
             with array.on_stream(stream) as address:
-                output = array.new_output(shape, self._layout)
-                prepared.launch(array.address, array.address_of(output), address)
-                array.finish(prepared)
-            return output
+                output = array.new_output(prepared.output_shape)
+                prepared.launch(array.address, output.address, address)
+                array.finish(output, prepared)
+            return output.array
 
-    def _found(self, key: Any) -> Any:
-        """What is prepared for inputs that `key` tells, and the output's shape; or None."""
+        return _named(self._name, launch)
+
+    def _prepare(self, library: Any, shape: Sequence[int]) -> Any:
+        key = (library.__name__, tuple(shape))
         with self._lock:
-            found = self._prepared.get(key)
-            if found is not None:
+            if key in self._prepared:
                 self._prepared.move_to_end(key)
-            return found
-
-    def _prepare(self, key: Any, library: Any, shape: Sequence[int]) -> Any:
+                return self._prepared[key]
         options = options_text(len(shape), *self._options)
         prepared = library.Prepared(
             self._stage, list(shape), list(self._w.shape), self._w, options, self._padding, self._configuration
         )
-        made = prepared, tuple(prepared.output_shape)
         with self._lock:
-            self._prepared[key] = made
+            self._prepared[key] = prepared
             while len(self._prepared) > _KEPT_PROBLEMS:
                 self._prepared.popitem(last=False)
-        return made
+        return prepared
 
 
 _kept: OrderedDict[Any, tuple[Any, Conv]] = OrderedDict()
@@ -295,15 +289,9 @@ def bench(
     return cast("list[dict[str, Any]]", json.loads(text))
 
 
-class _named:
+def _named(stage: str, work: Any) -> Any:
     """Says which stage it is that refuses, as the command line does."""
-
-    def __init__(self, stage: str) -> None:
-        self.stage = stage
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is Refused:
-            raise Refused(f"{self.stage} refuses: {error}") from None
+    try:
+        return work()
+    except Refused as error:
+        raise Refused(f"{stage} refuses: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,6 @@ from .errors import BadInput, MachineError
 _NO_GPU_SIDE = "this build of convladder has no GPU side: install it again where there is nvcc"
 
 
-@functools.lru_cache(maxsize=None)
 def gpu_library() -> Any:
     """convladder._gpu, where the package has it."""
     try:
@@ -78,32 +76,28 @@ class DeviceArray:
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # in elements
-    element: Any  # the library's own name of it, whose text ends in "float32"
+    element: str  # "float32"
+    layout = ""  # of the stage that it was required for
 
     def require(self, stage: str, tensors: str, on_host: bool) -> None:
         """Checks that it is as the stage's tensors are: "fp32 NCHW". Nothing is copied to make it so."""
         if on_host:
             raise BadInput(f"{stage} runs on the host's processor; give it arrays on the host")
-        element, layout = tensors.split()
+        element, self.layout = tensors.split()
         if element == "int8":
             raise BadInput(f"{stage} quantises its input by the exact result; give it arrays on the host")
-        name = str(self.element).rpartition(".")[2]
-        have = {"float32": "fp32", "float16": "fp16"}.get(name, name)
-        if have == element and _same(self.shape, self.strides, layout):
+        have = {"float32": "fp32", "float16": "fp16"}.get(self.element, self.element)
+        if have == element and _same(self.shape, self.strides, self.layout):
             return
-        dense = [each for each in ("NCHW", "NHWC") if _same(self.shape, self.strides, each)]
-        channels_last = " (torch.channels_last)" if layout == "NHWC" else ""
+        dense = [layout for layout in ("NCHW", "NHWC") if _same(self.shape, self.strides, layout)]
+        channels_last = " (torch.channels_last)" if self.layout == "NHWC" else ""
         raise BadInput(
-            f"{stage} takes {element} in {layout}{channels_last} on a GPU, and the input is {have} "
+            f"{stage} takes {element} in {self.layout}{channels_last} on a GPU, and the input is {have} "
             f"{dense[0] if dense else 'in another order'}; convert it, since nothing is copied silently"
         )
 
-    def new_output(self, shape: tuple[int, ...], layout: str) -> Any:
-        """An array of the same library and type, which nothing has filled."""
-        raise NotImplementedError
-
-    def address_of(self, output: Any) -> int:
-        """Where an array of the same library lies."""
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
+        """An array of the same library, type and layout, which nothing has filled."""
         raise NotImplementedError
 
     def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
@@ -111,7 +105,7 @@ class DeviceArray:
         its current one."""
         raise NotImplementedError
 
-    def finish(self, prepared: Any) -> None:
+    def finish(self, output: DeviceArray, prepared: Any) -> None:
         """After the launch."""
 
 
@@ -120,73 +114,72 @@ class _TorchArray(DeviceArray):
         self.array = tensor
         _require_first_gpu(tensor.device.index)
         self.address, self.shape, self.strides = tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
-        self.element = tensor.dtype
+        self.element = str(tensor.dtype).removeprefix("torch.")
 
-    def new_output(self, shape: tuple[int, ...], layout: str) -> Any:
-        torch, like = sys.modules["torch"], self.array
-        form = torch.channels_last if layout == "NHWC" else torch.contiguous_format
-        return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=form)
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
+        torch = sys.modules["torch"]
+        form = torch.channels_last if self.layout == "NHWC" else torch.contiguous_format
+        like = self.array
+        return _TorchArray(torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=form))
 
-    def address_of(self, output: Any) -> int:
-        return int(output.data_ptr())
-
-    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
+    @contextlib.contextmanager
+    def on_stream(self, stream: Any) -> Iterator[int]:
         cuda = sys.modules["torch"].cuda
         if stream is None:
-            return contextlib.nullcontext(cuda.current_stream(self.array.device).cuda_stream)
-        own = isinstance(stream, cuda.Stream)
-        return _using(cuda.stream(stream if own else cuda.ExternalStream(_address_of(stream))), _address_of(stream))
+            yield int(cuda.current_stream(self.array.device).cuda_stream)
+        else:
+            own = isinstance(stream, cuda.Stream)
+            with cuda.stream(stream if own else cuda.ExternalStream(_address_of(stream))):
+                yield _address_of(stream)
 
 
 class _CupyArray(DeviceArray):
     def __init__(self, array: Any) -> None:
         self.array = array
         _require_first_gpu(array.device.id)
-        self.address, self.shape = self.address_of(array), tuple(array.shape)
+        self.address, self.shape = array.data.ptr, tuple(array.shape)
         self.strides = tuple(stride // array.itemsize for stride in array.strides)
-        self.element = array.dtype
+        self.element = array.dtype.name
 
-    def new_output(self, shape: tuple[int, ...], layout: str) -> Any:
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
         empty = sys.modules["cupy"].empty
-        if layout != "NHWC":
-            return empty(shape, dtype=self.array.dtype)
+        if self.layout != "NHWC":
+            return _CupyArray(empty(tuple(shape), dtype=self.array.dtype))
         n, k, p, q = shape
-        return empty((n, p, q, k), dtype=self.array.dtype).transpose(0, 3, 1, 2)
+        return _CupyArray(empty((n, p, q, k), dtype=self.array.dtype).transpose(0, 3, 1, 2))
 
-    def address_of(self, output: Any) -> int:
-        return int(output.data.ptr)
-
-    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
+    @contextlib.contextmanager
+    def on_stream(self, stream: Any) -> Iterator[int]:
         cuda = sys.modules["cupy"].cuda
         if stream is None:
-            return contextlib.nullcontext(cuda.get_current_stream().ptr)
-        own = isinstance(stream, cuda.Stream)
-        return _using(stream if own else cuda.ExternalStream(_address_of(stream)), _address_of(stream))
+            yield int(cuda.get_current_stream().ptr)
+        else:
+            with stream if isinstance(stream, cuda.Stream) else cuda.ExternalStream(_address_of(stream)):
+                yield _address_of(stream)
 
 
 class _JaxArray(DeviceArray):
     """JAX names no stream of its own, so the host waits for it, and for the launch."""
 
     def __init__(self, array: Any) -> None:
-        self.array = array
+        self.array = array.block_until_ready()
         _require_first_gpu(array.__dlpack_device__()[1])
-        self.address, self.shape = self.address_of(array), tuple(array.shape)
+        interface = array.__cuda_array_interface__
+        self.address, self.shape = int(interface["data"][0]), tuple(array.shape)
         self.strides = _strides_of(self.shape, "NCHW")
-        self.element = array.dtype
+        self.element = array.dtype.name
 
-    def new_output(self, shape: tuple[int, ...], layout: str) -> Any:
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
         # Its memory is nobody else's yet, so writing to it changes no value that JAX has told.
-        return sys.modules["jax"].numpy.empty(shape, self.array.dtype, device=self.array.device)
-
-    def address_of(self, output: Any) -> int:
-        return int(output.block_until_ready().__cuda_array_interface__["data"][0])
+        empty = sys.modules["jax"].numpy.empty(tuple(shape), self.array.dtype, device=self.array.device)
+        return _JaxArray(empty)
 
     def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
         if stream is not None:
             raise BadInput("JAX has no streams; leave `stream` away")
         return contextlib.nullcontext(0)
 
-    def finish(self, prepared: Any) -> None:
+    def finish(self, output: DeviceArray, prepared: Any) -> None:
         prepared.wait(0)
 
 
@@ -207,12 +200,6 @@ def device_array(array: Any) -> DeviceArray:
 def _require_first_gpu(index: int | None) -> None:
     if index:
         raise BadInput("convladder runs on the first GPU that CUDA shows; choose another by CUDA_VISIBLE_DEVICES")
-
-
-@contextlib.contextmanager
-def _using(stream: contextlib.AbstractContextManager[Any], address: int) -> Iterator[int]:
-    with stream:
-        yield address
 
 
 def _address_of(stream: Any) -> int:
