@@ -79,11 +79,15 @@ class WinogradInt8 final : public TunableStage {
       m_.allocate<half>(product_elements<Form>(w));
     if (llc()) buffers_.allocate<signed char>(std::int64_t{resident_blocks(p, w)} * buffer_of(p.block, true));
     launch_quantise_filters(tensors.filter, u_.as<signed char>(), scales_u_.floats(), w, stream);
-    launch_calibrate(tensors.half_input, scales_v_.floats(), w, stream);
+    calibrate(problem, tensors, stream);
     if (is_built_in(p, llc(), knob("sums"))) return;
     const char* const after =
         llc() ? (exact() ? ", true, int" : ", true, __half") : (exact() ? ", false, int" : ", false, __half");
     compile_point(kernel_, p, "30-winograd-int8/winograd_int8.cuh", "multiply", "", after);
+  }
+
+  void calibrate(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    launch_calibrate(tensors.half_input, scales_v_.floats(), winograd_of(problem, point().m), stream);
   }
 
   // Of the program's kernels the one for half or int.

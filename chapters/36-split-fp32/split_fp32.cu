@@ -175,28 +175,36 @@ class SplitFp32 final : public TunableStage {
     const auto run = [&](auto kernel, int blocks, int threads) {
       return convladder::launch(kernel, dim3(blocks), dim3(threads), 0, stream);
     };
-    const std::int64_t input = problem.input_size();
-    const int input_blocks = static_cast<int>(
-        at_most(4 * device_limits().multiprocessors, static_cast<int>((input - 1) / kPackThreads + 1)));
-    run(clear, 1, 1)(largest_.ints(), 1);
     if (g.slices > 1) {
       const int counters = 2 * g.pairs;
       sliced_.allocate(std::int64_t{2} * g.works * knob("positions") * kBlock);
       counters_.allocate<int>(counters);
       run(clear, blocks_for(counters, kPackThreads), kPackThreads)(counters_.ints(), counters);
     }
-    run(find_largest, input_blocks, kPackThreads)(tensors.input, input, largest_.ints());
-    const bool columns = g.cut == Cut::row_pairs;
-    run(scale_input, 1, 1)(largest_.ints(), input_scale_.as<InputScale>(), columns ? 2 : 1);
-    run(scale_filters, filters / (kPackThreads / 32), kPackThreads)(tensors.filter, input_scale_.as<InputScale>(),
-                                                                    exponents_.ints(), scales_.as<SumScale>(),
-                                                                    g.of.filters, depth(g.of));
-    const auto packing = columns                   ? pack<Fp16, TransformedTaps>
+    calibrate(problem, tensors, stream);
+    const auto packing = g.cut == Cut::row_pairs   ? pack<Fp16, TransformedTaps>
                          : knob("format") == kBf16 ? pack<Bf16, TapsAsTheyAre>
                          : knob("format") == kTf32 ? pack<Tf32, TapsAsTheyAre>
                                                    : pack<Fp16, TapsAsTheyAre>;
     run(packing, blocks_for(size, kPackThreads), kPackThreads)(tensors.filter, exponents_.ints(),
                                                                packed_.as<unsigned>(), g, size);
+  }
+
+  // The scales of the input and, since both are taken back from the sums together, of the filters.
+  void calibrate(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    const Tiles g = tiles(problem);
+    const auto run = [&](auto kernel, int blocks, int threads) {
+      return convladder::launch(kernel, dim3(blocks), dim3(threads), 0, stream);
+    };
+    const std::int64_t input = problem.input_size();
+    const int input_blocks = static_cast<int>(
+        at_most(4 * device_limits().multiprocessors, static_cast<int>((input - 1) / kPackThreads + 1)));
+    run(clear, 1, 1)(largest_.ints(), 1);
+    run(find_largest, input_blocks, kPackThreads)(tensors.input, input, largest_.ints());
+    run(scale_input, 1, 1)(largest_.ints(), input_scale_.as<InputScale>(), g.cut == Cut::row_pairs ? 2 : 1);
+    run(scale_filters, g.filter_blocks * kBlock / (kPackThreads / 32), kPackThreads)(
+        tensors.filter, input_scale_.as<InputScale>(), exponents_.ints(), scales_.as<SumScale>(), g.of.filters,
+        depth(g.of));
   }
 
   static std::size_t shared_bytes(const Tiles& g, int positions) {

@@ -43,6 +43,8 @@ Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Ver
 
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
+void Stage::calibrate(const ConvProblem&, const Tensors&, Stream) {}
+
 bool Stage::launch_without_transform(const ConvProblem&, const Tensors&, Stream) { return false; }
 
 Prediction Stage::predict(const ConvProblem&) const { return {}; }

@@ -113,6 +113,10 @@ class Stage {
   /// What an inference engine does once: filter transform, constant upload, workspace. Timed apart.
   virtual void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream);
 
+  /// The part of prepare() that chooses scales by the input, for a launch() on another input. Launches kernels and
+  /// nothing else. Unless overridden, nothing: what is prepared fits every input.
+  virtual void calibrate(const ConvProblem& problem, const Tensors& tensors, Stream stream);
+
   /// The timed part. May be captured in a CUDA graph: it launches kernels and nothing else.
   virtual void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) = 0;
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from . import _device, _sim
 from ._arguments import (
     Configuration,
@@ -22,7 +24,7 @@ from ._arguments import (
     shape_text,
     stage_text,
 )
-from .errors import DeviceError, Fault, Refused, WrongResult
+from .errors import BadInput, DeviceError, Fault, Refused, WrongResult
 
 _KEPT_PROBLEMS = 8  # of a Conv; a loop over a few shapes prepares each once
 _KEPT_FILTERS = 16  # of conv()
@@ -64,7 +66,8 @@ class Conv:
         self._stage = stage_text(stage)
         self._name = _sim.name_of(self._stage)
         self._tensors, self._on_host = _sim.tensors_of(self._stage), _sim.on_host(self._stage)
-        self._w = (_device.to_host(w) if on_gpu(w) else host_floats(w, "the filter")).copy()
+        self._of_gpu = on_gpu(w)
+        self._w = (_device.to_host(w) if self._of_gpu else host_floats(w, "the filter")).copy()
         self._padding = padding
         self._options = (pad, stride, dilation, groups)
         self._configuration = configuration_text(configuration)
@@ -77,26 +80,31 @@ class Conv:
         On the host: float32; runs in the simulator (stage 22 on the host's processor) and gives a NumPy array, or a
         tensor for a tensor of torch. On a GPU: an array of torch or CuPy with the element type and layout of the
         stage's tensors, which is read where it lies; runs on the library's current stream, or on `stream`, and gives an
-        array of the same library and type. It does not wait for the GPU.
+        array of the same library and type. It does not wait for the GPU. With an array of JAX it does, at both ends.
 
         Raises:
             Refused, Fault, BadInput, MachineError, DeviceError: see convladder.errors.
         """
         if on_gpu(x):
             return self._on_gpu(x, stream)
+        if self._of_gpu or stream is not None:
+            reason = "the filter lies on a GPU" if self._of_gpu else "a stream is given"
+            raise BadInput(f"the input lies on the host, and {reason}; hand over an input on the GPU, as torch and CuPy do")
         values = host_floats(x, "the input")
         output = _named(self._name, lambda: self._prepare(_sim, values.shape).run(values))
         return _device.like(x, output)
 
     def _on_gpu(self, x: Any, stream: Any) -> Any:
         library = _device.gpu_library()
-        array = _device.DeviceArray(x)
+        array = _device.device_array(x)
         array.require(self._name, self._tensors, self._on_host)
 
         def launch() -> Any:
             prepared = self._prepare(library, array.shape)
-            output = array.new_output(prepared.output_shape)
-            prepared.launch(array.address, output.address, array.stream_address(stream))
+            with array.on_stream(stream) as address:
+                output = array.new_output(prepared.output_shape)
+                prepared.launch(array.address, output.address, address)
+                array.finish(output, prepared)
             return output.array
 
         return _named(self._name, launch)
@@ -143,9 +151,11 @@ def conv(
     they were written to by their `data`): use Conv where calls are many.
     """
     options = (stage_text(stage), padding, pad, stride, dilation, groups, configuration_text(configuration))
-    version = _device.version_of(w)
-    values = None if version is not None else (_device.to_host(w) if on_gpu(w) else host_floats(w, "the filter"))
-    identity = (id(w), version) if values is None else (values.shape, values.tobytes())
+    identity = _device.identity_of(w)
+    values = None
+    if identity is None:
+        values = _device.to_host(w) if on_gpu(w) else host_floats(w, "the filter")
+        identity = (values.shape, values.tobytes(), on_gpu(w))
     key = (options, identity)
     with _kept_lock:
         found = _kept.get(key)
@@ -154,7 +164,7 @@ def conv(
     if not found:
         made = Conv(
             stage,
-            w if values is None else values,
+            w,
             padding=padding,
             pad=pad,
             stride=stride,
@@ -162,7 +172,7 @@ def conv(
             groups=groups,
             configuration=configuration,
         )
-        found = (w if values is None else None, made)  # a tensor that is kept keeps its id
+        found = (w if values is None else None, made)  # a tensor that is kept keeps its memory
         with _kept_lock:
             _kept[key] = found
             while len(_kept) > _KEPT_FILTERS:
@@ -199,10 +209,10 @@ def refusal(
 class Simulation:
     """What the simulator saw of one launch, which was compared with the exact reference."""
 
-    output: Floats  #: (N, K, P, Q)
+    output: Floats  #: (N, K, P, Q); empty of a run with a fault
     counters: dict[str, int | None]  #: by the JSON's names: bytes, requests, sectors, conflicts, barriers, flops
     lines: list[dict[str, Any]]  #: of each line of the source: file, line and its counters
-    faults: list[dict[str, Any]]  #: empty: a run with faults raises Fault, which has them
+    faults: list[dict[str, Any]]  #: of a run that raised Fault, which has this as its `simulation`; else empty
     result: dict[str, Any]  #: all of it, as `./lab run --lines --json` prints it
 
 
@@ -217,9 +227,14 @@ def simulate(
     dilation: Pair = 1,
     groups: int = 1,
     configuration: Configuration = None,
+    without_barrier: str | None = None,
 ) -> Simulation:
     """Runs a stage in the simulator, checks its result, and tells what it did. The arguments are those of Conv, with
     arrays on the host. Stage 22, which runs on the host's processor, has no counters.
+
+    Args:
+        without_barrier: the line of a `__syncthreads` that does nothing in this run, as in "tiled_1d.cu:41": what would
+            be wrong without it?
 
     Raises:
         Refused, Fault, WrongResult, BadInput, MachineError, DeviceError: see convladder.errors.
@@ -234,16 +249,21 @@ def simulate(
         options_text(input.ndim, pad, stride, dilation, groups),
         padding,
         configuration_text(configuration),
+        without_barrier or "",
     )
     result = json.loads(text)
     reason = result["reason"]
     if result["status"] == "refused":
         raise Refused(f"{result['stage']} refuses: {reason}")
-    if result["status"] == "fault":
-        raise Fault(reason, result["faults"])
-    if output is None:
-        raise (WrongResult if result["status"] == "wrong" else DeviceError)(reason)
-    return Simulation(output, result["counters"] or {}, result["lines"] or [], result["faults"] or [], result)
+    if result["status"] == "wrong":
+        raise WrongResult(reason)
+    if result["status"] == "error":
+        raise DeviceError(reason)
+    values = np.empty(0, np.float32) if output is None else output
+    seen = Simulation(values, result["counters"] or {}, result["lines"] or [], result["faults"] or [], result)
+    if seen.faults:
+        raise Fault(reason, seen.faults, seen)
+    return seen
 
 
 def bench(

@@ -21,6 +21,9 @@ _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # of DLPack
 
 def on_gpu(array: Any) -> bool:
     """Whether an array lies in a GPU's memory."""
+    is_cuda = getattr(array, "is_cuda", None)  # of torch, whose DLPack takes longer
+    if isinstance(is_cuda, bool):
+        return is_cuda
     device = getattr(array, "__dlpack_device__", None)
     return device is not None and int(device()[0]) in (_CUDA, _CUDA_MANAGED)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,12 @@ def like(array: Any, output: Floats) -> Any:
     return sys.modules["torch"].from_numpy(output) if is_torch(array) else output
 
 
-def version_of(w: Any) -> tuple[int, int] | None:
-    """What changes where a tensor of torch on a GPU is written to, but by its `data`; None for others."""
+def identity_of(w: Any) -> tuple[Any, ...] | None:
+    """What tells a filter of torch on a GPU from all others, as long as its memory is kept: where and how it lies, and
+    a count of the times it was written to, but by its `data`. None for others."""
     if not is_torch(w) or not w.is_cuda or w.is_inference():
         return None
-    return int(w._version), int(w.data_ptr())
+    return int(w.data_ptr()), int(w._version), tuple(w.shape), w.stride(), w.dtype
 
 
 def to_host(w: Any) -> Floats:
@@ -68,27 +70,14 @@ def to_host(w: Any) -> Floats:
 
 
 class DeviceArray:
-    """An array of torch or CuPy in a GPU's memory."""
+    """An array of one of the libraries in a GPU's memory."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array.detach() if is_torch(array) else array
-        if not is_torch(array) and type(array).__module__.partition(".")[0] != "cupy":
-            raise BadInput(
-                f"on a GPU, arrays of torch and CuPy are read where they lie; hand over "
-                f"{type(array).__module__}.{type(array).__name__} by torch.from_dlpack or cupy.from_dlpack"
-            )
-        if int(array.__dlpack_device__()[1]) != 0:
-            raise BadInput(
-                "convladder runs on the first GPU that CUDA shows; choose another by CUDA_VISIBLE_DEVICES"
-            )
-        interface = self.array.__cuda_array_interface__
-        self.address = int(interface["data"][0])
-        self.shape: tuple[int, ...] = tuple(interface["shape"])
-        self._type = str(interface["typestr"])
-        size = int(self._type[2:])
-        strides = interface.get("strides")
-        self._strides = _strides_of(self.shape, "NCHW") if strides is None else tuple(each // size for each in strides)
-        self.layout = ""
+    array: Any
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    element: str  # "float32"
+    layout = ""  # of the stage that it was required for
 
     def require(self, stage: str, tensors: str, on_host: bool) -> None:
         """Checks that it is as the stage's tensors are: "fp32 NCHW". Nothing is copied to make it so."""
@@ -97,41 +86,127 @@ class DeviceArray:
         element, self.layout = tensors.split()
         if element == "int8":
             raise BadInput(f"{stage} quantises its input by the exact result; give it arrays on the host")
-        types = {"<f4": "fp32", "<f2": "fp16"}
-        dense = [layout for layout in ("NCHW", "NHWC") if _same(self.shape, self._strides, layout)]
-        if types.get(self._type) == element and self.layout in dense:
+        have = {"float32": "fp32", "float16": "fp16"}.get(self.element, self.element)
+        if have == element and _same(self.shape, self.strides, self.layout):
             return
-        have = f"{types.get(self._type, self._type)} {dense[0] if dense else 'in another order'}"
+        dense = [layout for layout in ("NCHW", "NHWC") if _same(self.shape, self.strides, layout)]
         channels_last = " (torch.channels_last)" if self.layout == "NHWC" else ""
         raise BadInput(
-            f"{stage} takes {element} in {self.layout}{channels_last} on a GPU, and the input is {have}; convert it, "
-            "since nothing is copied silently"
+            f"{stage} takes {element} in {self.layout}{channels_last} on a GPU, and the input is {have} "
+            f"{dense[0] if dense else 'in another order'}; convert it, since nothing is copied silently"
         )
 
     def new_output(self, shape: Sequence[int]) -> DeviceArray:
-        """An array of the same library, type and layout, which it fills."""
-        if is_torch(self.array):
-            torch = sys.modules["torch"]
-            form = torch.channels_last if self.layout == "NHWC" else torch.contiguous_format
-            return DeviceArray(
-                torch.empty(tuple(shape), dtype=self.array.dtype, device=self.array.device, memory_format=form)
-            )
-        cupy = sys.modules["cupy"]
-        if self.layout != "NHWC":
-            return DeviceArray(cupy.empty(tuple(shape), dtype=self.array.dtype))
-        n, k, p, q = shape
-        return DeviceArray(cupy.empty((n, p, q, k), dtype=self.array.dtype).transpose(0, 3, 1, 2))
+        """An array of the same library, type and layout, which nothing has filled."""
+        raise NotImplementedError
 
-    def stream_address(self, stream: Any) -> int:
-        """Of `stream`: an address, a stream of torch or CuPy, or None for the library's current one."""
-        if stream is None and is_torch(self.array):
-            stream = sys.modules["torch"].cuda.current_stream(self.array.device)
-        elif stream is None:
-            stream = sys.modules["cupy"].cuda.get_current_stream()
-        for name in ("cuda_stream", "ptr"):
-            if hasattr(stream, name):
-                return int(getattr(stream, name))
-        return int(stream)
+    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
+        """Has the library use `stream`, if one is given: an address, or a stream of torch or CuPy. Gives the address of
+        its current one."""
+        raise NotImplementedError
+
+    def finish(self, output: DeviceArray, prepared: Any) -> None:
+        """After the launch."""
+
+
+class _TorchArray(DeviceArray):
+    def __init__(self, tensor: Any) -> None:
+        self.array = tensor
+        _require_first_gpu(tensor.device.index)
+        self.address, self.shape, self.strides = tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
+        self.element = str(tensor.dtype).removeprefix("torch.")
+
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
+        torch = sys.modules["torch"]
+        form = torch.channels_last if self.layout == "NHWC" else torch.contiguous_format
+        like = self.array
+        return _TorchArray(torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=form))
+
+    @contextlib.contextmanager
+    def on_stream(self, stream: Any) -> Iterator[int]:
+        cuda = sys.modules["torch"].cuda
+        if stream is None:
+            yield int(cuda.current_stream(self.array.device).cuda_stream)
+        else:
+            own = isinstance(stream, cuda.Stream)
+            with cuda.stream(stream if own else cuda.ExternalStream(_address_of(stream))):
+                yield _address_of(stream)
+
+
+class _CupyArray(DeviceArray):
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        _require_first_gpu(array.device.id)
+        self.address, self.shape = array.data.ptr, tuple(array.shape)
+        self.strides = tuple(stride // array.itemsize for stride in array.strides)
+        self.element = array.dtype.name
+
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
+        empty = sys.modules["cupy"].empty
+        if self.layout != "NHWC":
+            return _CupyArray(empty(tuple(shape), dtype=self.array.dtype))
+        n, k, p, q = shape
+        return _CupyArray(empty((n, p, q, k), dtype=self.array.dtype).transpose(0, 3, 1, 2))
+
+    @contextlib.contextmanager
+    def on_stream(self, stream: Any) -> Iterator[int]:
+        cuda = sys.modules["cupy"].cuda
+        if stream is None:
+            yield int(cuda.get_current_stream().ptr)
+        else:
+            with stream if isinstance(stream, cuda.Stream) else cuda.ExternalStream(_address_of(stream)):
+                yield _address_of(stream)
+
+
+class _JaxArray(DeviceArray):
+    """JAX names no stream of its own, so the host waits for it, and for the launch."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array.block_until_ready()
+        _require_first_gpu(array.__dlpack_device__()[1])
+        interface = array.__cuda_array_interface__
+        self.address, self.shape = int(interface["data"][0]), tuple(array.shape)
+        self.strides = _strides_of(self.shape, "NCHW")
+        self.element = array.dtype.name
+
+    def new_output(self, shape: Sequence[int]) -> DeviceArray:
+        # Its memory is nobody else's yet, so writing to it changes no value that JAX has told.
+        empty = sys.modules["jax"].numpy.empty(tuple(shape), self.array.dtype, device=self.array.device)
+        return _JaxArray(empty)
+
+    def on_stream(self, stream: Any) -> contextlib.AbstractContextManager[int]:
+        if stream is not None:
+            raise BadInput("JAX has no streams; leave `stream` away")
+        return contextlib.nullcontext(0)
+
+    def finish(self, output: DeviceArray, prepared: Any) -> None:
+        prepared.wait(0)
+
+
+def device_array(array: Any) -> DeviceArray:
+    """An array of torch, CuPy or JAX on the first GPU."""
+    if is_torch(array):
+        return _TorchArray(array)
+    kinds = {"cupy": _CupyArray, "jax": _JaxArray, "jaxlib": _JaxArray}
+    kind = kinds.get(type(array).__module__.partition(".")[0])
+    if kind is None:
+        raise BadInput(
+            f"on a GPU, arrays of torch, CuPy and JAX are read where they lie; hand over "
+            f"{type(array).__module__}.{type(array).__name__} by torch.from_dlpack or cupy.from_dlpack"
+        )
+    return kind(array)
+
+
+def _require_first_gpu(index: int | None) -> None:
+    if index:
+        raise BadInput("convladder runs on the first GPU that CUDA shows; choose another by CUDA_VISIBLE_DEVICES")
+
+
+def _address_of(stream: Any) -> int:
+    for name in ("cuda_stream", "ptr"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    return int(stream)
 
 
 def _strides_of(shape: Sequence[int], layout: str) -> tuple[int, ...]:

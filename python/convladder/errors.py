@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._api import Simulation
 
 
 class ConvLadderError(Exception):
@@ -34,11 +37,13 @@ class Fault(ConvLadderError):
     """The simulator found a fault: a race, an access out of bounds, a missing barrier. Exit status 1.
 
     `faults` has a record for each, with the keys of the command line's JSON: kind, kernel, file, line, block, thread,
-    other and more.
+    other and more. `simulation` is what simulate() saw of the run, whose counters end where the faulty blocks did; None
+    where another function met the fault.
     """
 
-    faults: list[dict[str, Any]]
-
-    def __init__(self, message: str, faults: str | list[dict[str, Any]]) -> None:
+    def __init__(
+        self, message: str, faults: str | list[dict[str, Any]], simulation: Simulation | None = None
+    ) -> None:
         super().__init__(message)
-        self.faults = json.loads(faults) if isinstance(faults, str) else faults
+        self.faults: list[dict[str, Any]] = json.loads(faults) if isinstance(faults, str) else faults
+        self.simulation = simulation

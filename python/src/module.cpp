@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "common/harness/commands/bench_plan.hpp"
+#include "common/harness/device/barriers.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/observation_json.hpp"
@@ -180,11 +181,24 @@ std::string refusal_of_shape(const std::string& stage, const std::string& shape,
   return rule;
 }
 
+/// The block barrier at a line of a kernel's file: "tiled_1d.cu:41". @throws UsageError where `work` passes none there
+Barrier barrier_at(const std::string& place, const std::function<void()>& work) {
+  std::string known;
+  for (Barrier& barrier : barriers_of(work)) {
+    const std::string its_place = fmt::format("{}:{}", barrier.file, barrier.line);
+    if (its_place == place || its_place.ends_with('/' + place)) return std::move(barrier);
+    known += (known.empty() ? "" : ", ") + its_place;
+  }
+  throw UsageError(
+      fmt::format("no block passes a barrier at {}; they pass those at {}", place, known.empty() ? "no line" : known));
+}
+
+/// @param without the barrier that does nothing, or ""
 /// @return the result's JSON, and its output where it is right
 std::pair<std::string, nb::object> simulate(const std::string& stage, const Shape& input_shape, const Floats& input,
                                             const Shape& filter_shape, const Floats& filter,
                                             const std::optional<std::string>& shape, const std::string& padding,
-                                            const std::string& configuration) {
+                                            const std::string& configuration, const std::string& without) {
   RunResult result;
   std::string json;
   alone([&] {
@@ -196,7 +210,11 @@ std::pair<std::string, nb::object> simulate(const std::string& stage, const Shap
     options.time = false;
     options.keep_output = true;
     options.settings = configuration;
-    result = run(find_stage(stage), std::move(user), options);
+    const auto work = [&] { result = run(find_stage(stage), user, options); };
+    if (without.empty())
+      work();
+    else
+      without_barrier(barrier_at(without, work), work);
     json = text_of(to_json(result));
   });
   if (result.status != Status::ok) return {json, nb::none()};
@@ -283,6 +301,11 @@ class Prepared {
     // NOLINTEND(performance-no-int-to-ptr)
   }
 
+  /// For what is on a stream.
+  void wait(std::uintptr_t stream) {
+    alone([&] { wait_for(reinterpret_cast<Stream>(stream)); });  // NOLINT(performance-no-int-to-ptr): as above
+  }
+
  private:
   std::unique_ptr<PreparedStage> stage_;
 };
@@ -325,7 +348,7 @@ NB_MODULE(CONVLADDER_MODULE, module) {
              nb::arg().none());
   module.def("refusal_of_shape", &refusal_of_shape);
   module.def("simulate", &simulate, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
-             nb::arg());
+             nb::arg(), nb::arg());
   module.def("bench", &bench, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   nb::class_<Prepared>(module, "Prepared")
       .def(nb::init<const std::string&, const Shape&, const Shape&, const Floats&, const std::optional<std::string>&,
@@ -333,5 +356,6 @@ NB_MODULE(CONVLADDER_MODULE, module) {
            nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
       .def_prop_ro("output_shape", &Prepared::output_shape)
       .def("run", &Prepared::run)
-      .def("launch", &Prepared::launch);
+      .def("launch", &Prepared::launch)
+      .def("wait", &Prepared::wait);
 }

@@ -1,5 +1,8 @@
 """The Python package against NumPy and against the command line."""
 import concurrent.futures
+import importlib
+import importlib.util
+import json
 import multiprocessing
 import pathlib
 import re
@@ -43,6 +46,14 @@ def test_layer(stage, error):
         x = scale * normal(2, 16, 10, 12, seed=seed)
         exact = correlation(x, w)
         assert np.linalg.norm(prepared(x) - exact) <= error * np.linalg.norm(exact)
+
+
+def test_one_filter_on_several_shapes():
+    w = normal(4, 3, 3, 3)
+    prepared = convladder.Conv(16, w)
+    for shape in ((1, 3, 8, 9), (2, 3, 5, 6), (1, 3, 8, 9)):
+        x = normal(*shape)
+        np.testing.assert_allclose(prepared(x), correlation(x, w), atol=1e-5)
 
 
 def test_options():
@@ -127,9 +138,70 @@ def test_bad_input(call, message):
     assert isinstance(raised.value, ValueError) and "\n" not in str(raised.value)
 
 
-def test_fault_carries_its_records():
+def barrier_of_stage_3():
+    source = pathlib.Path(__file__).parents[2] / "chapters/03-tiled-1d/tiled_1d.cu"
+    lines = source.read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if "__syncthreads();" in line)
+
+
+def test_fault_carries_its_records_and_what_was_seen():
+    """A real one: without its barrier, stage 3 reads shared memory while others write it."""
+    x, w, line = normal(1000), normal(5), barrier_of_stage_3()
+    with pytest.raises(convladder.Fault, match=r"^race at .*tiled_1d\.cu:\d+ in tiled.* with ") as raised:
+        convladder.simulate(3, x, w, without_barrier=f"tiled_1d.cu:{line}")
+    fault = raised.value
+    record = fault.faults[0]
+    assert record["kind"] == "race" and record["file"].endswith("tiled_1d.cu") and record["thread"]
+    assert record["line"] == line + 1 or record["second"]["line"] == line + 1 or str(record["line"]) in str(fault)
+    assert fault.simulation.faults == fault.faults and fault.simulation.output.size == 0
+    assert fault.simulation.counters["global_load_requests"] > 0 and fault.simulation.lines
+    # The barrier is back.
+    np.testing.assert_array_equal(convladder.simulate(3, x, w).output, convladder.conv(x, w, stage=3))
+
+
+def test_barrier_that_is_not_there():
+    with pytest.raises(convladder.BadInput, match=r"no block passes a barrier at tiled_1d.cu:1; .*tiled_1d.cu:\d+$"):
+        convladder.simulate(3, normal(100), normal(5), without_barrier="tiled_1d.cu:1")
+
+
+def test_fault_of_any_function_has_records():
     fault = convladder.Fault("race at a.cu:1", '[{"kind": "race", "line": 1}]')
-    assert str(fault) == "race at a.cu:1" and fault.faults[0]["kind"] == "race"
+    assert str(fault) == "race at a.cu:1" and fault.faults[0]["kind"] == "race" and fault.simulation is None
+
+
+@pytest.mark.parametrize("status, raised", [("wrong", convladder.WrongResult), ("error", convladder.DeviceError)])
+def test_what_is_not_right_is_raised(monkeypatch, status, raised):
+    """The project's stages are right, so the harness's word is made up."""
+    told = json.dumps({"stage": "tiled-1d", "status": status, "reason": "off by one", "faults": []})
+    monkeypatch.setattr("convladder._sim.simulate", lambda *_: (told, None))
+    with pytest.raises(raised, match="^off by one$"):
+        convladder.simulate(3, normal(9), normal(3))
+
+
+@pytest.mark.parametrize("stage", [30, 36])
+def test_scales_follow_the_input(stage):
+    """Right whatever input came first: these stages choose scales by it."""
+    x, w = normal(1, 16, 8, 8) / 64, normal(16, 16, 3, 3, seed=2)
+    alone = convladder.Conv(stage, w)(x)
+    after_others = convladder.Conv(stage, w)
+    after_others(x * np.float32(2**-10))
+    after_others(x * np.float32(2**10))
+    np.testing.assert_array_equal(after_others(x), alone)
+
+
+def test_stream_wants_an_input_on_the_gpu():
+    with pytest.raises(convladder.BadInput, match="lies on the host, and a stream is given"):
+        convladder.conv(normal(9), normal(3), stage=3, stream=1)
+
+
+def test_gpu_side_has_classes_of_its_own():
+    """A library that loads second must not be handed the first one's."""
+    if importlib.util.find_spec("convladder._gpu") is None:
+        pytest.skip("a package without its GPU side")
+    sim, gpu = importlib.import_module("convladder._sim"), importlib.import_module("convladder._gpu")
+    assert set(dir(gpu)) == set(dir(sim)) and gpu.Prepared is not sim.Prepared
+    with pytest.raises(convladder.BadInput, match="99"):
+        gpu.tensors_of("99")
 
 
 def test_bench_gives_rows():

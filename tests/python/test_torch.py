@@ -20,7 +20,7 @@ def test_tensors_come_back_as_tensors():
 
 def test_operator_passes_torchs_own_tests():
     x, w = torch.randn(1, 2, 6, 7, requires_grad=True), torch.randn(4, 2, 3, 3, requires_grad=True)
-    arguments = (x, w, 16, [1, 0], [2, 1], [1, 1], 1)
+    arguments = (x, w, 16, [2, 0], [2, 1], [1, 1], 1)
     torch.library.opcheck(convladder.torch.conv2d, arguments)
 
 

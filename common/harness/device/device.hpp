@@ -106,6 +106,26 @@ Observation observe(const std::function<void(Stream)>& launch, bool want_lines);
 /// Faults in it throw DeviceError.
 double run_and_wait(const std::function<void(Stream)>& work);
 
+/// Waits for all work on a stream, whose faults throw DeviceError.
+void wait_for(Stream stream);
+
+/// Keeps pieces of work that share memory in order, whatever streams they are put on. In the simulator, where each ends
+/// before the next, there is nothing to keep.
+class StreamOrder {
+ public:
+  StreamOrder() = default;
+  ~StreamOrder();
+  StreamOrder(const StreamOrder&) = delete;
+  StreamOrder& operator=(const StreamOrder&) = delete;
+
+  void enter(Stream stream);  ///< before work: the stream waits for the last work, if that was put on another one
+  void leave(Stream stream);  ///< after it. A stream that is captured in a graph is left alone
+
+ private:
+  void* event_ = nullptr;  ///< after the last work
+  Stream last_ = nullptr;  ///< where that is
+};
+
 /// Times in microseconds of one launch, over groups of launches. Without groups every figure is 0.
 struct TimeSeries {
   std::vector<double> groups;

@@ -20,14 +20,17 @@ std::map<const StageInfo*, const PreparedStage*>& last_prepared() {
   return last;
 }
 
+/// Of the launches of all instances of a stage. They stay, as CUDA may be gone when the process ends.
+StreamOrder& order_of(const StageInfo& stage) {
+  static auto& orders = *new std::map<const StageInfo*, StreamOrder>;
+  return orders[&stage];
+}
+
 /// Whether an instance may find its constants overwritten by another. In the other tracks the filter may be large, and
 /// lies in workspaces.
 bool uses_constants(const StageInfo& stage) {
   return stage.track == "signals" || stage.track == "images" || stage.track == "depthwise";
 }
-
-/// Whether prepare() may look at the input, to choose scales by it: stages of int8, and those that split numbers.
-bool depends_on_input(const StageInfo& stage) { return stage.dtype == "int8" || stage.half_products > 0; }
 
 }  // namespace
 
@@ -53,7 +56,7 @@ PreparedStage::~PreparedStage() {
 }
 
 bool PreparedStage::must_prepare() const {
-  if (!stage_ || depends_on_input(info_)) return true;
+  if (!stage_ || takes_bytes(info_)) return true;  // the steps of bytes are part of what is prepared
   const auto last = last_prepared().find(&info_);
   return uses_constants(info_) && (last == last_prepared().end() || last->second != this);
 }
@@ -68,6 +71,16 @@ void PreparedStage::prepare(const Tensors& tensors, Stream stream) {
   stage_ = std::move(stage);
   last_prepared()[&info_] = this;
 }
+
+/// Makes the stage ready for the input of `tensors`.
+void PreparedStage::prepare_or_calibrate(const Tensors& tensors, Stream stream) {
+  if (must_prepare())
+    prepare(tensors, stream);
+  else
+    stage_->calibrate(problem_, tensors, stream);
+}
+
+StreamOrder& PreparedStage::order() { return uses_constants(info_) ? order_of(info_) : own_order_; }
 
 Tensors PreparedStage::place(const std::vector<float>& input) {
   if (takes_bytes(info_)) {
@@ -86,7 +99,7 @@ Tensors PreparedStage::place(const std::vector<float>& input) {
 std::vector<float> PreparedStage::run_on_host(const std::vector<float>& input) {
   std::vector<float> output(static_cast<std::size_t>(problem_.output_size()));
   const Tensors tensors{input.data(), filter_.data(), output.data()};
-  if (must_prepare()) prepare(tensors, nullptr);
+  prepare_or_calibrate(tensors, nullptr);
   stage_->launch(problem_, tensors, nullptr);
   return output;
 }
@@ -99,9 +112,7 @@ std::vector<float> PreparedStage::run(const std::vector<float>& input) {
     Observation seen = observe(work, false);
     if (!seen.faults.empty()) throw FaultError(std::move(seen.faults));
   };
-  if (must_prepare()) {
-    observed([&](Stream stream) { prepare(tensors, stream); });
-  }
+  observed([&](Stream stream) { prepare_or_calibrate(tensors, stream); });
   observed([&](Stream stream) { stage_->launch(problem_, tensors, stream); });
   std::vector<float> output(static_cast<std::size_t>(problem_.output_size()));
   tensors_->download_output(output.data());
@@ -121,8 +132,10 @@ void PreparedStage::launch(const void* input, void* output, Stream stream) {
     tensors.input = static_cast<const float*>(input);
     tensors.output = static_cast<float*>(output);
   }
-  if (must_prepare()) prepare(tensors, stream);
+  order().enter(stream);
+  prepare_or_calibrate(tensors, stream);
   stage_->launch(problem_, tensors, stream);
+  order().leave(stream);
 }
 
 }  // namespace convladder

@@ -38,7 +38,8 @@ class PreparedStage {
   std::vector<float> run(const std::vector<float>& input);
 
   /// On the GPU's memory, in the stage's element type and layout; returns once everything is on the stream. The first
-  /// launch prepares. Not for stages of bytes.
+  /// launch prepares. A launch on another stream waits there for the one before, with which it shares memory. Not for
+  /// stages of bytes.
   /// @throws MachineError, DeviceError
   void launch(const void* input, void* output, Stream stream);
 
@@ -48,6 +49,8 @@ class PreparedStage {
  private:
   bool must_prepare() const;
   void prepare(const Tensors& tensors, Stream stream);
+  void prepare_or_calibrate(const Tensors& tensors, Stream stream);
+  StreamOrder& order();
   Tensors place(const std::vector<float>& input);
   std::vector<float> run_on_host(const std::vector<float>& input);
 
@@ -58,6 +61,7 @@ class PreparedStage {
   std::unique_ptr<Stage> stage_;
   std::optional<DeviceTensors> tensors_;   ///< of run()
   std::optional<DeviceBuffer> on_device_;  ///< the filter, of launch()
+  StreamOrder own_order_;                  ///< of launches, where they share no more than this instance's memory
 };
 
 }  // namespace convladder

@@ -373,6 +373,36 @@ Observation observe(const std::function<void(Stream)>& launch, bool /*want_lines
   return observation;
 }
 
+namespace {
+bool is_captured(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
+  return status != cudaStreamCaptureStatusNone;
+}
+}  // namespace
+
+void wait_for(Stream stream) { check_cuda(cudaStreamSynchronize(stream), "waiting for a stream"); }
+
+StreamOrder::~StreamOrder() {
+  if (event_) cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+}
+
+void StreamOrder::enter(Stream stream) {
+  if (!event_ || stream == last_ || is_captured(stream)) return;
+  check_cuda(cudaStreamWaitEvent(stream, static_cast<cudaEvent_t>(event_)), "waiting for another stream");
+}
+
+void StreamOrder::leave(Stream stream) {
+  if (is_captured(stream)) return;
+  if (!event_) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
+    event_ = event;
+  }
+  check_cuda(cudaEventRecord(static_cast<cudaEvent_t>(event_), stream), "recording an event");
+  last_ = stream;
+}
+
 std::vector<Barrier> barriers_of(const std::function<void()>&) {
   throw std::logic_error("only the simulator sees barriers");
 }
