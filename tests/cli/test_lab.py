@@ -428,6 +428,55 @@ def test_doctor(copy):
     assert re.search(r"^libraries +missing +everything nothing$", out, re.M)
 
 
+def stand_in(copy, name, script):
+    """A program that the copy finds first."""
+    copy.write(f"bin/{name}", "#!/bin/bash\n" + script, mode=0o755)
+
+
+def test_cuda_from_pypi_wants_a_driver(copy):
+    copy.write("cmake/cuda-from-pypi.sh", (ROOT / "cmake/cuda-from-pypi.sh").read_text(), mode=0o755)
+    stand_in(copy, "nvidia-smi", "echo 550.90.07\n")
+    for words, status in ((["doctor", "--install-cuda"], 2), (["offer-cuda"], 0)):  # without it the simulator serves
+        done = copy.tool(*words, CONVLADDER_YES="1")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (status, "", 1), done
+        assert "driver 550.90.07 takes no CUDA 13" in done.stderr and "a CUDA Toolkit from 12.3 to 12.9" in done.stderr
+    stand_in(copy, "nvidia-smi", "echo 580.65.06\n")
+    done = copy.tool("offer-cuda")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1) and "a GPU, but no nvcc: './lab doctor" in done.stderr
+
+
+def test_install_packages(copy):
+    stand_in(copy, "id", "echo 0\n")
+    stand_in(copy, "apt-get", f'echo "$*" >>{copy.folder}/calls\n')
+    stand_in(copy, "dpkg-query", "echo '/g++ install ok installed/'\n")
+    done = copy.lab("doctor", "--install-packages")
+    assert (done.returncode, done.stdout) == (0, ""), done
+    update, install = (copy.folder / "calls").read_text().splitlines()
+    assert update == "update -q" and " libfmt-dev" in install and "g++" not in install
+    stand_in(copy, "dpkg-query", 'for name; do printf "/$name install ok installed/"; done\n')
+    done = copy.lab("doctor", "--install-packages")
+    assert (done.returncode, done.stderr) == (0, "./lab: no package is missing\n")
+    copy.refuses(["doctor", "--install-packages", "--install-cuda"], "stands alone")
+    assert len((copy.folder / "calls").read_text().splitlines()) == 2 and not copy.build.exists()
+
+
+def test_what_the_build_does_without_is_told_once(copy):
+    stand_in(copy, "cmake", """[ "$1" = --preset ] || exit 0
+echo "-- no OpenBLAS (libopenblas-dev): one row less"
+echo "-- no cuDNN: no rows of its"
+echo "-- no compiler warnings"
+touch build/CMakeCache.txt
+""")
+    stand_in(copy, "apt-get", "exit 1\n")
+    program(copy, "echo ran")
+    done = copy.lab("list")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done
+    assert done.stderr.splitlines() == ["./lab: configuring", "./lab: trying to install libopenblas-dev",
+                                        "./lab: no OpenBLAS (libopenblas-dev): one row less",
+                                        "./lab: no cuDNN: no rows of its"]
+    assert copy.lab("list").stderr == ""
+
+
 PLOT = """import pathlib, sys
 pathlib.Path(sys.argv[2]).mkdir(exist_ok=True)
 pathlib.Path(sys.argv[2], "drawn").write_text(pathlib.Path(sys.argv[1]).read_text())
