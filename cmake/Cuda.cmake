@@ -48,9 +48,11 @@ enable_language(CUDA)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.3)
   message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: install CUDA 12.3 or newer, or configure with "
                       "-DCONVLADDER_CUDA=OFF")
+elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.9)
+  message(STATUS "no overlap: ptxas before CUDA 12.9 serialises the wgmmas of stages 32, 34 and 36")
 endif()
-# An older g++ that nvcc calls (Debian 13: 13, beside 14) has an older libstdc++ in its folder. The C++ compiler links, and
-# takes its own.
+# An older g++ that nvcc calls (Debian 13: 13, beside 14) has an older libstdc++ in its folder. The C++ compiler links,
+# and takes its own.
 list(FILTER CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES EXCLUDE REGEX "/gcc/")
 find_package(CUDAToolkit REQUIRED)
 if(CMAKE_CUDA_COMPILER MATCHES "^${PROJECT_SOURCE_DIR}/.venv-cuda/")

@@ -21,8 +21,7 @@ folder=$1
 if driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null); then
   driver=${driver%%$'\n'*}
   [ "${driver%%.*}" -ge 580 ] || fail "driver $driver takes no CUDA 13, and PyPI has no nvcc of CUDA 12: install \
-driver 580 or newer, or a CUDA Toolkit from 12.3 to 12.9, whose nvcc ./lab finds on PATH, in CUDACXX or in \
-/usr/local/cuda"
+driver 580 or newer, or the CUDA Toolkit 12.9, whose nvcc ./lab finds on PATH, in CUDACXX or in /usr/local/cuda"
 fi
 [ "$folder" != --check-driver ] || exit 0
 
