@@ -1,8 +1,10 @@
 """The notebooks of the lessons run as they are made, all in one kernel, against the package that is installed."""
+import importlib.util
 import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -68,6 +70,25 @@ def test_notebook_runs(chapter, kernel):
     if stage["number"] in notebook_cells.KNOBS:
         knob, values, _ = notebook_cells.KNOBS[stage["number"]]
         assert all(f"{knob}={value} " in text or f"{knob}={value}\n" in text for value in values)
+
+
+def test_setup_installs_what_is_missing(tmp_path, monkeypatch):
+    import matplotlib.pyplot  # noqa: F401  before anything is replaced
+    found, calls = importlib.util.find_spec, []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "convladder" else found(name))
+    monkeypatch.setattr(subprocess, "run", lambda words, check: calls.append([str(word) for word in words]))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match="fill in ADDRESS"):
+        exec(notebook_cells.SETUP, {})
+    clone = str(tmp_path / "convladder")
+    install = [["bash", f"{clone}/lab", "doctor", "--install-packages"],
+               [sys.executable, "-m", "pip", "install", clone, "matplotlib"]]
+    exec(notebook_cells.SETUP.replace('ADDRESS = ""', 'ADDRESS = "there"'), {})
+    assert calls == [["git", "clone", "there", clone], *install]
+    pathlib.Path(clone).mkdir()
+    pathlib.Path(clone, "lab").touch()
+    exec(notebook_cells.SETUP, {})
+    assert calls[3:] == install
 
 
 def test_error_in_a_cell_fails(kernel):
