@@ -37,10 +37,10 @@ __device__ __forceinline__ unsigned tf32_bits(float value) {
   unsigned bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
 #else
-  const unsigned exact = __float_as_uint(value);
-  const unsigned bits = (exact & 0x7fffffff) > 0x7f800000 ? 0x7fffffff : exact + 0x1000;
+  const unsigned bits = __float_as_uint(value) + 0x1000;
 #endif
-  return bits & 0xffffe000;  // PTX leaves the lowest bits open
+  if (value != value) return 0x7fffe000;  // its fraction may be in the lowest bits alone
+  return bits & 0xffffe000;               // PTX leaves the lowest bits open
 }
 
 }  // namespace convladder

@@ -1,9 +1,22 @@
 /// @file
-/// The instructions of sm_90 for kernels, by name: PTX under nvcc, the simulator's own (simt/hopper.hpp) elsewhere.
-/// Include it after kernel.hpp. docs/simulator.md tells what the simulator checks.
+/// The instructions of sm_90 for kernels, by name: PTX under nvcc, the simulator's own (simt/hopper.hpp) elsewhere. In
+/// the project, include it after kernel.hpp. docs/simulator.md tells what the simulator checks.
+///
+/// To use it in a project of your own, copy this one file: under nvcc it needs the CUDA Toolkit and C++17, and nothing
+/// of ConvLadder (MIT License, Copyright (c) 2026 the ConvLadder developers). No library is to be linked: the driver's
+/// function for tensor maps is found at run time. The programs in examples/ are made so.
 ///
 /// A kernel takes a TensorMap as a parameter `const __grid_constant__ TensorMap map`. All else needs sm_90, wgmma and
 /// setmaxnreg sm_90a: code for another GPU compiles, and traps. Floats become bf16 or TF32 by bf16_tf32.hpp.
+///
+/// What waits for what:
+/// - mbarrier_init() and fence_mbarrier_init() by one thread, a barrier of the block, then all else.
+/// - Stores to shared memory, fence_async_proxy() by each thread that stored, a barrier; then wgmma(), tensor_store().
+/// - mbarrier_expect(), bulk_load() or tensor_load() by one thread; mbarrier_wait() by all that read the bytes.
+/// - tensor_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is written again, and
+///   its bulk_wait() before anybody reads global memory.
+/// - wgmma_fence(), wgmma(), wgmma_commit(), wgmma_wait() by the whole warpgroup; then sums may be read, and operands
+///   written.
 ///
 // clang-format off
 /// @file
@@ -13,6 +26,7 @@
 /// | `mbarrier_arrive`, `mbarrier_expect`, `mbarrier_wait` | `mbarrier.arrive`, `.arrive.expect_tx`, `.try_wait.parity` in a loop |
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
+/// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled`, on the host |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
 /// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
 /// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
@@ -23,11 +37,53 @@
 #pragma once
 #include <cstdint>
 
+#if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#if __has_include("common/kernel/kernel.hpp")
 #include "common/kernel/kernel.hpp"
 #include "common/stage/tensor_map.hpp"
+#else
+/// @cond
+// The same text as in tensor_map.hpp, for this file alone.
+namespace convladder {
 
-#if defined(__CUDACC__)
-#include <cuda.h>
+/// Type of a tensor's elements.
+enum class TensorElement {
+  int8,   ///< 1 byte
+  fp16,   ///< 2 bytes
+  int32,  ///< 4 bytes
+  fp32,   ///< 4 bytes
+};
+
+/// How a copied box lies in shared memory: 16-byte pieces are exchanged, so that neighbouring rows meet in different
+/// banks. A piece's number within its span is XORed with the number of its 128-byte line.
+enum class Swizzle {
+  none,      ///< as it is
+  bytes64,   ///< rows of 64 bytes: 4 pieces exchanged
+  bytes128,  ///< rows of 128 bytes: 8 pieces exchanged
+};
+
+/// One dimension of a tensor.
+struct TensorDimension {
+  std::uint64_t size;    ///< in elements
+  std::uint64_t stride;  ///< bytes from one index to the next
+  unsigned box;          ///< elements that one copy moves
+};
+
+/// A tensor in global memory, and the box of it that one copy moves.
+struct TensorForm {
+  TensorElement element;
+  Swizzle swizzle;
+  int rank;                       ///< 1 to 5
+  TensorDimension dimensions[5];  ///< the innermost first
+};
+
+}  // namespace convladder
+
+/// @endcond
+#endif
 
 /// @cond
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -66,6 +122,40 @@ struct TensorMap {
   /// @endcond
 };
 
+/// Describes a tensor to TMA, on the host: `cuTensorMapEncodeTiled`, for which the driver is asked at run time.
+/// @param global its address on the device, a multiple of 16
+/// @return cudaErrorNotSupported where the driver has no tensor maps; cudaErrorInvalidValue where it refuses the form
+inline cudaError_t encode_tensor_map(TensorMap* map, const void* global, const TensorForm& form) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+#else
+    cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found);
+#endif
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  if (!encode) return cudaErrorNotSupported;
+  // In the order of TensorElement (bytes are moved as they are) and of Swizzle.
+  constexpr CUtensorMapDataType kTypes[] = {CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                                            CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
+  constexpr CUtensorMapSwizzle kSwizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_64B,
+                                              CU_TENSOR_MAP_SWIZZLE_128B};
+  cuuint64_t sizes[5] = {}, strides[5] = {};
+  cuuint32_t box[5] = {}, steps[5] = {1, 1, 1, 1, 1};
+  for (int i = 0; i < form.rank; ++i) {
+    sizes[i] = form.dimensions[i].size;
+    box[i] = form.dimensions[i].box;
+    if (i > 0) strides[i - 1] = form.dimensions[i].stride;
+  }
+  const CUresult status = encode(&map->encoded, kTypes[static_cast<int>(form.element)],
+                                 static_cast<cuuint32_t>(form.rank), const_cast<void*>(global), sizes, strides, box,
+                                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, kSwizzles[static_cast<int>(form.swizzle)],
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return static_cast<cudaError_t>(status);  // the same numbers
+}
+
 /// @cond
 __device__ __forceinline__ unsigned shared_address(const void* shared) {
   return static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -81,26 +171,34 @@ __device__ __forceinline__ T* dynamic_shared_1024() {
 
 // ---- Barriers ------------------------------------------------------------------------------------------------------
 
-/// Makes a barrier, in shared memory. By one thread; others use it after a block barrier.
-/// @param arrivals that end a phase
+/// `mbarrier.init.shared::cta.b64`: makes a barrier, in shared memory, at a multiple of 8 bytes. By one thread, which
+/// calls fence_mbarrier_init() next; others use the barrier after a block barrier.
+/// @param barrier 8 bytes that nothing else writes  @param arrivals that end a phase: 1 to 2^20 - 1
 __device__ __forceinline__ void mbarrier_init(Mbarrier* barrier, int arrivals) {
   CONVLADDER_SM90("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
-/// Makes the thread's mbarrier_init() visible to copies: before the first of them.
+/// `fence.mbarrier_init.release.cluster`: makes the thread's mbarrier_init() visible to copies, which write through the
+/// asynchronous proxy. Between the initialisation and the first copy; waits for nothing else.
 __device__ __forceinline__ void fence_mbarrier_init() {
   CONVLADDER_SM90("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// One arrival. What the thread did before it is visible to those that wait for the phase.
+/// `mbarrier.arrive.shared::cta.b64`: one arrival in the present phase. What the thread did before it is visible to
+/// those that wait for the phase. Does not wait.
 __device__ __forceinline__ void mbarrier_arrive(Mbarrier* barrier) {
   CONVLADDER_SM90("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-/// One arrival; the phase also waits for copies of so many bytes.
+/// `mbarrier.arrive.expect_tx.shared::cta.b64`: one arrival; the phase also waits for copies of so many bytes. By the
+/// thread that starts the copies, before them. Does not wait.
+/// @param bytes of all copies that will complete at the barrier in this phase, up to 2^20 - 1
 __device__ __forceinline__ void mbarrier_expect(Mbarrier* barrier, int bytes) {
   CONVLADDER_SM90("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                   : "memory");
 }
-/// Waits until the present phase is not one of this parity: until phase 0, 2, ... has ended for 0, and 1, 3, ... for 1.
-/// Of a new barrier, 1 passes at once.
+/// `mbarrier.try_wait.parity.shared::cta.b64`, again and again: waits until the present phase is not one of this
+/// parity: until phase 0, 2, ... has ended for 0, and 1, 3, ... for 1. Of a new barrier, 1 passes at once. Then the
+/// thread sees the bytes of the phase's copies, and what threads did before they arrived. By each thread that reads
+/// them.
+/// @param parity of the phase: its number modulo 2
 __device__ __forceinline__ void mbarrier_wait(Mbarrier* barrier, int parity) {
   unsigned done = 1;
   do {
@@ -113,36 +211,43 @@ __device__ __forceinline__ void mbarrier_wait(Mbarrier* barrier, int parity) {
         : "memory");
   } while (!done);
 }
-/// What the thread has written to shared memory, or knows of, becomes visible to wgmma and to copies that start later.
+/// `fence.proxy.async.shared::cta`: what the thread has written to shared memory, or knows of, becomes visible to wgmma
+/// and to copies that start later. By each thread that wrote, before the barrier that leads to the wgmma or the copy.
 __device__ __forceinline__ void fence_async_proxy() { CONVLADDER_SM90("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// A barrier for some warps of the block: waits until `threads` have come, here or by named_barrier_arrive().
-/// @param id 1 to 15  @param threads a multiple of 32, the same in all calls
+/// `bar.sync id, threads`: a barrier for some warps of the block. Waits until `threads` have come, here or by
+/// named_barrier_arrive(); then all of them see what the others did before.
+/// @param id 1 to 15: 0 is that of __syncthreads()  @param threads a multiple of 32, the same in all calls
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// The same without waiting.
+/// `bar.arrive id, threads`: the same without waiting, for a thread that only hands something on.
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 // ---- Bulk copies ---------------------------------------------------------------------------------------------------
 
-/// Starts a copy of `bytes` to shared memory, by one thread; addresses and size are multiples of 16. Its end counts at
-/// the barrier, for the phase that is then present.
+/// `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`: starts a copy to shared memory, by one thread.
+/// Its end counts at the barrier, for the phase that is then present: mbarrier_wait() before the bytes are read.
+/// @param shared, global multiples of 16  @param bytes a multiple of 16, which mbarrier_expect() has announced
 __device__ __forceinline__ void bulk_load(void* shared, const void* global, int bytes, Mbarrier* barrier) {
   CONVLADDER_SM90("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                       shared_address(shared)),
                   "l"(global), "r"(bytes), "r"(shared_address(barrier))
                   : "memory");
 }
-/// Has `bytes` of global memory brought to L2, by one thread; address and size are multiples of 16. Nothing tells when
-/// they are there.
+/// `cp.async.bulk.prefetch.L2.global`: has `bytes` of global memory brought to L2, by one thread; address and size are
+/// multiples of 16. Nothing tells when they are there, and nothing need be waited for.
 __device__ __forceinline__ void bulk_prefetch(const void* global, int bytes) {
   CONVLADDER_SM90("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
 
-/// Starts a copy of the map's box to shared memory, at a multiple of 128 bytes; zeros where the box lies outside the
-/// tensor. Its end counts at the barrier, with all bytes of the box.
+/// `cp.async.bulk.tensor.1d` to `.5d`, `.shared::cluster.global.tile.mbarrier::complete_tx::bytes`: starts a copy of
+/// the map's box to shared memory, by one thread; zeros where the box lies outside the tensor. Its end counts at the
+/// barrier, with all bytes of the box, zeros included: mbarrier_wait() before they are read.
+/// @param shared a multiple of 128 bytes; with a swizzle of 512 or 1024, so that its pattern begins with the box @param
+/// map a parameter of the kernel, `const __grid_constant__ TensorMap`  @param barrier where mbarrier_expect() has
+/// announced the bytes
 /// @param coordinates of the box's first element, the innermost first and a multiple of 16 bytes; negative ones are
 /// outside
 template <class... Coordinates>
@@ -186,10 +291,13 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
         : "memory");
 }
 
-/// Starts a copy of the map's box from shared memory, at a multiple of 128 bytes; what lies outside the tensor is left
-/// out, but in pieces of 16 bytes: where the innermost dimension is no multiple of that, what follows it is overwritten
-/// up to the next. By one thread, whose bulk_wait_read() tells when shared memory may be written again.
-/// @param coordinates as of tensor_load(), but not negative: GPUs take that for an illegal instruction
+/// `cp.async.bulk.tensor.1d` to `.5d`, `.global.shared::cta.tile.bulk_group`: starts a copy of the map's box from
+/// shared memory; what lies outside the tensor is left out, but in pieces of 16 bytes: where the innermost dimension is
+/// no multiple of that, what follows it is overwritten up to the next. By one thread, after fence_async_proxy() by all
+/// that wrote the box and a barrier. bulk_commit() follows, and bulk_wait_read() tells when shared memory may be
+/// written again.
+/// @param shared as of tensor_load()  @param coordinates as of tensor_load(), but not negative: GPUs take that for an
+/// illegal instruction
 template <class... Coordinates>
 __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
@@ -220,14 +328,17 @@ __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* s
         : "memory");
 }
 
-/// Makes one group of the copies from shared memory that this thread has started since the last call.
+/// `cp.async.bulk.commit_group`: makes one group of the copies from shared memory that this thread has started since
+/// the last call. Does not wait.
 __device__ __forceinline__ void bulk_commit() { CONVLADDER_SM90("cp.async.bulk.commit_group;" ::: "memory"); }
-/// Waits until all of this thread's groups but the newest `Pending` have read shared memory.
+/// `cp.async.bulk.wait_group.read`: waits until all of this thread's groups but the newest `Pending` have read shared
+/// memory, which may then be written again.
 template <int Pending>
 __device__ __forceinline__ void bulk_wait_read() {
   CONVLADDER_SM90("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
-/// Waits until they are complete.
+/// `cp.async.bulk.wait_group`: waits until they are complete, and what they wrote to global memory is visible to the
+/// thread.
 template <int Pending>
 __device__ __forceinline__ void bulk_wait() {
   CONVLADDER_SM90("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
@@ -235,43 +346,44 @@ __device__ __forceinline__ void bulk_wait() {
 
 // ---- Matrix products of a warpgroup --------------------------------------------------------------------------------
 
-/// Describes a matrix in dynamic shared memory to wgmma: rows of A, or columns of B, lie one after another, each 64 or
-/// 128 bytes along the sum, swizzled as tensor_load() leaves them. Add bytes / 16 to begin elsewhere: by 32 bytes for
-/// the next step of the sum, by whole rows for other rows.
+/// An operand of wgmma(), no instruction: describes a matrix in dynamic shared memory. Rows of A, or columns of B, lie
+/// one after another, each 64 or 128 bytes along the sum, swizzled as tensor_load() leaves them. Add bytes / 16 to
+/// begin elsewhere: by 32 bytes for the next step of the sum, by whole rows for other rows.
 __device__ __forceinline__ std::uint64_t swizzled_descriptor(const void* shared, Swizzle swizzle) {
   const std::uint64_t address = (shared_address(shared) & 0x3ffff) >> 4;
   return swizzle == Swizzle::bytes64 ? address | 1ull << 16 | 32ull << 32 | 2ull << 62
                                      : address | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
-/// The same for a matrix in pieces of 8 rows of 16 bytes, each piece 128 bytes without gaps.
-/// @param across_bytes to the piece of the next 16 bytes along the sum  @param down_bytes to that of the next 8 rows
+/// The same for a matrix without a swizzle, in core matrices of 8 rows of 16 bytes, each 128 bytes without gaps.
+/// @param across_bytes to the core matrix of the next 16 bytes along the sum  @param down_bytes to that of the next 8
+/// rows
 __device__ __forceinline__ std::uint64_t plain_descriptor(const void* shared, int across_bytes, int down_bytes) {
   return (shared_address(shared) & 0x3ffff) >> 4 | static_cast<std::uint64_t>(across_bytes >> 4) << 16 |
          static_cast<std::uint64_t>(down_bytes >> 4) << 32;
 }
 
-/// Orders what the warpgroup did with its registers before the wgmmas that follow: before the first, and after each
-/// access to their accumulators or to registers of A.
+/// `wgmma.fence.sync.aligned`: orders what the warpgroup did with its registers before the wgmmas that follow. Before
+/// the first, and after each access to their accumulators or to registers of A.
 __device__ __forceinline__ void wgmma_fence() { CONVLADDER_SM90A("wgmma.fence.sync.aligned;" ::: "memory"); }
-/// Makes one group of the warpgroup's wgmmas since the last call.
+/// `wgmma.commit_group.sync.aligned`: makes one group of the warpgroup's wgmmas since the last call. Does not wait.
 __device__ __forceinline__ void wgmma_commit() { CONVLADDER_SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Waits until all groups but the newest `Pending` are complete: accumulators hold their sums, operands may be
-/// overwritten.
+/// `wgmma.wait_group.sync.aligned`: waits until all groups but the newest `Pending` are complete. Then accumulators
+/// hold their sums, and operands may be overwritten. pin() the accumulators next.
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait() {
   CONVLADDER_SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-/// Keeps the compiler from moving accesses to these registers: after wgmma_wait().
+/// No instruction: keeps the compiler from moving accesses to these registers across this line. After wgmma_wait().
 template <int Count>
 __device__ __forceinline__ void pin(float (&d)[Count]) {
-  UNROLL
+#pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 /// The same for sums of bytes.
 template <int Count>
 __device__ __forceinline__ void pin(int (&d)[Count]) {
-  UNROLL
+#pragma unroll
   for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
 
@@ -423,23 +535,27 @@ CONVLADDER_WGMMA_ALL(256, 128, 128, 129, 130, 131, 132, 133)
 #undef CONVLADDER_WGMMA
 /// @endcond
 
-/// Starts d = a b, or d += a b with `accumulate`, for 64 rows of a warpgroup and N columns, over 32 bytes of each row:
-/// a sum of 16 Fp16 or Bf16, or of 8 Tf32. A lane holds in d[4 j + i] row 16 w + lane / 4 + 8 (i / 2), column 8 j + 2
-/// (lane % 4) + i % 2, where w is its warp of the four. All four warps call it alike.
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16`, `.f32.bf16.bf16` or `m64nNk8.f32.tf32.tf32`: starts d = a b, or
+/// d += a b with `accumulate`, for 64 rows of a warpgroup and N columns, over 32 bytes of each row: a sum of 16 Fp16 or
+/// Bf16, or of 8 Tf32. A lane holds in d[4 j + i] row 16 w + lane / 4 + 8 (i / 2), column 8 j + 2
+/// (lane % 4) + i % 2, where w is its warp of the four. All four warps call it alike, after wgmma_fence(); the sums are
+/// there after wgmma_commit() and wgmma_wait().
 /// @tparam N a multiple of 8 up to 256  @tparam Element of A and B  @param a, b descriptors of A's rows and B's columns
 template <int N, class Element = Fp16>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
   Wgmma<N, Element>::run(d, a, b, accumulate);
 }
-/// The same of halves, with A in registers, two of them each: row lane / 4 + 8 (i % 2) of the warp's 16, columns
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16` of halves with A in registers, which must not be written before
+/// wgmma_wait(): two of them each, row lane / 4 + 8 (i % 2) of the warp's 16, columns
 /// 2 (lane % 4) + 8 (i / 2) and the next, in a[i].
 template <int N>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4], std::uint64_t b, bool accumulate) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "N is a multiple of 8 up to 256");
   WgmmaOfRegisters<N, Fp16>::run(d, a, b, accumulate);
 }
-/// The same over a sum of 32 signed bytes. @tparam N 8, 24, or a multiple of 16 up to 256
+/// `wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8`: the same over a sum of 32 signed bytes. @tparam N 8, 24, or a
+/// multiple of 16 up to 256
 template <int N>
 __device__ __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
@@ -452,17 +568,17 @@ __device__ __forceinline__ void wgmma(int (&d)[N / 2], const unsigned (&a)[4], s
   WgmmaOfRegisters<N, std::int8_t>::run(d, a, b, accumulate);
 }
 
-/// Lets each thread of the warpgroup have more registers: waits until others have given so many back. At the start of
-/// a warpgroup's part of the kernel, by all of its warps. A thread starts with its share of 65,536, the block rounded
-/// up to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a warp gives back, so a whole
-/// warpgroup should.
+/// `setmaxnreg.inc.sync.aligned.u32`: lets each thread of the warpgroup have more registers; waits until others have
+/// given so many back. At the start of a warpgroup's part of the kernel, by all of its warps. A thread starts with its
+/// share of 65,536, the block rounded up to whole warpgroups: 168 of 384 threads. Only every fourth warp can use what a
+/// warp gives back, so a whole warpgroup should.
 /// @tparam Registers of a thread: 24 to 256, a multiple of 8
 template <int Registers>
 __device__ __forceinline__ void set_max_registers_increase() {
   static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
   CONVLADDER_SM90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-/// Gives registers back.
+/// `setmaxnreg.dec.sync.aligned.u32`: gives registers back, for another warpgroup's increase. Does not wait.
 template <int Registers>
 __device__ __forceinline__ void set_max_registers_decrease() {
   static_assert(Registers >= 24 && Registers <= 256 && Registers % 8 == 0, "24 to 256 registers, a multiple of 8");
@@ -472,15 +588,33 @@ __device__ __forceinline__ void set_max_registers_decrease() {
 }  // namespace convladder
 
 #else
-#include "common/simt/hopper.hpp"
+#if !defined(SIMT_PLAIN_CUDA)
+#include "common/kernel/kernel.hpp"
 #endif
+#include "common/simt/hopper.hpp"
+
+#if defined(SIMT_PLAIN_CUDA)
+#include <cstdio>
+#include <stdexcept>
 
 namespace convladder {
 
-/// Describes a tensor to TMA, for kernels' parameters.
-/// @param global its address on the device
-/// @throws std::invalid_argument with the rule of check_tensor() that is broken
-TensorMap make_tensor_map(const void* global, const TensorForm& form);
+/// Under `./lab sim`, which prints the rule that a refused form breaks.
+inline cudaError_t encode_tensor_map(TensorMap* map, const void* global, const TensorForm& form) {
+  try {
+    *map = make_tensor_map(global, form);
+    return cudaSuccess;
+  } catch (const std::invalid_argument& broken) {
+    std::fprintf(stderr, "%s\n", broken.what());
+    return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace convladder
+#endif
+#endif
+
+namespace convladder {
 
 /// Number of the warp in a block of one dimension, the same in all lanes also to the compiler.
 __device__ __forceinline__ int warp_index() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0); }

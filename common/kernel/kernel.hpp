@@ -32,9 +32,11 @@
 #include <utility>
 #endif
 
+/// @cond
 #define CONVLADDER_PRAGMA(text) _Pragma(#text)
 #define UNROLL CONVLADDER_PRAGMA(unroll)
 #define UNROLL_BY(n) CONVLADDER_PRAGMA(unroll n)
+/// @endcond
 
 namespace convladder {
 
@@ -110,6 +112,7 @@ void allow_shared_bytes(const void* kernel, std::size_t shared_bytes);
 /// Throws if `status` is an error, naming `what` failed. In device_gpu.cu.
 void check_cuda(cudaError_t status, const char* what);
 
+/// A kernel with its launch configuration: what launch() makes.
 template <class... Parameters>
 struct Launch {
   void (*kernel)(Parameters...);
@@ -117,6 +120,7 @@ struct Launch {
   std::size_t shared_bytes;
   Stream stream;
 
+  /// Starts the kernel. @throws DeviceError if CUDA refuses the launch
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
     const void* address = reinterpret_cast<const void*>(kernel);

@@ -1,7 +1,7 @@
 /// @file
 /// Matrix instructions of a warp, as the PTX ISA defines them: `ldmatrix`, `stmatrix`, `mma.sync`. Unlike fragments
 /// (wmma.hpp), which lane holds what is known. PTX under nvcc, the simulator (simt/mma.hpp) elsewhere. Include it after
-/// kernel.hpp.
+/// kernel.hpp; under nvcc a copy of this one file is enough elsewhere, too.
 ///
 /// All 32 lanes of a warp call these functions together. They order no memory. A register holds a word: two halves or
 /// four bytes, the first of them in the lowest bits.
@@ -16,9 +16,7 @@
 /// | `mma_*`: d, 16 rows of 8 sums | register i: sum 2 (l % 4) + i % 2 of row l / 4 + 8 (i / 2) |
 // clang-format on
 #pragma once
-#if defined(__CUDACC__)
-
-#include "common/kernel/kernel.hpp"
+#if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
 
 namespace convladder {
 

@@ -48,4 +48,11 @@ unsigned swizzle_bytes(Swizzle swizzle);
 /// @throws std::invalid_argument with the rule that is broken
 void check_tensor(const void* global, const TensorForm& form);
 
+struct TensorMap;  // common/kernel/hopper.hpp, or the simulator's
+
+/// Describes a tensor to TMA, for kernels' parameters.
+/// @param global its address on the device
+/// @throws std::invalid_argument with the rule of check_tensor() that is broken
+TensorMap make_tensor_map(const void* global, const TensorForm& form);
+
 }  // namespace convladder

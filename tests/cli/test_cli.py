@@ -994,7 +994,7 @@ def test_tune_runs_once_at_a_time():
     place = os.path.dirname(tuned_files()[0])
     holder = os.open(place, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
-    refuses([*TUNE, "--trials", "5"], "another ./lab tune is running on this device", place)
+    refuses([*TUNE, "--trials", "5"], "another ./lab tune or ./lab best is running on this device", place)
     os.close(holder)
     succeeds(*TUNE, "--trials", "5")
 
@@ -1026,6 +1026,62 @@ def test_bench_says_that_a_stage_is_tuned():
     assert "./lab tune" not in succeeds(*bench).stdout, "nothing is tuned yet"
     succeeds("tune", "--backend", "sim", "--workload", "primes (3,5,61,67) 5x5", "--trials", "30")
     assert "with the configuration that ./lab tune found here" in succeeds(*bench).stdout, "no footnote"
+
+
+BEST = ["best", "--backend", "sim", "--shape", "c=16,h=6,w=6,k=16,r=3,s=3", "--dtype", "int8"]
+
+
+def test_best_ranks_and_keeps():
+    report = succeeds(*BEST).stdout
+    files = tuned_files()
+    assert len(files) == 1 and "best-int8-n1-c16" in files[0] and f" in {files[0]}\n" in report, f"{files}: {report}"
+    assert "34-int8-hopper" in report and "30-winograd-int8" in report and "measured " in report, report
+    kept = json.loads(succeeds(*BEST, "--json").stdout)
+    right = [row for row in kept["candidates"] if row["status"] == "ok"]
+    assert kept["kept"] and kept["best"] == min(right, key=lambda row: row["estimated_cycles"]), kept["best"]
+    assert {row["stage"] for row in right} == {"30-winograd-int8", "34-int8-hopper"}, right
+    # What was kept is what is told: with another figure in the file, another stage is the best.
+    slower = json.loads(contents(files[0]))
+    for row in slower["candidates"]:
+        if row["stage"] == "34-int8-hopper":
+            row["estimated_cycles"] = 1e9
+    with open(files[0], "w", encoding="utf-8") as file:
+        json.dump(slower, file)
+    assert "./lab run 30 --shape n=1,c=16" in succeeds(*BEST).stdout, "the kept file was not read"
+    assert json.loads(succeeds(*BEST, "--again", "--json").stdout)["best"] == kept["best"], "not measured again"
+    with open(files[0], "w", encoding="utf-8") as file:
+        file.write("{")
+    again = succeeds(*BEST)
+    assert "is damaged; measuring again" in again.stderr and "measured " in again.stdout, again
+
+
+def test_best_keeps_to_an_error():
+    errors = sorted({row["rel_l2_err"] for row in json.loads(succeeds(*BEST, "--json").stdout)["candidates"]
+                     if row["status"] == "ok"})
+    least, most = errors[0], errors[-1]
+    of_least = json.loads(succeeds(*BEST, "--json", "--error", str(least * 1.0001)).stdout)
+    assert of_least["kept"] and of_least["best"]["rel_l2_err"] == least < most, of_least["best"]
+    refuses([*BEST, "--error", str(least / 2)], "no stage has a relative error of at most", "the most exact is", status=3)
+
+
+@pytest.mark.slow
+def test_best_of_fp32_is_exact_by_default():
+    layer = ["best", "--backend", "sim", "--shape", "c=8,h=4,w=4,k=8,r=3,s=3"]
+    told = json.loads(succeeds(*layer, "--json").stdout)
+    assert told["error"] == 1e-5 and told["best"]["rel_l2_err"] <= 1e-5, told["best"]
+    assert any(row["status"] == "ok" and row["rel_l2_err"] > 1e-5 for row in told["candidates"]), "nothing left out"
+    assert "are beyond the error" in succeeds(*layer).stdout
+
+
+def test_best_with_wrong_arguments():
+    refuses(["best", "--backend", "sim"], "best needs a layer, as in --shape c=64")
+    refuses([*BEST[:5], "--dtype", "fp8"], "--dtype must be fp32, fp16 or int8; got 'fp8'")
+    refuses([*BEST, "--error", "0"], "--error must be above 0")
+    refuses([*BEST, "--error", "-1e-3"], "--error must be above 0")
+    refuses(["best", "--backend", "gpu", *BEST[3:]], "no usable NVIDIA GPU")
+    refuses(["best", "--backend", "sim", "--shape", "c=16,h=6,w=6,k=16,r=3,s=3,dilation_h=2", "--dtype", "int8"],
+            "no stage in int8 takes", status=3)
+    assert not tuned_files(), "a file appeared"
 
 
 def test_tune_with_wrong_arguments():

@@ -14,11 +14,12 @@ BENCH = ("bench", "--backend", "sim", "--stage", "31,33", "--workload", "conv5 (
 PLAIN = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
 
 
-def shown(columns, *arguments, **environment):
-    """Standard output on a terminal of that many columns."""
+def shown(columns, *arguments, error=False, **environment):
+    """Standard output on a terminal of that many columns, or standard error."""
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    program = subprocess.Popen([PROGRAM, *arguments], stdout=end, stderr=subprocess.DEVNULL,
+    streams = {"stderr": end, "stdout": subprocess.DEVNULL} if error else {"stdout": end, "stderr": subprocess.DEVNULL}
+    program = subprocess.Popen([PROGRAM, *arguments], **streams,
                                env={**PLAIN, "TERM": "xterm", **environment})
     os.close(end)
     text = b""
@@ -50,6 +51,15 @@ class Terminal(unittest.TestCase):
         self.assertIn("\033[2mrefused\033[0m [1]", shown(300, *BENCH))
         self.assertNotIn("\033", shown(300, *BENCH, NO_COLOR="1"))
         self.assertNotIn("\033", shown(300, *BENCH, TERM="dumb"))
+
+    def test_what_remains_of_a_bench(self):
+        bench = ("bench", "--backend", "sim", "--stage", "3,4", "--workload", "w=257 r=5", "--workload", "w=7 r=5")
+        text = shown(100, *bench, error=True)
+        for done, name in enumerate(("w=257 r=5  03", "w=257 r=5  04", "w=7 r=5  03", "w=7 r=5  04")):
+            self.assertIn(f"[{done}/4] {name}", text)
+        piped = subprocess.run([PROGRAM, *bench], env=PLAIN, capture_output=True, text=True).stderr
+        self.assertIn("w=257 r=5  03-tiled-1d ... ok", piped)
+        self.assertNotIn("[0/4]", piped)
 
     def test_a_pipe_gets_all(self):
         piped = subprocess.run([PROGRAM, *BENCH], env={**PLAIN, "COLUMNS": "80"}, capture_output=True, text=True).stdout

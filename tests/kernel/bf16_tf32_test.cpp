@@ -59,6 +59,8 @@ TEST_CASE("bf16 and TF32: floats are rounded to nearest, infinity and NaN remain
     if (std::isnan(values[i])) {
       wrong_bf16 += !is_nan(bf16);
       wrong_tf32 += !is_nan(of_tf32[i]);
+      if (!is_nan(of_tf32[i]))
+        MESSAGE("TF32 of the NaN ", std::bit_cast<std::uint32_t>(values[i]), " is ", of_tf32[i], ", which is none");
       wrong_back += !std::isnan(of_back[i]);
     } else {
       wrong_bf16 += bf16 != nearest(values[i], 16, true);

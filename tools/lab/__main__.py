@@ -68,6 +68,8 @@ def run(command, words):
     if command in ("help", "--help", "-h"):  # help on help
         print(HELP, end="")
         return 0
+    if command == "compare":  # of two files; of stages the program does it
+        return importlib.import_module("compare_results").run(words)
     # What `lab` alone calls.
     if command == "offer-cuda":
         return importlib.import_module("doctor").offer_cuda()

@@ -118,7 +118,9 @@ def without_template(code):
 
 def known(condition, on_host):
     """Whether a preprocessor's condition holds; None where only the compiler knows."""
-    condition = condition.strip()
+    condition = condition.strip().replace(" && !defined(SIMT_PLAIN_CUDA)", "")
+    if condition.startswith("__has_include"):  # of a header that can also be copied alone
+        return True
     if condition in ("defined(__CUDACC_RTC__)", "defined(__CUDACC__)"):
         return condition == "defined(__CUDACC__)" and not on_host
     if condition in ("!defined(__CUDACC_RTC__)", "!defined(__CUDACC__)"):

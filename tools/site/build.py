@@ -40,8 +40,10 @@ MATHJAX_PARTS = ["MathJax.js", "extensions/tex2jax.js", "extensions/TeX", "exten
                  "extensions/AssistiveMML.js", "extensions/toMathML.js", "jax/element/mml", "jax/input/TeX",
                  "jax/output/SVG/jax.js", "jax/output/SVG/config.js", "jax/output/SVG/autoload",
                  "jax/output/SVG/fonts/TeX"]
-# The simulator's insides, between its own parts: no pages of the API.
-INTERNAL = [pathlib.Path("common/simt") / name for name in ("async.hpp", "machine.hpp", "fiber.hpp", "warp.hpp")]
+# The simulator's insides, between its own parts, and what it has by the names of common/kernel, which documents them: no
+# pages of the API.
+INTERNAL = [pathlib.Path("common/simt") / name
+            for name in ("async.hpp", "machine.hpp", "fiber.hpp", "warp.hpp", "hopper.hpp", "mma.hpp")]
 RESULTS = pathlib.Path("docs/results/README.md")
 FIRST_PAGE = pathlib.Path("tools/site/first-page.md")
 README = pathlib.Path("README.md")
@@ -176,7 +178,8 @@ class Site:
                                key=lambda chapter: chapter.number)
         self.headers = {path.relative_to(ROOT) for path in ROOT.glob("common/**/*.hpp")} - set(INTERNAL)
         of_chapters = [page for chapter in self.chapters for page in chapter.pages()]
-        guides = [path.relative_to(ROOT) for path in [ROOT / README, *sorted(ROOT.glob("docs/**/*.md")),
+        guides = [path.relative_to(ROOT) for path in [ROOT / README, ROOT / "examples/README.md",
+                                                      *sorted(ROOT.glob("docs/**/*.md")),
                                                       ROOT / "CONTRIBUTING.md"]]
         self.guides = [path for path in guides if path != RESULTS and (ROOT / path).is_file()]
         self.markdown = [FIRST_PAGE, RESULTS, *self.guides, *of_chapters]

@@ -118,8 +118,17 @@ class Trials {
       tried_.insert(key_of(candidate));
     }
     if (attempt_.winograd_only && trial.family() != kWinogradFamily) return;
+    if (candidate.run && !attempt_.search_seconds) {
+      if (const char* const reason = too_slow_to_try(candidate.algorithm, problem_)) {
+        trial.status = reason;
+        baseline_.trials.push_back(std::move(trial));
+        return;
+      }
+    }
     try {
-      if (candidate.run) bench(candidate.nhwc).measure(candidate, fastest_.time_us, trial);
+      const CudnnTrial* const best = baseline_.best_of(trial.family());
+      if (candidate.run)
+        bench(candidate.nhwc).measure(candidate, {fastest_.time_us, best ? *best->time_us : kNothingYet}, trial);
     } catch (const DeviceError& error) {
       throw DeviceError(fmt::format("cuDNN's {} in {}: {}", trial.algorithm, trial.layout, error.what()));
     }
@@ -295,10 +304,19 @@ void try_two_passes(const ConvProblem& problem, const Factors& factors, const Ho
       both, fmt::format("{}: {} + {}", kTwoPasses, a.algorithm, b.algorithm),
       a.nhwc == b.nhwc ? layout_name(a) : fmt::format("{} + {}", layout_name(a), layout_name(b)), Precision::fp32));
   trial.workspace_bytes += static_cast<std::int64_t>(between.bytes());
-  CudnnBench(problem, tensors, reference, Precision::fp32, {}, false).measure(both, kNothingYet, trial);
+  CudnnBench(problem, tensors, reference, Precision::fp32, {}, false).measure(both, {}, trial);
 }
 
 }  // namespace
+
+const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& problem) {
+  constexpr std::int64_t kTaps = 11 * 11, kOutputs = 1 << 20;
+  const bool one_channel = problem.c == 1 && problem.k == 1;
+  if (!algorithm.starts_with("FFT_TILING") || !one_channel || problem.r * problem.s <= kTaps ||
+      problem.output_size() <= kOutputs)
+    return nullptr;
+  return "not tried: one launch takes many seconds; --cudnn exhaustive tries it";
+}
 
 const char* to_string(CudnnOrigin origin) {
   switch (origin) {
@@ -373,7 +391,7 @@ void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors,
     const CudnnBench bench = make_bench();
     const DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);
     CudnnTrial again = trial;
-    time_hot([&](Stream stream) { bench.start(candidate, output, workspace, stream); }, kNothingYet, again);
+    time_hot([&](Stream stream) { bench.start(candidate, output, workspace, stream); }, {}, again);
     trial.time_again_us = again.time_us;
     if (trial.status == "ok") trial.time_cold_us = time_cold(make_bench, candidate);
   } catch (const MachineError&) {  // the memory does not hold the copies

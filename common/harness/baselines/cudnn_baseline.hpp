@@ -20,6 +20,9 @@ namespace convladder {
 /// How the name of a trial of two passes begins.
 inline constexpr const char* kTwoPasses = "two passes";
 
+/// The status of a plan that was timed and, since it is clearly slower than another of its family, not checked.
+inline constexpr const char* kCudnnSlower = "slower than another of its family, and not checked";
+
 /// A family of cuDNN's algorithms: those that are neither Winograd nor FFT, implicit or explicit matrix products and
 /// DIRECT.
 inline constexpr std::string_view kGemmFamily = "GEMM";
@@ -40,8 +43,8 @@ struct CudnnTrial {
   /// "IMPLICIT_PRECOMP_GEMM", ..., or "plan 3 (eng12{k2=1})" of the graph API; or "two passes: GEMM + plan 2 (eng0{})"
   std::string algorithm;
   std::string layout;  ///< "NCHW" or "NHWC"; of two passes "NCHW + NHWC" where they differ
-  /// "ok"; "ok, timed without a CUDA graph"; cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"); or what is wrong ("wrong
-  /// result (rel. L2 error 0.3)")
+  /// "ok"; "ok, timed without a CUDA graph"; kCudnnSlower; cuDNN's own word ("CUDNN_STATUS_NOT_SUPPORTED"); or what is
+  /// wrong ("wrong result (rel. L2 error 0.3)")
   std::string status;
   std::optional<double> time_us;  ///< hot, median of the groups
   std::int64_t workspace_bytes = 0;
@@ -54,7 +57,7 @@ struct CudnnTrial {
   std::optional<CudnnOrigin> origin = {};
   Precision output = Precision::fp32;  ///< of the output's elements; fp32 of int8: the sums as they are
 
-  /// Whether it may count: its result was right, and it was timed.
+  /// Whether it may count: its result was right, and it was timed. One that is slower than another has a time, too.
   bool ok() const { return time_us && status.starts_with("ok"); }
 
   /// Its family, by its name: the module names plans of the graph API after cuDNN's notes on their engines. Empty for
@@ -152,11 +155,18 @@ inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
 /// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
 inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
 
+/// Why an algorithm is not run on a problem where no search was asked for; null for nearly all. FFT_TILING on an image
+/// of one channel takes far longer than all others where the filter is large, and a launch cannot be stopped: on 3840 x
+/// 2160 pixels an NVIDIA H200 (cuDNN 9.19) took 0.23 s for 11 x 11 taps and 28 s for 31 x 31, others less than 0.03 s.
+const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& problem);
+
 /// Tries every forward algorithm of cudnnConvolutionForward, every plan that the graph API proposes, the plans that won
 /// on this problem before (cudnn_winners.hpp), and the best that a search on this machine found. Checks each result
 /// against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
 /// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
-/// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm.
+/// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm,
+/// and one that takes 1.5 times as long as the best of its family so far in one group of launches; if it is a plan of
+/// the graph API and takes clearly longer, its result is not checked.
 /// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
 ///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
 ///   one trial.

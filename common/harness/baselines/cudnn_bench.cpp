@@ -17,6 +17,9 @@ namespace {
 constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
 constexpr int kSlowGroups = 3;
 constexpr double kHopelessRatio = 20;     // times the best so far: timed once
+constexpr double kFarRatio = 1.5;         // times the best of the family so far: timed shortly
+constexpr double kLaunchUs = 50;          // more than a launch may take longer between events than in a graph
+constexpr int kLaunchesAtOnce = 10;       // between events
 constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
 
 constexpr double kGlanceUs = 300;    // what a group of launches lasts at a glance
@@ -112,17 +115,23 @@ template <class Output>
 double relative_l2_error(const ConvProblem& problem, const Output& output, bool nhwc, const Reference& reference) {
   const std::int64_t filters = problem.k, pixels = problem.p() * problem.q();
   double error = 0, norm = 0;
+  constexpr std::int64_t kPixels = 64;  // at once: what they touch in either order stays in the first-level cache
+  const std::int64_t pieces = (pixels - 1) / kPixels + 1;
 #ifdef _OPENMP
 #pragma omp parallel for reduction(+ : error, norm)
 #endif
-  for (std::int64_t pixel = 0; pixel < problem.n * pixels; ++pixel) {
+  for (std::int64_t piece = 0; piece < problem.n * pieces; ++piece) {
+    const std::int64_t image = piece / pieces, begin = piece % pieces * kPixels;
     for (std::int64_t filter = 0; filter < filters; ++filter) {
-      const auto nchw = static_cast<std::size_t>((pixel / pixels * filters + filter) * pixels + pixel % pixels);
-      const double exact = reference.output[nchw];
-      if (!std::isfinite(exact)) continue;
-      const double difference = output(nhwc ? static_cast<std::size_t>(pixel * filters + filter) : nchw) - exact;
-      error += difference * difference;
-      norm += exact * exact;
+      for (std::int64_t pixel = begin; pixel < std::min(begin + kPixels, pixels); ++pixel) {
+        const auto nchw = static_cast<std::size_t>((image * filters + filter) * pixels + pixel);
+        const double exact = reference.output[nchw];
+        if (!std::isfinite(exact)) continue;
+        const auto index = nhwc ? static_cast<std::size_t>((image * pixels + pixel) * filters + filter) : nchw;
+        const double difference = output(index) - exact;
+        error += difference * difference;
+        norm += exact * exact;
+      }
     }
   }
   return error == 0 ? 0 : std::sqrt(error / norm);
@@ -130,24 +139,26 @@ double relative_l2_error(const ConvProblem& problem, const Output& output, bool 
 
 }  // namespace
 
-void time_hot(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial) {
+void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, CudnnTrial& trial) {
   const double once_us = time_by_events(launch, 1);
-  if (once_us > kHopelessRatio * best_us) {
+  if (once_us > kHopelessRatio * pace.best_us) {
     trial.time_us = once_us;
     return;
   }
   const bool slow = once_us > kSlowUs;
-  const int repetitions = slow ? 1 : repetitions_for(launch, kGroupUs);
+  const int repetitions = slow ? 1 : repetitions_for(launch, kGroupUs), most_groups = slow ? kSlowGroups : kGroups;
   TimeSeries series;
+  const auto take_groups = [&](const auto& sample) {
+    series.groups = {sample()};
+    if (series.groups.front() > kFarRatio * pace.best_of_family_us) return;
+    while (static_cast<int>(series.groups.size()) < most_groups) series.groups.push_back(sample());
+  };
   try {
     GraphTimer timer({launch}, repetitions);
-    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) series.groups.push_back(timer.sample());
+    take_groups([&] { return timer.sample(); });
   } catch (const DeviceError&) {  // not every algorithm can be captured
     trial.status = "ok, timed without a CUDA graph";
-    series.groups.clear();
-    for (int i = 0; i < (slow ? kSlowGroups : kGroups); ++i) {
-      series.groups.push_back(time_by_events(launch, repetitions));
-    }
+    take_groups([&] { return time_by_events(launch, repetitions); });
   }
   trial.time_us = series.median();
 }
@@ -182,7 +193,7 @@ std::int64_t CudnnBench::tensor_bytes(const CudnnCandidate& candidate) const {
          problem_.output_size() * static_cast<std::int64_t>(size_of(candidate.output));
 }
 
-void CudnnBench::measure(const CudnnCandidate& candidate, double best_us, CudnnTrial& trial) {
+void CudnnBench::measure(const CudnnCandidate& candidate, CudnnPace pace, CudnnTrial& trial) {
   if (candidate.workspace_bytes > workspace_limit_) {
     trial.status = fmt::format("workspace of {} MiB is more than 1/{} of the free memory",
                                candidate.workspace_bytes >> 20, kMemoryShare);
@@ -204,6 +215,14 @@ void CudnnBench::measure(const CudnnCandidate& candidate, double best_us, CudnnT
     trial.status = "wrote outside its buffers";
     return;
   }
+  if (candidate.configuration && checked_us <= kOnceUs) {
+    const double time_us = time_by_events(launch, checked_us > kGroupUs ? 1 : kLaunchesAtOnce);
+    if (time_us > kFarRatio * pace.best_of_family_us + kLaunchUs) {
+      trial.time_us = time_us;
+      trial.status = kCudnnSlower;
+      return;
+    }
+  }
   trial.rel_l2_err = error_of(output, candidate.output);
   if (!(*trial.rel_l2_err <= error_limit(precision_, trial.family()))) {
     trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
@@ -213,7 +232,8 @@ void CudnnBench::measure(const CudnnCandidate& candidate, double best_us, CudnnT
   if (checked_us > kOnceUs) {
     trial.time_us = checked_us;
   } else {
-    time_hot(launch, trial.family() == kWinogradFamily ? kNothingYet : best_us, trial);
+    if (trial.family() == kWinogradFamily) pace.best_us = kNothingYet;
+    time_hot(launch, pace, trial);
   }
 }
 

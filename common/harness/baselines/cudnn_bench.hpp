@@ -28,8 +28,14 @@ inline constexpr int kGroups = 7;
 /// What each of them should last, in microseconds.
 inline constexpr double kGroupUs = 2000;
 
-/// Times a launch hot, into `trial`; once, where it is far slower than `best_us`, the fastest so far.
-void time_hot(const std::function<void(Stream)>& launch, double best_us, CudnnTrial& trial);
+/// What a trial has to keep up with, in microseconds.
+struct CudnnPace {
+  double best_us = kNothingYet, best_of_family_us = kNothingYet;  ///< of the trials so far
+};
+
+/// Times a launch hot, into `trial`: one launch where it is far slower than the fastest so far, one group of launches
+/// where that is clearly slower than the fastest of the family, else `kGroups` of them.
+void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, CudnnTrial& trial);
 
 /// What a short look at a candidate found.
 struct CudnnGlance {
@@ -53,9 +59,9 @@ class CudnnBench {
   void start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
              Stream stream) const;
 
-  /// Checks and times a candidate, into `trial`. @param best_us the fastest so far
+  /// Checks and times a candidate, into `trial`. Winograd algorithms keep up with their family alone.
   /// @throws DeviceError if the GPU context is lost
-  void measure(const CudnnCandidate& candidate, double best_us, CudnnTrial& trial);
+  void measure(const CudnnCandidate& candidate, CudnnPace pace, CudnnTrial& trial);
 
   /// Times a candidate shortly, and checks it where it is not clearly slower than `best_us`.
   /// @throws DeviceError if the GPU context is lost

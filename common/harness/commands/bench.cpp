@@ -3,22 +3,30 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "common/harness/commands/benchmark_flags.hpp"
 #include "common/harness/device/host.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/text_table.hpp"
 #include "common/harness/report/bench_table.hpp"
 #include "common/harness/report/report.hpp"
@@ -46,24 +54,76 @@ struct Entry {
 };
 
 /// Begins the entry's line of the progress, which the report of its run ends.
-void announce(Entry& entry) {
-  if (!entry.announced) fmt::print(stderr, "{}  {} ... ", entry.planned->named.name, entry.stage->folder);
+/// @param remains what stands before it
+void announce(Entry& entry, const std::string& remains = "") {
+  if (!entry.announced) fmt::print(stderr, "{}{}  {} ... ", remains, entry.planned->named.name, entry.stage->folder);
   entry.announced = true;
 }
 
+/// What tells the tensors of workloads apart. Tracks may share some, and what was measured on them.
+using TensorsKey = std::tuple<std::string, std::string, Padding, FilterForm, bool>;
+
+TensorsKey tensors_of(const PlannedWorkload& planned) {
+  const NamedWorkload& named = planned.named;
+  return {named.name, to_string(named.problem), named.problem.padding, named.filter, is_on_host(planned)};
+}
+
+bool contains(const std::vector<const StageInfo*>& list, const StageInfo* stage) {
+  return std::find(list.begin(), list.end(), stage) != list.end();
+}
+
+/// Those on the same tensors one after the other. What one track has as a row is not measured again for a ratio of
+/// another.
 std::vector<Entry> entries_of(const std::vector<PlannedWorkload>& planned) {
   std::vector<Entry> entries;
-  for (const PlannedWorkload& workload : planned) {
+  const auto add_all = [&](const PlannedWorkload& workload) {
     const auto add = [&](const StageInfo* stage, bool followed) {
       std::string name = fmt::format("{}/{}", workload.named.name, stage->folder);
       std::erase(name, ' ');
       entries.push_back({&workload, stage, std::move(name), followed});
     };
-    for (const StageInfo* const stage : workload.followed) add(stage, true);
+    const auto is_measured = [&](const StageInfo* stage) {
+      return std::any_of(planned.begin(), planned.end(), [&](const PlannedWorkload& other) {
+        const bool before = &other < &workload && contains(other.followed, stage);
+        return (before || contains(other.stages, stage)) && tensors_of(other) == tensors_of(workload);
+      });
+    };
+    for (const StageInfo* const stage : workload.followed)
+      if (!is_measured(stage)) add(stage, true);
     for (const StageInfo* const stage : workload.stages) add(stage, false);
+  };
+  std::set<TensorsKey> added;
+  for (const PlannedWorkload& first : planned) {
+    if (!added.insert(tensors_of(first)).second) continue;
+    for (const PlannedWorkload& workload : planned)
+      if (tensors_of(workload) == tensors_of(first)) add_all(workload);
   }
   return entries;
 }
+
+// ---- What remains ---------------------------------------------------------------------------------------------------
+
+/// Tells on a terminal how much is done and how long the rest will take.
+class Remaining {
+ public:
+  /// @param steps in all
+  explicit Remaining(std::size_t steps) : steps_(steps), shown_(terminal_of(stderr).columns > 0) {}
+
+  /// One more is done.
+  void step() { ++done_; }
+
+  /// "[17/312, 2 min left] "; without the time as long as it cannot be told; nothing where there is no terminal.
+  std::string text() const {
+    if (!shown_) return "";
+    return remaining_text(done_, steps_,
+                          std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
+  }
+
+ private:
+  std::size_t steps_, done_ = 0;
+  bool shown_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 // ---- What Google Benchmark reports ----------------------------------------------------------------------------------
 
@@ -97,8 +157,9 @@ RunResult& shown_of(std::span<RunResult> repetitions) {
 class LadderReporter final : public benchmark::BenchmarkReporter {
  public:
   /// @param display Google Benchmark's own reporter, which is shown the same; null for none
-  LadderReporter(std::vector<Entry>& entries, std::unique_ptr<BenchmarkReporter> display)
-      : entries_(entries), display_(std::move(display)) {}
+  /// @param remaining gets a step for each row
+  LadderReporter(std::vector<Entry>& entries, std::unique_ptr<BenchmarkReporter> display, Remaining& remaining)
+      : entries_(entries), display_(std::move(display)), remaining_(remaining) {}
 
   bool ReportContext(const Context& context) override { return !display_ || display_->ReportContext(context); }
 
@@ -125,6 +186,7 @@ class LadderReporter final : public benchmark::BenchmarkReporter {
     const RunResult& row = rows_[&entry] = std::move(shown_of(runs));
     announce(entry);
     fmt::print(stderr, "{}\n", progress_text(row));
+    remaining_.step();
   }
 
   static std::string progress_text(const RunResult& result) {
@@ -134,6 +196,7 @@ class LadderReporter final : public benchmark::BenchmarkReporter {
 
   std::vector<Entry>& entries_;
   std::unique_ptr<BenchmarkReporter> display_;
+  Remaining& remaining_;
   std::map<const Entry*, RunResult> rows_;
 };
 
@@ -144,7 +207,11 @@ class Bench {
   /// @param search_seconds of cuDNN's plans
   Bench(std::vector<PlannedWorkload> planned, const std::vector<std::string>& flags,
         std::optional<double> search_seconds)
-      : planned_(std::move(planned)), entries_(entries_of(planned_)), flags_(flags), search_seconds_(search_seconds) {}
+      : planned_(std::move(planned)),
+        entries_(entries_of(planned_)),
+        flags_(flags),
+        search_seconds_(search_seconds),
+        remaining_(entries_.size() + baselines_to_measure()) {}
 
   /// Without rows where Google Benchmark was only asked for the benchmarks' names.
   /// @throws UsageError if no benchmark's name matches Google Benchmark's filter
@@ -152,7 +219,7 @@ class Bench {
     BenchReport report;
     report.device = device();
     for (Entry& entry : entries_) add(entry);
-    LadderReporter reporter(entries_, benchmark_display(flags_));
+    LadderReporter reporter(entries_, benchmark_display(flags_), remaining_);
     std::ostringstream complaint;  // of the filter
     reporter.SetErrorStream(&complaint);
     const std::size_t found = benchmark::RunSpecifiedBenchmarks(&reporter);
@@ -222,7 +289,7 @@ class Bench {
       }
       load(*entry.planned);
       if (on_gpu && !entry.followed) measure_baseline(precision_of(*entry.stage));
-      announce(entry);
+      announce(entry, remaining_.text());
       return on_gpu ? time_on_gpu(state, *entry.stage) : run_once(state, *entry.stage);
     } catch (const MachineError& error) {
       return ended(Status::refused, error.what());
@@ -237,7 +304,7 @@ class Bench {
 
   /// Makes the workload's tensors; keeps those of one workload at a time.
   void load(const PlannedWorkload& planned) {
-    if (workload_ && loaded_ == &planned) return;
+    if (workload_ && loaded_ == tensors_of(planned)) return;
     measure_baselines_again();
     const NamedWorkload& named = planned.named;
     workload_.reset();
@@ -251,18 +318,19 @@ class Bench {
                  short_number(static_cast<double>(named.simulated_accesses)));
     }
     workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
-    loaded_ = &planned;
+    loaded_ = tensors_of(planned);
   }
 
   /// cuDNN on the workload that is loaded, once for each element type in use.
   void measure_baseline(Precision precision) {
     if (baselines_.contains({loaded_, precision})) return;
-    fmt::print(stderr, "{}  cuDNN in {} ... ", workload_->name, to_string(precision));
+    fmt::print(stderr, "{}{}  cuDNN in {} ... ", remaining_.text(), workload_->name, to_string(precision));
     const CudnnBaseline& baseline = baselines_[{loaded_, precision}] =
         cudnn_beside(*workload_, precision, search_seconds_);
     const CudnnTrial* const best = baseline.best();
     fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
     if (baseline.search) fmt::print(stderr, "  {}\n", to_string(*baseline.search));
+    remaining_.step();
   }
 
   /// cuDNN's best of each type once more, after the stages of the workload that is loaded, if one is.
@@ -283,15 +351,31 @@ class Bench {
     }
   }
 
+  /// How often cuDNN will be measured.
+  std::size_t baselines_to_measure() const {
+    std::set<std::pair<TensorsKey, Precision>> found;
+    if (backend() != Backend::gpu) return 0;
+    for (const Entry& entry : entries_)
+      if (!entry.followed && !runs_on_host(*entry.stage))
+        found.insert({tensors_of(*entry.planned), precision_of(*entry.stage)});
+    return found.size();
+  }
+
+  /// Iterations that Google Benchmark still wants when there are enough samples are told the median, and not run; its
+  /// flag for a least time takes them all.
   RunResult time_on_gpu(benchmark::State& state, const StageInfo& stage) const {
+    using Clock = std::chrono::steady_clock;
     RunOptions options;
     options.sampling = [&](const std::function<double()>& sample) {
-      std::vector<double> samples;
+      const bool takes_all = flag_value(flags_, "benchmark_min_time").has_value();
+      const Clock::time_point start = Clock::now();
+      TimeSeries series;
       for (auto _ : state) {
-        samples.push_back(sample());
-        state.SetIterationTime(samples.back() * 1e-6);
+        const bool enough = !takes_all && enough_samples(series.groups.size(), Clock::now() - start);
+        if (!enough) series.groups.push_back(sample());
+        state.SetIterationTime((enough ? series.median() : series.groups.back()) * 1e-6);
       }
-      return samples;
+      return series.groups;
     };
     return run_stage(stage, *workload_, options);
   }
@@ -317,12 +401,15 @@ class Bench {
       std::vector<bool> shown;
       for (const Entry& entry : entries_) {
         const auto row = reported.find(&entry);
-        if (entry.planned != &workload || row == reported.end()) continue;
-        const auto baseline = baselines_.find({&workload, precision_of(*entry.stage)});
+        const bool own = entry.planned == &workload;
+        const bool is_followed =
+            contains(workload.followed, entry.stage) && tensors_of(*entry.planned) == tensors_of(workload);
+        if (row == reported.end() || !(own || is_followed)) continue;
+        const auto baseline = baselines_.find({tensors_of(workload), precision_of(*entry.stage)});
         if (baseline != baselines_.end() && !runs_on_host(*entry.stage)) row->second.cudnn = baseline->second;
         const Status status = row->second.status;
-        shown.push_back(!entry.followed || (status != Status::ok && status != Status::refused));
-        of_workload.push_back(std::move(row->second));
+        shown.push_back(own && (!entry.followed || (status != Status::ok && status != Status::refused)));
+        of_workload.push_back(row->second);
       }
       add_speedups(of_workload);
       for (std::size_t i = 0; i < of_workload.size(); ++i)
@@ -337,10 +424,20 @@ class Bench {
   std::optional<double> search_seconds_;
   std::optional<Limits> limits_;
   std::optional<Workload> workload_;
-  const PlannedWorkload* loaded_ = nullptr;                                          ///< whose tensors those are
-  std::map<std::pair<const PlannedWorkload*, Precision>, CudnnBaseline> baselines_;  ///< by workload and element type
+  TensorsKey loaded_;                                                    ///< which tensors those are
+  std::map<std::pair<TensorsKey, Precision>, CudnnBaseline> baselines_;  ///< by tensors and element type
   bool beyond_memory_ = false;
+  Remaining remaining_;
 };
+
+/// Has the C library keep what is freed. Tensors of the same sizes come and go with each row, and the operating system
+/// would clear their pages each time, which takes longer than to compare them.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+#endif
+}
 
 /// @param beyond_memory a workload did not fit the memory: 2, unless another was right
 int exit_status_of(const std::vector<RunResult>& rows, bool beyond_memory) {
@@ -363,6 +460,7 @@ int bench_command(const BenchCommand& command) {
   if (command.csv) require_writable(*command.csv);
   if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
   initialize_benchmark(command.benchmark_flags);
+  keep_freed_memory();
 
   Bench bench(std::move(planned), command.benchmark_flags, search_seconds);
   const BenchReport report = bench.run();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/harness/commands/bench.hpp"
+#include "common/harness/commands/best_command.hpp"
 #include "common/harness/commands/commands.hpp"
 #include "common/harness/commands/explore_command.hpp"
 #include "common/harness/commands/fusion_measure.hpp"
@@ -31,8 +32,8 @@ namespace convladder {
 namespace {
 
 constexpr int kFailed = 1, kUnusable = 2, kRefused = 3;
-constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "compare", "image",
-                                          "sound", "tune", "explore", "prune",   "trace"};
+constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "best",  "compare", "image",
+                                          "sound", "tune", "explore", "prune", "trace"};
 
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -51,6 +52,7 @@ struct CommandLine {
   RunCommand run;
   CompareCommand compare;
   BenchCommand bench;
+  BestCommand best;
   ImageCommand image;
   SoundCommand sound;
   TuneCommand tune;
@@ -210,6 +212,27 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+void add_best(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
+  BestCommand& best = line.best;
+  CLI::App* const command =
+      app.add_subcommand("best", "the fastest stage and configuration for a layer here, within an error");
+  add_problem(*command, best.problem);
+  command->add_option("--dtype", best.dtype, "what the stages compute in: fp32 (default), fp16 or int8")
+      ->type_name("TYPE");
+  add_number(*command, "--error", best.error,
+             "the largest relative error (L2) against the reference in double; default: 1e-5 in fp32, else any");
+  command->add_flag("--again", best.again, "measure, whatever an earlier call kept");
+  add_backend(*command, line);
+  command->add_flag("--json", best.json, "print one JSON object with every candidate");
+  command->callback([&, arguments] {
+    body = [&line, arguments] {
+      require_usable(line.best);
+      continue_on(parse_backend(line.backend), arguments);
+      return best_command(line.best);
+    };
+  });
+}
+
 void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   CLI::App* const compare = app.add_subcommand("compare", "stages side by side on one problem");
   compare->add_option("STAGES", line.stages, "two or more stages; ratios are to the first")
@@ -219,6 +242,9 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   add_configuration(*compare, line.compare.configuration);
   add_backend(*compare, line);
   compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
+  compare->footer(
+      "./lab compare OLD.json NEW.json tells which rows of two files that bench --json wrote are faster, slower or the "
+      "same.");
   compare->callback([&, arguments] {
     body = [&line, arguments] {
       std::vector<const StageInfo*> stages;
@@ -417,6 +443,7 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   add_list(app, line, body);
   add_run(app, line, body, arguments, one_stage);
   add_bench(app, line, body, arguments);
+  if (!one_stage) add_best(app, line, body, arguments);
   if (!one_stage) add_compare(app, line, body, arguments);
   if (!one_stage) add_image(app, line, body, arguments);
   if (!one_stage) add_sound(app, line, body, arguments);

@@ -1,10 +1,8 @@
 #include "common/harness/commands/tune_command.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -128,43 +126,6 @@ UserProblem chosen_problem(const TuneCommand& command, const StageInfo& stage) {
   if (command.problem.padding) user.problem.padding = parse_padding(*command.problem.padding);
   return user;
 }
-
-/// Makes the log's folder, and makes sure that the log can be written.
-void require_log(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  try {
-    if (error)
-      throw UsageError(fmt::format("cannot make {}: {}", in_quotes(path.parent_path().string()), error.message()));
-    require_writable(path);
-  } catch (const UsageError& problem) {
-    std::string why = problem.what();
-    why = why.substr(0, why.find("; choose"));
-    throw UsageError(why + "; set CONVLADDER_TUNED to a folder of your own");
-  }
-}
-
-/// Keeps others with the same folder of logs from tuning on this device at the same time: they would disturb its times,
-/// and write the same logs.
-class DeviceLock {
- public:
-  /// @param folder of the device's logs; it is there  @throws MachineError if another process holds it
-  explicit DeviceLock(const fs::path& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      close(file_);
-      throw MachineError(fmt::format("another ./lab tune is running on this device, with its logs in {}; wait for it",
-                                     in_quotes(folder.string())));
-    }
-  }
-  ~DeviceLock() {
-    if (file_ >= 0) close(file_);
-  }
-  DeviceLock(const DeviceLock&) = delete;
-  DeviceLock& operator=(const DeviceLock&) = delete;
-
- private:
-  int file_;
-};
 
 // ---- Text -----------------------------------------------------------------------------------------------------------
 

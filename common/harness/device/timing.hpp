@@ -4,13 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "common/harness/device/throttle_watch.hpp"
 #include "common/stage/stage.hpp"
 
 namespace convladder {
 
-/// A CUDA graph of launches, replayed and timed by events.
+/// A CUDA graph of launches, replayed and timed by events. As long as there is one, no part of L2 is set aside for
+/// accesses that persist, whatever the process wants of it otherwise.
 class GraphTimer {
  public:
   /// Captures `repetitions` rounds over `launches`. One launch: the same buffers each time (hot). Several, each with
@@ -21,8 +24,10 @@ class GraphTimer {
   /// Takes the graph over.
   GraphTimer(GraphTimer&&) noexcept;
 
-  /// Replays the graph once; microseconds per launch.
+  /// Replays the graph once; microseconds per launch. Again where the GPU was slowed: see ThrottleWatch.
   double sample();
+  /// What the driver told of the GPU during the samples so far, if anything.
+  std::optional<GpuConditions> conditions() const;
 
  private:
   struct Graph;

@@ -122,6 +122,16 @@ std::string time_text(double microseconds) {
   return short_number(microseconds) + " us";
 }
 
+std::string remaining_text(std::size_t done, std::size_t steps, double seconds) {
+  constexpr std::size_t kLeast = 5;
+  constexpr double kLeastSeconds = 10, kMinute = 60, kSoon = 90;
+  const std::string count = fmt::format("{}/{}", done, steps);
+  if (done < kLeast || seconds < kLeastSeconds || done >= steps) return fmt::format("[{}] ", count);
+  const double left = seconds / static_cast<double>(done) * static_cast<double>(steps - done);
+  return left < kSoon ? fmt::format("[{}, {:.0f} s left] ", count, left)
+                      : fmt::format("[{}, {:.0f} min left] ", count, left / kMinute);
+}
+
 std::string ratio_text(double ratio) { return short_number(ratio) + "x"; }
 
 std::string percent_text(double fraction) { return fmt::format("{:.{}f}%", 100 * fraction, fraction < 0.01 ? 2 : 1); }

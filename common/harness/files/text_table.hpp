@@ -50,6 +50,8 @@ std::string grouped(std::int64_t value);
 std::string short_number(double value);
 /// "31.2 us", "4.21 ms", "1.3 s".
 std::string time_text(double microseconds);
+/// "[17/312, 2 min left] " of `done` of `steps` in so many seconds; "[1/312] " as long as too little is known.
+std::string remaining_text(std::size_t done, std::size_t steps, double seconds);
 /// "3.14x"
 std::string ratio_text(double ratio);
 /// "87.1%", "0.12%"

@@ -1,8 +1,12 @@
 #include "common/harness/ladder/tuning_log.hpp"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -15,6 +19,7 @@
 #include <utility>
 
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 
@@ -259,6 +264,34 @@ std::optional<Configuration> tuned_configuration(const StageInfo& stage, const T
   if (verdict.accepted()) return log->best->configuration;
   tell_once(tuning_log_path(stage, problem), verdict.reason());
   return std::nullopt;
+}
+
+void require_log(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  try {
+    if (error)
+      throw UsageError(fmt::format("cannot make {}: {}", in_quotes(path.parent_path().string()), error.message()));
+    require_writable(path);
+  } catch (const UsageError& problem) {
+    std::string why = problem.what();
+    why = why.substr(0, why.find("; choose"));
+    throw UsageError(why + "; set CONVLADDER_TUNED to a folder of your own");
+  }
+}
+
+DeviceLock::DeviceLock(const fs::path& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(file_);
+    throw MachineError(
+        fmt::format("another ./lab tune or ./lab best is running on this device, with its logs in {}; "
+                    "wait for it",
+                    in_quotes(folder.string())));
+  }
+}
+
+DeviceLock::~DeviceLock() {
+  if (file_ >= 0) close(file_);
 }
 
 std::string time_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }

@@ -87,6 +87,23 @@ std::optional<TuningLog> find_tuning_log(const StageInfo& stage, const TunableSt
 std::optional<Configuration> tuned_configuration(const StageInfo& stage, const TunableStage& tunable,
                                                  const ConvProblem& problem);
 
+/// Makes the folder of a file in tuning_folder(), and makes sure that the file can be written. @throws UsageError
+void require_log(const std::filesystem::path& path);
+
+/// Keeps others with the same folder of logs from measuring on this device at the same time: they would disturb its
+/// times, and write the same files.
+class DeviceLock {
+ public:
+  /// @param folder of the device's logs; it is there  @throws MachineError if another process holds it
+  explicit DeviceLock(const std::filesystem::path& folder);
+  ~DeviceLock();
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
+
+ private:
+  int file_;
+};
+
 /// The present time, UTC, as in a log.
 std::string time_now();
 

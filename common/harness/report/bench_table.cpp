@@ -74,7 +74,10 @@ std::string table_of(Rows rows, const std::vector<Column>& columns, const HasRes
 
 bool was_timed(const RunResult& row) { return row.time_us.has_value(); }
 
-std::string time_cell(const RunResult& row, Footnotes&) { return time_text(row.time_us->median); }
+std::string time_cell(const RunResult& row, Footnotes& notes) {
+  const std::string time = time_text(row.time_us->median), throttle = row.gpu ? throttle_text(*row.gpu) : "";
+  return throttle.empty() ? time : notes.mark(time, throttle);
+}
 
 std::string spread_cell(const RunResult& row, Footnotes&) { return "±" + percent_text(row.time_us->spread); }
 

@@ -46,7 +46,21 @@ Json problem_json(const ConvProblem& x) {
 
 Json time_json(const std::optional<TimeSummary>& time) {
   if (!time) return {};
-  return {{"median", number(time->median)}, {"min", number(time->min)}, {"spread", number(time->spread)}};
+  return {{"median", number(time->median)},
+          {"min", number(time->min)},
+          {"spread", number(time->spread)},
+          {"samples", Json(time->samples)}};
+}
+
+Json conditions_json(const std::optional<GpuConditions>& gpu) {
+  if (!gpu) return {};
+  return {{"sm_mhz", positive(gpu->sm_clock_mhz)},
+          {"least_sm_mhz", positive(gpu->least_sm_clock_mhz)},
+          {"power_w", positive(gpu->power_w)},
+          {"most_power_w", positive(gpu->most_power_w)},
+          {"clock_reasons", Json(clock_reasons(gpu->clock_reasons))},
+          {"samples_repeated", gpu->repeated},
+          {"samples_slowed", gpu->slowed}};
 }
 
 Json kernels_json(const RunResult& result) {
@@ -315,7 +329,8 @@ Json to_json(const RunResult& result) {
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
           {"dtype", result.stage->dtype},
           {"tile", text(result.tile)},
-          {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()}};
+          {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()},
+          {"gpu", conditions_json(result.gpu)}};
 }
 
 /// The results; cuDNN's trials where they are not those of a row above, on the same workload in the same type.

@@ -71,6 +71,13 @@ std::string time_line(const char* label, const TimeSummary& time) {
                      percent_text(time.spread));
 }
 
+/// "the GPU meanwhile: 1980 MHz (least 1965), 540 W (most 612)", with what held its clocks down.
+std::string conditions_line(const GpuConditions& gpu) {
+  const std::string throttle = throttle_text(gpu);
+  return fmt::format("the GPU meanwhile: {:.0f} MHz (least {:.0f}), {:.0f} W (most {:.0f}){}{}\n", gpu.sm_clock_mhz,
+                     gpu.least_sm_clock_mhz, gpu.power_w, gpu.most_power_w, throttle.empty() ? "" : "; ", throttle);
+}
+
 std::string times_text(const RunResult& result) {
   std::string text = time_line("time (hot, the headline)", *result.time_us);
   text += result.time_cold_us ? time_line("time (cold)", *result.time_cold_us)
@@ -85,6 +92,7 @@ std::string times_text(const RunResult& result) {
                         time_text(*result.roofline->floor_us), result.roofline->bound);
   }
   text += "\n";
+  if (result.gpu) text += conditions_line(*result.gpu);
   if (result.prepare_us) text += fmt::format("prepare: {}", time_text(*result.prepare_us));
   if (result.workspace_bytes) text += fmt::format("; workspace {} bytes", grouped(*result.workspace_bytes));
   return text + "\n";
@@ -112,6 +120,13 @@ std::string fault_line(const Fault& fault) {
 }
 
 }  // namespace
+
+std::string throttle_text(const GpuConditions& gpu) {
+  const std::string why = fmt::to_string(fmt::join(clock_reasons(gpu.clock_reasons), ", "));
+  if (gpu.slowed > 0) return fmt::format("the GPU was slowed in {} of the samples, and stayed so: {}", gpu.slowed, why);
+  if (gpu.repeated > 0) return fmt::format("samples taken again, since the GPU was slowed: {}; {}", gpu.repeated, why);
+  return (gpu.clock_reasons & kPowerCap) != 0 ? "the GPU was at its power limit" : "";
+}
 
 std::string device_line(const DeviceInfo& info) {
   if (info.driver.empty()) return info.name;

@@ -23,6 +23,9 @@ std::string bytes_text(std::int64_t bytes);
 /// What the two rearrangements of the input take by their formulas: "input 25.7 MB, im2col's matrix 215 MB, ..."
 std::string memory_text(const ConvProblem& problem);
 
+/// What held the GPU's clocks down while a row was timed, where that matters to the time; else "".
+std::string throttle_text(const GpuConditions& gpu);
+
 /// "verified: ...", or the status and its reason.
 std::string verdict_line(const RunResult& result);
 

@@ -16,13 +16,24 @@
 namespace convladder {
 namespace {
 
-constexpr double kGroupUs = 2000;  // how long one replay of a timed graph should last
+constexpr double kGroupUs = 2000;      // how long one replay of a timed graph should last
+constexpr double kLongLaunchUs = 5e4;  // what a warm L2 saves of it is too little to measure
 
-TimeSummary time(const std::vector<std::function<void(Stream)>>& launches, const Sampling& sampling) {
-  const int rounds = std::max(1, repetitions_for(launches.front(), kGroupUs) / static_cast<int>(launches.size()));
+/// @param repetitions launches that fill a replay  @param conditions what was seen of the GPU is noted here; of a
+/// second time only what slowed it
+TimeSummary time(const std::vector<std::function<void(Stream)>>& launches, int repetitions, const Sampling& sampling,
+                 std::optional<GpuConditions>& conditions) {
+  const int rounds = std::max(1, repetitions / static_cast<int>(launches.size()));
   GraphTimer timer(launches, rounds);
   const TimeSeries series{sampling([&] { return timer.sample(); })};
-  return {series.median(), series.min(), series.spread()};
+  if (const std::optional<GpuConditions> seen = timer.conditions(); seen && conditions) {
+    conditions->clock_reasons |= seen->clock_reasons;
+    conditions->repeated += seen->repeated;
+    conditions->slowed += seen->slowed;
+  } else if (seen) {
+    conditions = seen;
+  }
+  return {series.median(), series.min(), series.spread(), series.groups};
 }
 
 /// On the program's device: a GPU or the simulator.
@@ -72,15 +83,22 @@ class DeviceRun final : public StageRun {
   bool has_time() const override { return backend() == Backend::gpu; }
 
   void time_launch() override {
-    result_.time_us = time({[&](Stream stream) { launch(stream); }}, options_.sampling);
+    const auto work = [&](Stream stream) { launch(stream); };
+    repetitions_ = repetitions_for(work, kGroupUs);
+    result_.time_us = time({work}, repetitions_, options_.sampling, result_.gpu);
     if (options_.cold) time_cold();
   }
 
   void time_product() override {
-    result_.time_without_transform_us = time({[&](Stream stream) { launch_product(stream); }}, take_samples);
+    const auto work = [&](Stream stream) { launch_product(stream); };
+    result_.time_without_transform_us = time({work}, repetitions_for(work, kGroupUs), take_samples, result_.gpu);
   }
 
   void time_cold() {
+    if (result_.time_us->median > kLongLaunchUs) {
+      result_.cold_unavailable = "a launch takes so long that what L2 holds at its start does not matter";
+      return;
+    }
     const std::int64_t footprint = tensors_->bytes();
     const std::int64_t copies = cold_copies(footprint, device_info().l2_bytes);
     if (copies > kMaxColdCopies) {
@@ -109,10 +127,11 @@ class DeviceRun final : public StageRun {
       launches.push_back(
           [this, &copy](Stream stream) { copy.stage->launch(workload_.problem, copy.tensors.view(), stream); });
     }
-    result_.time_cold_us = time(launches, take_samples);
+    result_.time_cold_us = time(launches, repetitions_, take_samples, result_.gpu);
   }
 
   std::optional<DeviceTensors> tensors_;
+  int repetitions_ = 1;  ///< launches that fill a replay
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ TimeSummary time(std::string_view what, const std::function<void()>& launch) {
         stderr,
         "warning: other programs took this machine's cores {:.0f} times a second from {}: its times are too long\n",
         rate, what);
-  return {series.median(), series.min(), series.spread()};
+  return {series.median(), series.min(), series.spread(), series.groups};
 }
 
 class HostRun final : public StageRun {

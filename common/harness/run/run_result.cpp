@@ -1,20 +1,35 @@
 #include "common/harness/run/run_result.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 namespace convladder {
 namespace {
 
-constexpr std::size_t kLeastSamples = 5;
-constexpr std::chrono::seconds kSamplingTime{1};  // then kLeastSamples samples will do
+/// So many samples will do when they have taken so long.
+constexpr struct {
+  std::size_t samples;
+  std::chrono::seconds time;
+} kEnough[] = {{3, std::chrono::seconds{2}}, {5, std::chrono::seconds{1}}};
 
 }  // namespace
 
+bool enough_samples(std::size_t samples, std::chrono::steady_clock::duration time) {
+  return samples >= kSamples || std::any_of(std::begin(kEnough), std::end(kEnough), [&](const auto& enough) {
+           return samples >= enough.samples && time >= enough.time;
+         });
+}
+
 Workload make_workload(std::string name, const ConvProblem& problem, InputKind inputs, FilterForm filter,
                        std::uint64_t seed) {
-  Workload workload{std::move(name), problem, inputs, make_inputs(problem, inputs, filter, seed), {}};
+  Workload workload;
+  workload.name = std::move(name);
+  workload.problem = problem;
+  workload.inputs = inputs;
+  workload.tensors = make_inputs(problem, inputs, filter, seed);
   workload.reference = convolve_reference(problem, workload.tensors.input, workload.tensors.filter);
   return workload;
 }
@@ -48,8 +63,7 @@ std::vector<double> take_samples(const std::function<double()>& sample) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   std::vector<double> samples;
-  while (samples.size() < kLeastSamples || (samples.size() < kSamples && Clock::now() - start < kSamplingTime))
-    samples.push_back(sample());
+  while (!enough_samples(samples.size(), Clock::now() - start)) samples.push_back(sample());
   return samples;
 }
 

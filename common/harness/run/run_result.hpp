@@ -1,8 +1,11 @@
 /// @file
 /// What a run is given, and everything that it finds out.
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +15,9 @@
 #include "common/harness/check/inputs.hpp"
 #include "common/harness/check/reference.hpp"
 #include "common/harness/device/device.hpp"
+#include "common/harness/device/throttle_watch.hpp"
 #include "common/harness/ladder/registry.hpp"
+#include "common/harness/run/known_bounds.hpp"
 #include "common/stage/tunable.hpp"
 
 namespace convladder {
@@ -24,6 +29,7 @@ struct Workload {
   InputKind inputs = InputKind::normal;
   HostTensors tensors;
   Reference reference;
+  std::shared_ptr<KnownBounds> bounds = std::make_shared<KnownBounds>();  ///< of what has run on it so far
 };
 
 /// Makes the tensors and the reference.
@@ -44,6 +50,7 @@ const char* to_string(Status status);
 /// Times of one launch.
 struct TimeSummary {
   double median = 0, min = 0, spread = 0;  ///< microseconds a launch, and the interquartile range over the median
+  std::vector<double> samples = {};        ///< what these summarise, in the order in which they were taken
 };
 
 /// What a problem needs at least, and how near the device's measured ceilings a stage came to it.
@@ -87,6 +94,8 @@ struct RunResult {
   std::optional<TimeSummary> time_us;       ///< hot: the same buffers in every launch. The headline.
   std::optional<TimeSummary> time_cold_us;  ///< buffers rotated past L2
   std::string cold_unavailable;             ///< why there is no cold time, where there is a hot one
+  /// Of the GPU while the hot time was taken. What was repeated and slowed, and why, is of all times.
+  std::optional<GpuConditions> gpu;
   /// Of launch_without_transform(), hot: the product on an input that has been rearranged before.
   std::optional<TimeSummary> time_without_transform_us;
   std::optional<double> prepare_us;  ///< where times are taken
@@ -112,7 +121,10 @@ using Sampling = std::function<std::vector<double>(const std::function<double()>
 
 /// The samples that a run takes unless something else (Google Benchmark) drives it.
 inline constexpr int kSamples = 15;
-/// `kSamples` samples, one after the other; only 5 where these take more than a second.
+/// Whether no more samples are needed: `kSamples`, or 5 that took a second, or 3 that took two. The times of launches
+/// that last so long hardly vary.
+bool enough_samples(std::size_t samples, std::chrono::steady_clock::duration time);
+/// So many, one after the other.
 std::vector<double> take_samples(const std::function<double()>& sample);
 
 /// What a run finds out, and keeps.

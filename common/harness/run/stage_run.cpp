@@ -163,10 +163,11 @@ CheckResult StageRun::compare_with_reference() {
                        .absolute = error_of_taps(errors_->filter_error)};
     return check_output(workload_.problem, output_, workload_.reference, sum);
   }
-  if (!bounds_)
-    bounds_ = form.m > 0           ? winograd_bounds(workload_.problem, form, workload_.tensors)
-              : takes_bytes(stage) ? direct_int8_bounds(workload_.problem, workload_.tensors, workload_.reference)
-                                   : direct_half_bounds(workload_.problem, workload_.tensors, workload_.reference);
+  if (!bounds_) {
+    WinogradForm way = form;
+    if (form.m == 0) way.stored = takes_bytes(stage) ? Precision::int8 : Precision::fp16;
+    bounds_ = workload_.bounds->of(way, workload_.problem, workload_.tensors, workload_.reference);
+  }
   return check_output(workload_.problem, output_, workload_.reference, *bounds_);
 }
 

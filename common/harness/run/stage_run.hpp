@@ -84,7 +84,7 @@ class StageRun {
 
   std::vector<float> output_;           ///< of the last launch
   std::optional<ErrorModel> errors_;    ///< once it is prepared
-  std::optional<OutputBounds> bounds_;  ///< once they were needed
+  std::shared_ptr<const OutputBounds> bounds_;  ///< once they were needed
 };
 
 }  // namespace convladder

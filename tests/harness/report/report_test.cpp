@@ -61,7 +61,8 @@ const Names kResultKeys{"stage",
                         "time_without_transform_us",
                         "dtype",
                         "tile",
-                        "cudnn_search"};
+                        "cudnn_search",
+                        "gpu"};
 
 constexpr StageInfo kLoweringStage{21,
                                    "im2win-pipelined",
@@ -98,7 +99,7 @@ RunResult gpu_result() {
   result.check->max_abs_err = 0.5;
   result.check->rel_l2_err = 0.25;
   result.check->tolerance = 0.75;
-  result.time_us = TimeSummary{2, 1.5, 0.125};
+  result.time_us = TimeSummary{2, 1.5, 0.125, {1.5, 2, 2.5}};
   result.time_cold_us = TimeSummary{4, 3, 0.25};
   result.prepare_us = 10;
   result.workspace_bytes = 64;
@@ -132,6 +133,34 @@ TEST_CASE("a result's JSON has every key, in order, null where it does not apply
                                         "dilation_h", "dilation_w", "groups", "padding"});
 }
 
+TEST_CASE("what the driver told of the GPU stands in the JSON, and marks the time where the GPU was slowed") {
+  RunResult result = gpu_result();
+  CHECK(to_json(result)["gpu"].is_null());
+  result.gpu = GpuConditions{15, 1970.5, 1965, 540, 612, kPowerCap, 0, 0};
+  CHECK(to_json(result)["gpu"] == Json{{"sm_mhz", 1970.5},
+                                       {"least_sm_mhz", 1965.0},
+                                       {"power_w", 540.0},
+                                       {"most_power_w", 612.0},
+                                       {"clock_reasons", {"sw_power_cap"}},
+                                       {"samples_repeated", 0},
+                                       {"samples_slowed", 0}});
+  const auto has = [&](const char* part) {
+    CHECK_MESSAGE(run_text(result).find(part) != std::string::npos, run_text(result));
+    const std::string table = bench_text({device_info(), device_info(), {}, {result}});
+    const std::string note(std::string_view(part).substr(std::string_view(part).find("; ") + 2));
+    CHECK_MESSAGE(table.find("2.00 us [1]") != std::string::npos, table);
+    CHECK_MESSAGE(table.find("[1] " + note) != std::string::npos, table);
+  };
+  has("the GPU meanwhile: 1970 MHz (least 1965), 540 W (most 612); the GPU was at its power limit\n");
+  result.gpu->clock_reasons |= kHardwareThermal;
+  result.gpu->repeated = 2;
+  has("; samples taken again, since the GPU was slowed: 2; sw_power_cap, hw_thermal_slowdown\n");
+  result.gpu->slowed = 3;
+  has("; the GPU was slowed in 3 of the samples, and stayed so: sw_power_cap, hw_thermal_slowdown\n");
+  result.gpu->clock_reasons = result.gpu->slowed = result.gpu->repeated = 0;
+  CHECK(bench_text({device_info(), device_info(), {}, {result}}).find("[1] the GPU") == std::string::npos);
+}
+
 TEST_CASE("a GPU's result fills them") {
   const Json json = to_json(gpu_result());
   CHECK(keys(json) == kResultKeys);
@@ -141,7 +170,7 @@ TEST_CASE("a GPU's result fills them") {
   CHECK(json["workload"]["pad_w"] == 1);
   CHECK(json["workload"]["padding"] == "zero");
   CHECK(json["status"] == "ok");
-  CHECK(json["time_us"] == Json{{"median", 2.0}, {"min", 1.5}, {"spread", 0.125}});
+  CHECK(json["time_us"] == Json{{"median", 2.0}, {"min", 1.5}, {"spread", 0.125}, {"samples", {1.5, 2.0, 2.5}}});
   CHECK(json["effective_tflops"].get<double>() == doctest::Approx(6000 / 2e-6 * 1e-12));
   CHECK(keys(json["kernels"][0]) == Names{"name", "registers", "spill_bytes", "shared_bytes", "occupancy"});
   CHECK(json["speedup"]["cudnn_winograd"].is_null());
@@ -468,7 +497,7 @@ RunResult lowering_result(const StageInfo& stage, std::string_view backend) {
   result.backend = backend;
   result.problem = parse_shape("c=64,h=56,w=56,k=64,r=3,s=3,pad_h=0,pad_w=0");
   result.workspace_bytes = 2'322'432;
-  result.time_without_transform_us = TimeSummary{1.25, 1, 0.5};
+  result.time_without_transform_us = TimeSummary{1.25, 1, 0.5, {1, 1.5}};
   return result;
 }
 
@@ -644,7 +673,8 @@ TEST_CASE("a run tells the product alone and the memory") {
   CHECK(text.find("time of the product alone (hot): median 1.25 us, min 1.00 us, spread 50.0%\n") != std::string::npos);
   CHECK(text.find("GFLOP/s of the direct form") != std::string::npos);
   CHECK(text.find("memory: workspace 2.32 MB; input 0.803 MB, im2col's matrix 6.72 MB") != std::string::npos);
-  CHECK(to_json(result)["time_without_transform_us"] == Json{{"median", 1.25}, {"min", 1.0}, {"spread", 0.5}});
+  CHECK(to_json(result)["time_without_transform_us"] ==
+        Json{{"median", 1.25}, {"min", 1.0}, {"spread", 0.5}, {"samples", {1.0, 1.5}}});
   CHECK(run_text(gpu_result()).find("memory:") == std::string::npos);
 }
 
@@ -703,6 +733,12 @@ TEST_CASE("numbers for people") {
   CHECK(grouped(1234567) == "1,234,567");
   CHECK(grouped(-1000) == "-1,000");
   CHECK(grouped(-100) == "-100");
+  CHECK(remaining_text(0, 300, 100) == "[0/300] ");
+  CHECK(remaining_text(4, 300, 100) == "[4/300] ");
+  CHECK(remaining_text(5, 300, 9) == "[5/300] ");
+  CHECK(remaining_text(100, 300, 60) == "[100/300, 2 min left] ");
+  CHECK(remaining_text(250, 300, 250) == "[250/300, 50 s left] ");
+  CHECK(remaining_text(300, 300, 250) == "[300/300] ");
   CHECK(short_number(0) == "0.00");
   CHECK(short_number(0.0472) == "0.047");
   CHECK(short_number(4.156) == "4.16");

@@ -7,13 +7,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace convladder {
 namespace {
@@ -448,62 +452,6 @@ CudnnCandidate named(std::string algorithm, const GraphTypes& types, bool nhwc) 
   return candidate;
 }
 
-/// @param strict_fp32 leave out Tensor Cores and reduced precision
-void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
-               bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
-  const std::string status = status_of([&] {
-    const Descriptor graph = operation_graph(handle, problem, types, nhwc);
-    std::set<CudnnConfiguration> seen;
-    for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-      for (const Descriptor& proposed : propose(graph, mode)) {
-        const Descriptor engine =
-            proposed.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
-        const CudnnConfiguration configuration = configuration_of(engine, proposed);
-        if (!seen.insert(configuration).second) continue;
-        const EngineNotes notes = notes_on(engine);
-        CudnnCandidate& candidate = candidates.emplace_back(named(
-            notes.family + ("plan " + std::to_string(seen.size())) + " (" + name_of(configuration) + ")", types, nhwc));
-        candidate.configuration = configuration;
-        if (strict_fp32 && !notes.strict_fp32) {
-          candidate.status = kNotStrict;
-          continue;
-        }
-        candidate.status = status_of([&] { plan(handle, proposed, types, candidate); });
-        if (candidate.status.empty()) candidate.status = "ok";
-      }
-    }
-    if (seen.empty()) throw CudnnError("no plan proposed");
-  });
-  if (!status.empty()) candidates.emplace_back(named("plans", types, nhwc)).status = status;
-}
-
-// --- (c) the graph API: any plan, by its engine and knobs ---
-
-/// The engines of a graph that finalize. @param left_out how many of them are not strict, where that is asked for
-std::vector<CudnnEngine> engines_of(const Descriptor& graph, bool strict_fp32, int& left_out) {
-  std::vector<CudnnEngine> engines;
-  const auto count = graph.value<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
-  for (std::int64_t index = 0; index < count; ++index) {
-    status_of([&] {  // most engines refuse most graphs
-      const Descriptor engine = engine_of(graph, index);
-      if (strict_fp32 && !notes_on(engine).strict_fp32) {
-        ++left_out;
-        return;
-      }
-      CudnnEngine found{index, {}};
-      for (const Descriptor& knob :
-           engine.descriptors(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR, kMostKnobs)) {
-        found.knobs.push_back({knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_INFO_TYPE),
-                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE),
-                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE),
-                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE)});
-      }
-      engines.push_back(std::move(found));
-    });
-  }
-  return engines;
-}
-
 /// The configuration as cuDNN's descriptor. @throws CudnnError if there is no such engine, or no such value of a knob
 Descriptor described(const Descriptor& engine, const CudnnConfiguration& configuration) {
   std::vector<Descriptor> choices;
@@ -545,6 +493,88 @@ CudnnPlanner planner(const ConvProblem& problem, const GraphTypes& types, bool n
     if (candidate.status.empty()) candidate.status = "ok";
     return candidate;
   };
+}
+
+/// Plans of a graph that are to be made, by their places among the candidates.
+using PlacedConfigurations = std::vector<std::pair<std::size_t, CudnnConfiguration>>;
+
+/// Makes the plans, of which each may take as long as a compilation, on several threads.
+void make_plans(const ConvProblem& problem, const GraphTypes& types, bool nhwc, bool strict_fp32,
+                const PlacedConfigurations& wanted, std::vector<CudnnCandidate>& candidates) {
+  constexpr std::size_t kPlansEach = 4, kMostThreads = 16;  // each has a handle of its own
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    const CudnnPlanner make = planner(problem, types, nhwc, strict_fp32);
+    for (std::size_t i; (i = next++) < wanted.size();) {
+      CudnnCandidate made = make(wanted[i].second);
+      CudnnCandidate& candidate = candidates[wanted[i].first];
+      candidate.status = std::move(made.status);
+      candidate.workspace_bytes = made.workspace_bytes;
+      candidate.run = std::move(made.run);
+    }
+  };
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < std::min({cores, kMostThreads, wanted.size() / kPlansEach}); ++i)
+    helpers.emplace_back(work);
+  work();
+}
+
+/// @param strict_fp32 leave out Tensor Cores and reduced precision
+void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
+               bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
+  PlacedConfigurations wanted;
+  const std::string status = status_of([&] {
+    const Descriptor graph = operation_graph(handle, problem, types, nhwc);
+    std::set<CudnnConfiguration> seen;
+    for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+      for (const Descriptor& proposed : propose(graph, mode)) {
+        const Descriptor engine =
+            proposed.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1).at(0);
+        const CudnnConfiguration configuration = configuration_of(engine, proposed);
+        if (!seen.insert(configuration).second) continue;
+        const EngineNotes notes = notes_on(engine);
+        CudnnCandidate& candidate = candidates.emplace_back(named(
+            notes.family + ("plan " + std::to_string(seen.size())) + " (" + name_of(configuration) + ")", types, nhwc));
+        candidate.configuration = configuration;
+        if (strict_fp32 && !notes.strict_fp32) {
+          candidate.status = kNotStrict;
+        } else {
+          wanted.emplace_back(candidates.size() - 1, configuration);
+        }
+      }
+    }
+    if (seen.empty()) throw CudnnError("no plan proposed");
+  });
+  make_plans(problem, types, nhwc, strict_fp32, wanted, candidates);
+  if (!status.empty()) candidates.emplace_back(named("plans", types, nhwc)).status = status;
+}
+
+// --- (c) the graph API: any plan, by its engine and knobs ---
+
+/// The engines of a graph that finalize. @param left_out how many of them are not strict, where that is asked for
+std::vector<CudnnEngine> engines_of(const Descriptor& graph, bool strict_fp32, int& left_out) {
+  std::vector<CudnnEngine> engines;
+  const auto count = graph.value<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
+  for (std::int64_t index = 0; index < count; ++index) {
+    status_of([&] {  // most engines refuse most graphs
+      const Descriptor engine = engine_of(graph, index);
+      if (strict_fp32 && !notes_on(engine).strict_fp32) {
+        ++left_out;
+        return;
+      }
+      CudnnEngine found{index, {}};
+      for (const Descriptor& knob :
+           engine.descriptors(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR, kMostKnobs)) {
+        found.knobs.push_back({knob.value<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_INFO_TYPE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE),
+                               knob.value<std::int64_t>(CUDNN_ATTR_KNOB_INFO_STRIDE)});
+      }
+      engines.push_back(std::move(found));
+    });
+  }
+  return engines;
 }
 
 CudnnGraph graph_of(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,

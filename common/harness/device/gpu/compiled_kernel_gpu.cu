@@ -4,7 +4,11 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <deque>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -76,21 +80,29 @@ struct CompiledKernel::Loaded {
   /// The kernel as the runtime takes it.
   const void* function() const { return reinterpret_cast<const void*>(kernel); }
 
-  /// The last one compiled, so that the copies of a stage, one after the other, share it.
-  static Loaded*& last() {
-    static Loaded* kept = nullptr;
+  /// The latest ones that were compiled: the copies of a stage share one, and so do the workloads of a bench, where the
+  /// source does not depend on them.
+  static std::deque<Loaded*>& latest() {
+    static std::deque<Loaded*> kept;
     return kept;
   }
   static Loaded* acquire(const char* text, const char* name) {
-    Loaded*& kept = last();
-    if (!kept || kept->source != text || kept->name != name) {
+    constexpr std::size_t kMost = 16;
+    std::deque<Loaded*>& kept = latest();
+    const auto same = [&](const Loaded* loaded) { return loaded->source == text && loaded->name == name; };
+    auto found = std::find_if(kept.begin(), kept.end(), same);
+    if (found == kept.end()) {
       std::unique_ptr<Loaded> fresh = std::make_unique<Loaded>(text, name);
-      if (kept) release(kept);
-      kept = fresh.release();
-      kept->users = 1;  // this function
+      if (kept.size() == kMost) {
+        release(kept.front());
+        kept.pop_front();
+      }
+      fresh->users = 1;  // this function
+      kept.push_back(fresh.release());
+      found = std::prev(kept.end());
     }
-    ++kept->users;
-    return kept;
+    ++(*found)->users;
+    return *found;
   }
   static void release(Loaded* loaded) {
     if (--loaded->users == 0) delete loaded;

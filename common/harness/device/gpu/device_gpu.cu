@@ -1,7 +1,6 @@
 /// @file
 /// device.hpp and the launch functions of kernel.hpp over the CUDA runtime.
 #include <cxxabi.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "common/harness/device/block_trace.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/gpu/device_gpu.hpp"
+#include "common/harness/device/nvml.hpp"
 #include "common/kernel/kernel.hpp"
 
 namespace convladder {
@@ -159,33 +159,15 @@ int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-/// The driver's management library, which alone tells the present clocks. It comes with the driver, without a header.
-class Nvml {
- public:
-  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+/// What the driver alone tells of the first GPU.
+const Nvml& management() {
+  static const Nvml nvml = [] {
     char bus_id[32] = {};
-    const auto initialise = function<int()>("nvmlInit_v2");
-    const auto find = function<int(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
-    clock_ = function<int(void*, int, unsigned*)>("nvmlDeviceGetClockInfo");
-    if (!initialise || !find || !clock_ || initialise() != 0) return;
-    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, 0) != cudaSuccess) return;
-    if (find(bus_id, &device_) != 0) device_ = nullptr;
-  }
-  /// @param domain 1: multiprocessors, 2: memory. Zero where the driver does not tell.
-  double clock_mhz(int domain) const {
-    unsigned value = 0;
-    return device_ && clock_(device_, domain, &value) == 0 ? value : 0;
-  }
-
- private:
-  template <class Signature>
-  Signature* function(const char* name) const {
-    return library_ ? reinterpret_cast<Signature*>(dlsym(library_, name)) : nullptr;
-  }
-  void* library_;  // stays loaded: the driver holds on to it
-  void* device_ = nullptr;
-  int (*clock_)(void*, int, unsigned*) = nullptr;
-};
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, 0) != cudaSuccess) cudaGetLastError();
+    return Nvml("libnvidia-ml.so.1", bus_id);
+  }();
+  return nvml;
+}
 
 KernelInfo describe(const NotedKernel& noted) {
   cudaFuncAttributes attributes{};
@@ -277,14 +259,15 @@ const DeviceInfo& constants() {
 }  // namespace
 
 DeviceInfo device_info() {
-  static const Nvml nvml;
   DeviceInfo info = constants();
   std::size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) == cudaSuccess) info.free_memory_bytes = static_cast<std::int64_t>(free);
-  info.sm_clock_mhz = nvml.clock_mhz(1);
-  info.memory_clock_mhz = nvml.clock_mhz(2);
+  info.sm_clock_mhz = management().sm_clock_mhz();
+  info.memory_clock_mhz = management().memory_clock_mhz();
   return info;
 }
+
+std::optional<GpuMoment> gpu_now() { return management().now(); }
 
 DeviceLimits device_limits() {
   const DeviceInfo& facts = constants();

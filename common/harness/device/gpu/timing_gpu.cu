@@ -3,8 +3,11 @@
 #include <mma.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "common/harness/device/device.hpp"
@@ -31,12 +34,14 @@ class EventPair {
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
 
-  /// Microseconds that `work` took on the device.
+  /// Microseconds that `work` took on the device. @param meanwhile is called when all of it is on its way
   template <class Work>
-  double time(Stream stream, const char* what, Work&& work) {
+  double time(
+      Stream stream, const char* what, Work&& work, const std::function<void()>& meanwhile = [] {}) {
     check_cuda(cudaEventRecord(begin_, stream), "recording an event");
     work();
     check_cuda(cudaEventRecord(end_, stream), "recording an event");
+    meanwhile();
     wait_for_stream(what);
     float milliseconds = 0;
     check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading the events' times");
@@ -45,6 +50,39 @@ class EventPair {
 
  private:
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+/// While one of these lives, no part of L2 is set aside for accesses that persist: a carve-out that the process made
+/// for other work would take its share from every kernel that is timed. The last one restores it.
+class WholeL2 {
+ public:
+  WholeL2() {
+    if (count_++ > 0) return;
+    before_ = limit();
+    if (before_ == 0) return;
+    cudaCtxResetPersistingL2Cache();
+    set_limit(0);
+  }
+  ~WholeL2() {
+    if (--count_ == 0 && before_ > 0) set_limit(before_);
+  }
+  WholeL2(const WholeL2&) = delete;
+  WholeL2& operator=(const WholeL2&) = delete;
+
+ private:
+  /// 0 also on a GPU that has no such thing (before Ampere).
+  static std::size_t limit() {
+    std::size_t bytes = 0;
+    if (cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess) return bytes;
+    cudaGetLastError();
+    return 0;
+  }
+  static void set_limit(std::size_t bytes) {
+    if (cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, bytes) != cudaSuccess) cudaGetLastError();
+  }
+
+  inline static int count_ = 0;
+  inline static std::size_t before_ = 0;  // of the limit
 };
 
 /// Captures what `record` does on the stream. The stream leaves capture mode whether or not that succeeds.
@@ -65,11 +103,15 @@ cudaGraph_t capture(Stream stream, Record&& record) {
 
 }  // namespace
 
+constexpr std::chrono::milliseconds kWarmUp{20};
+
 struct GraphTimer::Graph {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   double launches = 0;
   EventPair events;
+  WholeL2 whole_l2;
+  ThrottleWatch watch{gpu_now, [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }};
 
   Graph() = default;
   ~Graph() {
@@ -93,20 +135,31 @@ GraphTimer::GraphTimer(const std::vector<std::function<void(Stream)>>& launches,
   });
   check_cuda(cudaGraphInstantiate(&graph_->executable, graph_->graph, 0), "instantiating a CUDA graph");
   check_cuda(cudaGraphUpload(graph_->executable, stream), "uploading a CUDA graph");
-  for (int i = 0; i < 2; ++i) graph_->replay();  // clocks rise, code and data reach the caches
-  wait_for_stream("replaying a CUDA graph");
+  // Clocks rise, code and data reach the caches: one replay that is long enough does it.
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2 && std::chrono::steady_clock::now() - start < kWarmUp; ++i) {
+    graph_->replay();
+    wait_for_stream("replaying a CUDA graph");
+  }
 }
 
 GraphTimer::~GraphTimer() = default;
 GraphTimer::GraphTimer(GraphTimer&&) noexcept = default;
 
 double GraphTimer::sample() {
-  const double elapsed = graph_->events.time(device_stream(), "replaying a CUDA graph", [&] { graph_->replay(); });
-  return elapsed / graph_->launches;
+  Graph& graph = *graph_;
+  return graph.watch.sample([&](const std::function<void()>& meanwhile) {
+    return graph.events.time(
+               device_stream(), "replaying a CUDA graph", [&] { graph.replay(); }, meanwhile) /
+           graph.launches;
+  });
 }
+
+std::optional<GpuConditions> GraphTimer::conditions() const { return graph_->watch.conditions(); }
 
 double time_by_events(const std::function<void(Stream)>& launch, int repetitions) {
   EventPair events;
+  const WholeL2 whole_l2;
   const Stream stream = device_stream();
   return events.time(stream, "timing launches", [&] {
     for (int i = 0; i < repetitions; ++i) launch(stream);

@@ -250,6 +250,7 @@ GraphTimer::GraphTimer(const std::vector<std::function<void(Stream)>>&, int) { n
 GraphTimer::~GraphTimer() = default;
 GraphTimer::GraphTimer(GraphTimer&&) noexcept = default;
 double GraphTimer::sample() { no_time(); }
+std::optional<GpuConditions> GraphTimer::conditions() const { no_time(); }
 double time_by_events(const std::function<void(Stream)>&, int) { no_time(); }
 int repetitions_for(const std::function<void(Stream)>&, double) { no_time(); }
 Ceilings measure_ceilings() { no_time(); }
