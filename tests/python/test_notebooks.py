@@ -40,7 +40,9 @@ def kernel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernel")
     from jupyter_client.manager import KernelManager
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(ROOT), env=dict(os.environ, MPLCONFIGDIR=str(folder), CONVLADDER_TUNED=str(folder)))
+    environment = dict(os.environ, MPLCONFIGDIR=str(folder), CONVLADDER_TUNED=str(folder))
+    environment.pop("MPLBACKEND", None)  # with another than the notebook's, no picture comes back
+    manager.start_kernel(cwd=str(ROOT), env=environment)
     yield manager
     manager.shutdown_kernel(now=True)
 
