@@ -48,13 +48,23 @@ enable_language(CUDA)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.3)
   message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: install CUDA 12.3 or newer, or configure with "
                       "-DCONVLADDER_CUDA=OFF")
+elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.9)
+  message(STATUS "no overlap: ptxas before CUDA 12.9 serialises the wgmmas of stages 32, 34 and 36")
 endif()
+# An older g++ that nvcc calls (Debian 13: 13, beside 14) has an older libstdc++ in its folder. The C++ compiler links,
+# and takes its own.
+list(FILTER CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES EXCLUDE REGEX "/gcc/")
 find_package(CUDAToolkit REQUIRED)
 if(CMAKE_CUDA_COMPILER MATCHES "^${PROJECT_SOURCE_DIR}/.venv-cuda/")
   # The wheel's own place: cuDNN looks for cuBLAS relative to itself.
   file(REAL_PATH ${PROJECT_SOURCE_DIR}/.venv-cuda/cudnn CUDNN_ROOT)
 endif()
-find_package(CUDNN)
+find_package(CUDNN QUIET)
+if(NOT CUDNN_FOUND)
+  string(REGEX MATCH "^[0-9]+" cuda_major "${CMAKE_CUDA_COMPILER_VERSION}")
+  message(STATUS "no cuDNN: GPU times stand without cuDNN's beside them (python3 -m pip install "
+                 "nvidia-cudnn-cu${cuda_major}, or name its folder in CUDNN_ROOT)")
+endif()
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)

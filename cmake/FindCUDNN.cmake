@@ -38,7 +38,7 @@ find_package_handle_standard_args(
   CUDNN
   REQUIRED_VARS CUDNN_LIBRARY CUDNN_INCLUDE_DIR
   VERSION_VAR CUDNN_VERSION
-  REASON_FAILURE_MESSAGE "pip install nvidia-cudnn-cu13, or set CUDNN_ROOT to the folder that holds include and lib")
+  REASON_FAILURE_MESSAGE "set CUDNN_ROOT to the folder that holds include and lib")
 mark_as_advanced(CUDNN_LIBRARY CUDNN_INCLUDE_DIR)
 
 if(CUDNN_FOUND AND NOT TARGET CUDNN::cudnn)

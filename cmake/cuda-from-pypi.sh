@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Usage: cuda-from-pypi.sh FOLDER
+#        cuda-from-pypi.sh --check-driver    (only whether the GPU's driver, if there is one, takes this CUDA)
 # Puts a CUDA toolkit with NVRTC, cuBLAS and cuFFT, and cuDNN, taken from PyPI's nvidia-* wheels, into a Python
 # environment in FOLDER:
 #
@@ -15,14 +16,17 @@ fail() {
 [ $# = 1 ] || fail "usage: cuda-from-pypi.sh FOLDER"
 folder=$1
 
-command -v python3 >/dev/null || fail "python3 is missing: apt-get install python3 python3-venv"
-python3 -c 'import ensurepip, venv' 2>/dev/null || fail "python3 makes no environments: apt-get install python3-venv"
-
-# CUDA 13 runs on drivers from 580 on; 13.0 on all of them.
+# CUDA 13 runs on drivers from 580 on; 13.0 on all of them. The wheels of CUDA 12 (nvidia-cuda-nvcc-cu12) have ptxas and
+# no nvcc, so for older drivers there is nothing to take.
 if driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null); then
   driver=${driver%%$'\n'*}
-  [ "${driver%%.*}" -ge 580 ] || fail "driver $driver is too old for CUDA 13: install 580 or newer"
+  [ "${driver%%.*}" -ge 580 ] || fail "driver $driver takes no CUDA 13, and PyPI has no nvcc of CUDA 12: install \
+driver 580 or newer, or the CUDA Toolkit 12.9, whose nvcc ./lab finds on PATH, in CUDACXX or in /usr/local/cuda"
 fi
+[ "$folder" != --check-driver ] || exit 0
+
+command -v python3 >/dev/null || fail "python3 is missing: apt-get install python3 python3-venv"
+python3 -c 'import ensurepip, venv' 2>/dev/null || fail "python3 makes no environments: apt-get install python3-venv"
 
 { mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ]; } || fail "cannot write $folder: name a folder of your own"
 python3 -m venv "$folder"

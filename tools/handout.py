@@ -16,8 +16,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Of a folder that is no git checkout, what belongs to the project.
-TOP = {"chapters", "cmake", "common", "docs", "examples", "tests", "tools", "lab", "CMakeLists.txt", "CMakePresets.json",
-       "CONTRIBUTING.md", "LICENSE", "README.md", ".clang-format", ".clang-tidy"}
+TOP = {"chapters", "cmake", "common", "docs", "examples", "python", "tests", "tools", "lab", "CMakeLists.txt",
+       "CMakePresets.json", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "README.md", "pyproject.toml", ".clang-format",
+       ".clang-tidy", ".devcontainer", ".dockerignore"}
 LEFT_OUT = ("solutions/", "tools/generate.py", "tests/labs/", "tests/classroom/", "docs/instructors",
             "docs/classroom/answers.md", "docs/classroom/syllabus.md", "docs/classroom/Dockerfile",
             "docs/classroom/github-classroom.yml", "docs/classroom/gradescope/",

@@ -1,5 +1,7 @@
 """./lab itself, in a copy that has no build: help, suggestions, and the commands in Python."""
+import base64
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -129,7 +131,9 @@ def test_an_unknown_command_that_is_like_none(copy):
 
 @pytest.mark.parametrize("words", ["doctor x", "doctor --install", "docs x", "build x", "new", "new a b",
                                    "diff", "diff 3", "diff 3 4 5", "diff 3 --all",
-                                   "single", "single 3 4", "single 3 --all", "next 3"])
+                                   "single", "single 3 4", "single 3 --all", "next 3",
+                                   "notebook", "notebook 3 a.ipynb b", "notebook 99", "notebook 31a",
+                                   "notebook 3 a.txt"])
 def test_wrong_arguments(copy, words):
     copy.refuses(words.split(), f"./lab: {words.split()[0]}: ")
     assert not copy.build.exists()
@@ -333,6 +337,84 @@ def test_next(three_labs):
     three_labs.write("build/labs/marks.json", "{")
     assert lines()[0] == "Done: 0 of 3 labs"
 
+# ---- notebook -------------------------------------------------------------------------------------------------------
+
+LESSON = """\
+# 03 tiled-1d: a title
+
+<!--figures x-->
+
+**The idea.** It takes <!--= time(3) as .1 µs-->1.5 µs<!--/-->: see [01](../01-naive-1d/README.md#the-idea).
+It has `a[0](b)`.
+
+## The idea
+
+<!-- trace -->
+
+```math
+x^2
+```
+
+![A drawing](reads.svg)
+
+## What to count
+
+```
+./lab run 3   # [no](link) <!-- kept -->
+```
+
+## What happened, and why
+
+Nothing.
+"""
+# Instead of jupytext: it keeps the script as it is.
+JUPYTEXT = """import pathlib
+def reads(text, fmt):
+    assert fmt == "py:percent"
+    return text
+def write(notebook, file):
+    pathlib.Path(file).write_text(notebook)
+"""
+
+
+def test_notebook(copy):
+    copy.write("chapters/03-tiled-1d/README.md", LESSON)
+    copy.write("chapters/03-tiled-1d/reads.svg", "<svg><style>@media (prefers-color-scheme: dark) {}</style></svg>")
+    copy.write("stand-in/jupytext.py", JUPYTEXT)
+    environment = {"PYTHONPATH": str(copy.folder / "stand-in")}
+    done = copy.tool("notebook", "3", **environment)
+    file = copy.build / "notebooks/03-tiled-1d.ipynb"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}\n", ""), done
+    text = file.read_text()
+    assert ("# **The idea.** It takes 1.5 µs: see [01](../../chapters/01-naive-1d/README.md#the-idea).\n"
+            "# It has `a[0](b)`.\n") in text
+    assert "# $$\n# x^2\n# $$\n" in text and "(Here the site that `./lab docs` makes has a player" in text
+    assert "# ./lab run 3   # [no](link) <!-- kept -->\n" in text
+    drawing = base64.b64decode(re.search(r"!\[A drawing\]\(data:image/svg\+xml;base64,(.*?)\)", text)[1]).decode()
+    assert drawing == "<svg><style>svg { background: #fff; }@media not all {}</style></svg>"
+    order = ["03 tiled-1d: a title", "import convladder", "stage=3", "## The idea", "## What to count",
+             "simulate(3, x, w)", "simulate(2, x, w)", "show_lines(seen.lines)", "## What happened", "bench([3, 2], "]
+    places = [text.find(part) for part in order]
+    assert places == sorted(places) and places[0] > 0, places
+    compile(text, "notebook", "exec")
+    # What is there may be somebody's work.
+    file.write_text("mine")
+    done = copy.tool("notebook", "3", **environment)
+    assert (done.returncode, done.stderr.count("\n"), file.read_text()) == (2, 1, "mine") and "is there" in done.stderr
+    done = copy.tool("notebook", "tiled-1d", "sub/mine.py", **environment)
+    assert (done.returncode, done.stdout) == (0, "sub/mine.py\n")
+    assert "](../chapters/01-naive-1d/README.md#the-idea)" in (copy.folder / "sub/mine.py").read_text()
+    copy.write("chapters/03-tiled-1d/README.md", LESSON.replace("What happened, and why", "What else"))
+    done = copy.tool("notebook", "3", "new.py", **environment)
+    assert done.returncode == 2 and "has no section 'What happened, and why'" in done.stderr
+
+
+def test_notebook_without_jupytext(copy):
+    copy.write("chapters/03-tiled-1d/README.md", LESSON)
+    if importlib.util.find_spec("jupytext"):
+        pytest.skip("jupytext is installed")
+    copy.refuses(["notebook", "3"], "needs jupytext: python3 -m pip install '.[notebook]'")
+
 # ---- doctor, --plot -------------------------------------------------------------------------------------------------
 
 def test_doctor(copy):
@@ -344,6 +426,55 @@ def test_doctor(copy):
     out = copy.run(sys.executable, "tools/lab", "doctor", LAB_NVCC="/x/bin/nvcc", LAB_PACKAGES="bash nothing").stdout
     assert re.search(r"^nvcc +/x/bin/nvcc +the GPU side", out, re.M)
     assert re.search(r"^libraries +missing +everything nothing$", out, re.M)
+
+
+def stand_in(copy, name, script):
+    """A program that the copy finds first."""
+    copy.write(f"bin/{name}", "#!/bin/bash\n" + script, mode=0o755)
+
+
+def test_cuda_from_pypi_wants_a_driver(copy):
+    copy.write("cmake/cuda-from-pypi.sh", (ROOT / "cmake/cuda-from-pypi.sh").read_text(), mode=0o755)
+    stand_in(copy, "nvidia-smi", "echo 550.90.07\n")
+    for words, status in ((["doctor", "--install-cuda"], 2), (["offer-cuda"], 0)):  # without it the simulator serves
+        done = copy.tool(*words, CONVLADDER_YES="1")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (status, "", 1), done
+        assert "driver 550.90.07 takes no CUDA 13" in done.stderr and "or the CUDA Toolkit 12.9" in done.stderr
+    stand_in(copy, "nvidia-smi", "echo 580.65.06\n")
+    done = copy.tool("offer-cuda")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1) and "a GPU, but no nvcc: './lab doctor" in done.stderr
+
+
+def test_install_packages(copy):
+    stand_in(copy, "id", "echo 0\n")
+    stand_in(copy, "apt-get", f'echo "$*" >>{copy.folder}/calls\n')
+    stand_in(copy, "dpkg-query", "echo '/g++ install ok installed/'\n")
+    done = copy.lab("doctor", "--install-packages")
+    assert (done.returncode, done.stdout) == (0, ""), done
+    update, install = (copy.folder / "calls").read_text().splitlines()
+    assert update == "update -q" and " libfmt-dev" in install and "g++" not in install
+    stand_in(copy, "dpkg-query", 'for name; do printf "/$name install ok installed/"; done\n')
+    done = copy.lab("doctor", "--install-packages")
+    assert (done.returncode, done.stderr) == (0, "./lab: no package is missing\n")
+    copy.refuses(["doctor", "--install-packages", "--install-cuda"], "stands alone")
+    assert len((copy.folder / "calls").read_text().splitlines()) == 2 and not copy.build.exists()
+
+
+def test_what_the_build_does_without_is_told_once(copy):
+    stand_in(copy, "cmake", """[ "$1" = --preset ] || exit 0
+echo "-- no OpenBLAS (libopenblas-dev): one row less"
+echo "-- no cuDNN: no rows of its"
+echo "-- no compiler warnings"
+touch build/CMakeCache.txt
+""")
+    stand_in(copy, "apt-get", "exit 1\n")
+    program(copy, "echo ran")
+    done = copy.lab("list")
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done
+    assert done.stderr.splitlines() == ["./lab: configuring", "./lab: trying to install libopenblas-dev",
+                                        "./lab: no OpenBLAS (libopenblas-dev): one row less",
+                                        "./lab: no cuDNN: no rows of its"]
+    assert copy.lab("list").stderr == ""
 
 
 PLOT = """import pathlib, sys

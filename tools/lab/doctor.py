@@ -84,13 +84,19 @@ def needs(stage):
 
 
 def add_arguments(parser):
+    parser.add_argument("--install-packages", action="store_true",
+                        help="install the packages of Debian or Ubuntu that the build needs, and nothing else")
     parser.add_argument("--install-cuda", action="store_true",
                         help="take CUDA 13 and cuDNN 9 from PyPI into .venv-cuda (2 GB), and use them where no other "
                              "nvcc is found first")
 
 
 def run(options):
+    if options.install_packages:  # else `lab` has done it
+        raise machine.Unusable("doctor: --install-packages stands alone")
     if options.install_cuda:
+        if not machine.driver_takes_cuda():
+            return 2
         print(f"./lab: taking CUDA 13 and cuDNN 9 from PyPI into {machine.CUDA_FOLDER} (2 GB)", file=sys.stderr)
         machine.install_cuda()
         print(f"./lab: done: the next build uses {machine.CUDA_FOLDER}/cuda/bin/nvcc unless another nvcc is found "
@@ -108,6 +114,8 @@ def run(options):
 
 def offer_cuda():
     """Where there is a GPU's driver and no toolkit."""
+    if not machine.driver_takes_cuda():
+        return 0  # it has said why
     answer = os.environ.get("CONVLADDER_YES", "")
     if not answer and sys.stdin.isatty() and sys.stderr.isatty():
         print("./lab: this machine has a GPU, but no nvcc. Take CUDA and cuDNN from PyPI into "

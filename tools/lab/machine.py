@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 TRACKS = ROOT / "common/harness/ladder/tracks.json"
 CUDA_FOLDER = ROOT / ".venv-cuda"
+CUDA_FROM_PYPI = ROOT / "cmake/cuda-from-pypi.sh"
 # What `lab` has found out: the compiler for GPUs, empty where there is none, and the packages that the project needs.
 NVCC = os.environ.get("LAB_NVCC", "")
 PACKAGES = os.environ.get("LAB_PACKAGES", "").split()
@@ -70,7 +71,11 @@ def left_out(what):
         return False
 
 
+def driver_takes_cuda():
+    """Whether the GPU's driver is new enough for the CUDA of PyPI; says what to do where it is not."""
+    return subprocess.run([CUDA_FROM_PYPI, "--check-driver"]).returncode == 0
+
+
 def install_cuda():
-    command = [ROOT / "cmake/cuda-from-pypi.sh", CUDA_FOLDER]
-    if subprocess.run(command).returncode != 0:
+    if subprocess.run([CUDA_FROM_PYPI, CUDA_FOLDER]).returncode != 0:
         raise Unusable("CUDA could not be taken from PyPI: look at the message above")
