@@ -41,6 +41,8 @@ Stage::~Stage() = default;
 
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 
+const char* Stage::library() const { return ""; }
+
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
 bool Stage::launch_without_transform(const ConvProblem&, const Tensors&, Stream) { return false; }

@@ -315,6 +315,7 @@ Json to_json(const RunResult& result) {
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
           {"dtype", result.stage->dtype},
           {"tile", text(result.tile)},
+          {"library", text(result.library)},
           {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()}};
 }
 
