@@ -1,5 +1,5 @@
-// CUTLASS's implicit GEMM on a GPU, every tile of it, against the same reference as the stages. Where CUTLASS is missing,
-// it says so.
+// CUTLASS's implicit GEMM on a GPU, every tile of it, against the same reference as the stages. Where CUTLASS is
+// missing, it says so.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -27,7 +27,8 @@ bool is_there(const StageInfo& row) {
   const RunResult result = result_of(row, parse_shape("c=8,h=8,w=8,k=8,r=3,s=3"), "");
   if (result.status != Status::refused) return true;
   MESSAGE(result.reason);
-  const bool missing = result.reason.find("CUTLASS") != std::string::npos || result.reason.find("sm_") != std::string::npos;
+  const bool missing =
+      result.reason.find("CUTLASS") != std::string::npos || result.reason.find("sm_") != std::string::npos;
   CHECK(missing);
   return false;
 }

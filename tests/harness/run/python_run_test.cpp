@@ -1,4 +1,5 @@
-// A row in Python, on the host, by small programs that need nothing but Python: what is right, what is wrong, what fails.
+// A row in Python, on the host, by small programs that need nothing but Python: what is right, what is wrong, what
+// fails.
 #include "common/harness/run/python_run.hpp"
 
 #include <doctest/doctest.h>
@@ -88,7 +89,9 @@ TEST_CASE("a wrong output of a row in Python is found, and one that was never wr
 
 TEST_CASE("a program in Python that refuses, fails, ends or talks otherwise") {
   const std::string answer = "import sys\nfor line in sys.stdin:\n    print('ANSWER', flush=True)\n";
-  const auto with = [&](const std::string& text) { return std::string(answer).replace(answer.find("ANSWER"), 6, text); };
+  const auto with = [&](const std::string& text) {
+    return std::string(answer).replace(answer.find("ANSWER"), 6, text);
+  };
   const RunResult refused = result_of(with(R"({"refused": "PyTorch is missing"})"));
   CHECK(refused.status == Status::refused);
   CHECK(refused.reason == "PyTorch is missing");
