@@ -87,7 +87,8 @@ def install_baselines():
     if has_gpu_driver() and not first_line(baselines_python(), "-c", "import torch; print(torch.__version__)"):
         steps.append(["torch"])
     done = BASELINES / "installed"  # its time says to `lab` that cmake must look again
-    done.unlink(missing_ok=True)
+    if done.exists():
+        done.unlink()
     python = BASELINES / "bin/python"
     commands = [["python3", "-m", "venv", "--system-site-packages", BASELINES]]
     commands += [[python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *step] for step in steps]
