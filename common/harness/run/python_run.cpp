@@ -169,6 +169,7 @@ class PythonRun final : public StageRun {
 
 void run_in_python(PythonProgram& program, const Workload& workload, const RunOptions& options, RunResult& result) {
   PythonRun(program, workload, options, result).execute();
+  if (result.status == Status::ok) program.ask({{"do", "clear"}});  // the memory is for the rows that follow
 }
 
 }  // namespace convladder

@@ -10,6 +10,7 @@ does what the harness tells it, one step at a time; when to run, what to check a
     {"do": "run", "output": FILE}               one launch; writes the result
     {"do": "graph", "copies": N, "us": TIME}    captures launches that take about so long, on N copies of the tensors
     {"do": "sample"}                            replays the graph; answers with microseconds a launch, "us"
+    {"do": "clear"}                             frees the tensors
 
 A request that fails is answered with "error", one line.
 """
@@ -131,18 +132,20 @@ class Rows:
         if self.cuda:
             self.torch.cuda.synchronize()
 
-    def clear(self):
+    def clear(self, request=None):
         had = hasattr(self, "copies")
         self.copies, self.captured, self.files = [], None, None
         if had and self.cuda:
             self.torch.cuda.empty_cache()
+        return {}
 
 
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
     rows = Rows()
-    requests = {"place": rows.place, "run": rows.run, "graph": rows.graph, "sample": rows.sample}
+    requests = {"place": rows.place, "run": rows.run, "graph": rows.graph, "sample": rows.sample,
+                "clear": rows.clear}
     for line in sys.stdin:
         request = json.loads(line)
         try:
