@@ -1,7 +1,7 @@
 """The tables of what `./lab bench` compares the stages with, one workload a line; tables.py lists their kinds."""
 
-from cells import TableError, markdown, median, stage_cell
-from comparisons import cudnn_best, row_cell, trial_cell
+from cells import TableError, markdown, median, stage_cell, time_cell
+from comparisons import cudnn_best, row_cell
 
 
 def workloads_of(rows):
@@ -26,12 +26,15 @@ def cell_of(row):
 
 def times(rows):
     """Hot times in microseconds, cuDNN's best last where it was measured."""
+    def cudnn_cell(trial):
+        return time_cell(trial and trial["time_us"])
+
     columns, lines = columns_of(rows), []
     types = sorted({row["dtype"] for row in rows})
     measured = [dtype for dtype in types if any(cudnn_best(stages, dtype) for stages in workloads_of(rows).values())]
     for name, stages in workloads_of(rows).items():
         lines.append([name, *(cell_of(stages.get(stage)) for stage in columns),
-                      *(trial_cell(cudnn_best(stages, dtype)) for dtype in measured)])
+                      *(cudnn_cell(cudnn_best(stages, dtype)) for dtype in measured)])
     return markdown([f"time (µs), {rows[0]['device']}", *columns.values(),
                      *(f"cuDNN's best in {dtype}" for dtype in measured)], lines, 1)
 

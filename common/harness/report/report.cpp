@@ -26,24 +26,6 @@ Json text(std::string_view value) { return value.empty() ? Json() : Json(value);
 
 Json array() { return Json::array(); }
 
-Json problem_json(const ConvProblem& x) {
-  return {{"n", x.n},
-          {"c", x.c},
-          {"h", x.h},
-          {"w", x.w},
-          {"k", x.k},
-          {"r", x.r},
-          {"s", x.s},
-          {"pad_h", x.pad_h},
-          {"pad_w", x.pad_w},
-          {"stride_h", x.stride_h},
-          {"stride_w", x.stride_w},
-          {"dilation_h", x.dilation_h},
-          {"dilation_w", x.dilation_w},
-          {"groups", x.groups},
-          {"padding", to_string(x.padding)}};
-}
-
 Json time_json(const std::optional<TimeSummary>& time) {
   if (!time) return {};
   return {{"median", number(time->median)}, {"min", number(time->min)}, {"spread", number(time->spread)}};

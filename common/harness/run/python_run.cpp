@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/harness/device/timing.hpp"
-#include "common/harness/files/errors.hpp"
+#include "common/harness/files/observation_json.hpp"
 #include "common/harness/run/host_run.hpp"
 #include "common/harness/run/stage_run.hpp"
 
@@ -63,23 +63,6 @@ class TensorFolder {
   std::filesystem::path path_;
 };
 
-Json to_json(const ConvProblem& p) {
-  return {{"n", p.n},
-          {"c", p.c},
-          {"h", p.h},
-          {"w", p.w},
-          {"k", p.k},
-          {"r", p.r},
-          {"s", p.s},
-          {"pad_h", p.pad_h},
-          {"pad_w", p.pad_w},
-          {"stride_h", p.stride_h},
-          {"stride_w", p.stride_w},
-          {"dilation_h", p.dilation_h},
-          {"dilation_w", p.dilation_w},
-          {"groups", p.groups}};
-}
-
 class PythonRun final : public StageRun {
  public:
   PythonRun(PythonProgram& program, const Workload& workload, const RunOptions& options, RunResult& result)
@@ -98,7 +81,7 @@ class PythonRun final : public StageRun {
   bool prepare() override {
     const Json answer = program_.ask({{"do", "place"},
                                       {"row", result_.stage->program},
-                                      {"problem", to_json(workload_.problem)},
+                                      {"problem", problem_json(workload_.problem)},
                                       {"dtype", result_.stage->dtype},
                                       {"device", on_host() ? "cpu" : "cuda"},
                                       {"input", folder_.file("input")},

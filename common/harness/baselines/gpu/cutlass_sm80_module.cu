@@ -1,12 +1,12 @@
 /// @file
 /// The module `convladder_cutlass_sm80`: CUTLASS's implicit GEMM for GPUs from sm_80 on. Warps multiply by mma.sync
-/// (m16n8k16), cp.async brings tiles to shared memory, sums are fp32. The kernels are those that CUTLASS's own profiler
-/// tries first for halves: tile, depth of a step, buffers.
+/// (m16n8k16), cp.async brings tiles to shared memory, sums are fp32. The tiles are eight of those that CUTLASS's
+/// generator makes for its profiler: outputs x filters x channels of a step x buffers.
 #include <cutlass/conv/kernel/default_conv2d_fprop.h>
 // After what it uses, and does not include.
 #include <cutlass/conv/device/implicit_gemm_convolution.h>
 
-#include <string>
+#include <iterator>
 
 #include "common/harness/baselines/gpu/cutlass_stage.hpp"
 
@@ -16,15 +16,10 @@ namespace {
 using Half = cutlass::half_t;
 using Nhwc = cutlass::layout::TensorNHWC;
 
-void require(cutlass::Status status, const char* what) {
-  if (status != cutlass::Status::kSuccess)
-    throw DeviceError(std::string("CUTLASS: ") + what + ": " + cutlassGetStatusString(status));
-}
-
 /// @tparam M,N,K outputs, filters and channels of a tile  @tparam WarpM,WarpN outputs and filters of a warp
 /// @tparam Buffers tiles in shared memory at a time
 template <int M, int N, int K, int WarpM, int WarpN, int Buffers>
-class Sm80Kernel final : public CutlassKernel {
+struct Sm80 {
   static constexpr int kSwizzle = 4;  // blocks side by side, which share what L2 holds
   using Kernel = typename cutlass::conv::kernel::DefaultConv2dFprop<
       Half, Nhwc, Half, Nhwc, Half, Nhwc, float, cutlass::arch::OpClassTensorOp, cutlass::arch::Sm80,
@@ -53,32 +48,17 @@ class Sm80Kernel final : public CutlassKernel {
             output,
             {1.0f, 0.0f}};
   }
-
-  bool takes(const ConvProblem& problem) const override {
-    return Convolution::can_implement(arguments(problem, {})) == cutlass::Status::kSuccess;
-  }
-  void set_up(const ConvProblem& problem, const HalfTensors& tensors, Stream stream) override {
-    require(convolution_.initialize(arguments(problem, tensors), nullptr, stream), "setting a kernel up");
-  }
-  void run(Stream stream) override { require(convolution_.run(stream), "starting a kernel"); }
-
-  Convolution convolution_;
 };
-
-template <class Kernel>
-std::unique_ptr<CutlassKernel> make() {
-  return std::make_unique<Kernel>();
-}
 
 constexpr int kValues[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 constexpr const char* kWords[] = {"auto",         "64x64x64x5",  "128x64x64x3",  "64x128x64x3", "128x128x32x4",
                                   "128x128x64x3", "256x64x32x4", "256x128x32x3", "128x256x32x3"};
 constexpr Knob kKnobs[] = {{"tile", kValues, kWords, 0}};
 constexpr CutlassStage::MakeKernel kKernels[] = {
-    &make<Sm80Kernel<64, 64, 64, 32, 32, 5>>,   &make<Sm80Kernel<128, 64, 64, 64, 32, 3>>,
-    &make<Sm80Kernel<64, 128, 64, 32, 64, 3>>,  &make<Sm80Kernel<128, 128, 32, 64, 64, 4>>,
-    &make<Sm80Kernel<128, 128, 64, 64, 64, 3>>, &make<Sm80Kernel<256, 64, 32, 64, 64, 4>>,
-    &make<Sm80Kernel<256, 128, 32, 64, 64, 3>>, &make<Sm80Kernel<128, 256, 32, 64, 64, 3>>};
+    &make_instance<Sm80<64, 64, 64, 32, 32, 5>>,   &make_instance<Sm80<128, 64, 64, 64, 32, 3>>,
+    &make_instance<Sm80<64, 128, 64, 32, 64, 3>>,  &make_instance<Sm80<128, 128, 32, 64, 64, 4>>,
+    &make_instance<Sm80<128, 128, 64, 64, 64, 3>>, &make_instance<Sm80<256, 64, 32, 64, 64, 4>>,
+    &make_instance<Sm80<256, 128, 32, 64, 64, 3>>, &make_instance<Sm80<128, 256, 32, 64, 64, 3>>};
 static_assert(std::size(kKernels) + 1 == std::size(kWords));
 
 }  // namespace

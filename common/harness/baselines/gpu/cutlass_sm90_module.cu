@@ -12,7 +12,7 @@
 #include <cutlass/conv/device/conv_universal_adapter.hpp>
 #include <cutlass/conv/kernel/conv_universal.hpp>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
-#include <string>
+#include <iterator>
 
 #include "common/harness/baselines/gpu/cutlass_stage.hpp"
 
@@ -24,15 +24,10 @@ using Nhwc = cutlass::layout::TensorNHWC;
 using cute::Int;
 using cute::Shape;
 
-void require(cutlass::Status status, const char* what) {
-  if (status != cutlass::Status::kSuccess)
-    throw DeviceError(std::string("CUTLASS: ") + what + ": " + cutlassGetStatusString(status));
-}
-
 /// @tparam M,N,K outputs, filters and channels of a tile  @tparam Buffers tiles in shared memory at a time
 /// @tparam Cluster blocks that share the filters' tile, side by side along the outputs
 template <int M, int N, int K, int Buffers, int Cluster>
-class Sm90Kernel final : public CutlassKernel {
+struct Sm90 {
   using Tile = Shape<Int<M>, Int<N>, Shape<Int<K>>>;
   using Blocks = Shape<Int<Cluster>, Int<1>, Int<1>>;
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
@@ -62,31 +57,17 @@ class Sm90Kernel final : public CutlassKernel {
             {reinterpret_cast<const Half*>(tensors.input), reinterpret_cast<const Half*>(tensors.filter)},
             {{1.0f, 0.0f}, nullptr, {}, reinterpret_cast<Half*>(tensors.output), stride}};
   }
-
-  bool takes(const ConvProblem& problem) const override {
-    return Convolution::can_implement(arguments(problem, {})) == cutlass::Status::kSuccess;
-  }
-  void set_up(const ConvProblem& problem, const HalfTensors& tensors, Stream stream) override {
-    require(convolution_.initialize(arguments(problem, tensors), nullptr, stream), "setting a kernel up");
-  }
-  void run(Stream stream) override { require(convolution_.run(stream), "starting a kernel"); }
-
-  Convolution convolution_;
 };
-
-template <class Kernel>
-std::unique_ptr<CutlassKernel> make() {
-  return std::make_unique<Kernel>();
-}
 
 constexpr int kValues[] = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr const char* kWords[] = {"auto",         "64x64x64x4",   "128x64x64x4",          "64x128x64x4",
                                   "128x128x64x2", "128x128x64x4", "128x128x64x4/cluster", "64x256x64x4"};
 constexpr Knob kKnobs[] = {{"tile", kValues, kWords, 0}};
 constexpr CutlassStage::MakeKernel kKernels[] = {
-    &make<Sm90Kernel<64, 64, 64, 4, 1>>,   &make<Sm90Kernel<128, 64, 64, 4, 1>>,  &make<Sm90Kernel<64, 128, 64, 4, 1>>,
-    &make<Sm90Kernel<128, 128, 64, 2, 1>>, &make<Sm90Kernel<128, 128, 64, 4, 1>>, &make<Sm90Kernel<128, 128, 64, 4, 2>>,
-    &make<Sm90Kernel<64, 256, 64, 4, 1>>};
+    &make_instance<Sm90<64, 64, 64, 4, 1>>,   &make_instance<Sm90<128, 64, 64, 4, 1>>,
+    &make_instance<Sm90<64, 128, 64, 4, 1>>,  &make_instance<Sm90<128, 128, 64, 2, 1>>,
+    &make_instance<Sm90<128, 128, 64, 4, 1>>, &make_instance<Sm90<128, 128, 64, 4, 2>>,
+    &make_instance<Sm90<64, 256, 64, 4, 1>>};
 static_assert(std::size(kKernels) + 1 == std::size(kWords));
 
 }  // namespace

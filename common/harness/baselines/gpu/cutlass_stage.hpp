@@ -3,7 +3,10 @@
 /// templates with one tile. Which of them runs is the knob `tile`: where it is `auto`, all that take the problem are
 /// timed, and the fastest runs.
 #pragma once
+#include <cutlass/cutlass.h>
+
 #include <memory>
+#include <string>
 
 #include "common/harness/device/device.hpp"
 #include "common/kernel/kernel.hpp"
@@ -31,6 +34,33 @@ class CutlassKernel {
   /// Starts it on the tensors that it was set up for. @throws DeviceError
   virtual void run(Stream stream) = 0;
 };
+
+/// @throws DeviceError
+inline void require(cutlass::Status status, const char* what) {
+  if (status != cutlass::Status::kSuccess)
+    throw DeviceError(std::string("CUTLASS: ") + what + ": " + cutlassGetStatusString(status));
+}
+
+/// The functions of an instance.
+/// @tparam Form has the type Convolution, an adapter of CUTLASS's, and its arguments(problem, tensors)
+template <class Form>
+class CutlassInstance final : public CutlassKernel {
+  bool takes(const ConvProblem& problem) const override {
+    return Form::Convolution::can_implement(Form::arguments(problem, {})) == cutlass::Status::kSuccess;
+  }
+  void set_up(const ConvProblem& problem, const HalfTensors& tensors, Stream stream) override {
+    require(convolution_.initialize(Form::arguments(problem, tensors), nullptr, stream), "setting a kernel up");
+  }
+  void run(Stream stream) override { require(convolution_.run(stream), "starting a kernel"); }
+
+  typename Form::Convolution convolution_;
+};
+
+/// Makes one.
+template <class Form>
+std::unique_ptr<CutlassKernel> make_instance() {
+  return std::make_unique<CutlassInstance<Form>>();
+}
 
 /// A row: its kernels are those of a module.
 class CutlassStage : public TunableStage {
