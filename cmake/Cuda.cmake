@@ -65,6 +65,9 @@ if(NOT CUDNN_FOUND)
   message(STATUS "no cuDNN: GPU times stand without cuDNN's beside them (python3 -m pip install "
                  "nvidia-cudnn-cu${cuda_major}, or name its folder in CUDNN_ROOT)")
 endif()
+# What the rows beside the stages stand on, besides the toolkit.
+find_package(CUTLASS QUIET)
+find_package(NPP QUIET)
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)

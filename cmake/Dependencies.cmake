@@ -14,13 +14,21 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(PNG REQUIRED)
-# What the track cpu is compared with. Without one of them, its row says so. The Python package has no such rows.
+# What the track cpu is compared with, from the environment of baselines or the system. Without one of them, its row says
+# so. The Python package has no such rows.
 add_library(convladder_cpu_libraries INTERFACE)
-# Not by its package: Debian 13's names a file that is not there.
+if(NOT SKBUILD)
+  find_package(OpenBLAS QUIET NO_DEFAULT_PATH PATHS ${CONVLADDER_BASELINE_PACKAGES}/scipy_openblas32)
+endif()
+# Debian's not by its package: Debian 13's names a file that is not there.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-pthread openblas)
 find_library(OPENBLAS_LIBRARY openblas)
 mark_as_advanced(OPENBLAS_INCLUDE_DIR OPENBLAS_LIBRARY)
-if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY AND NOT SKBUILD)
+if(OpenBLAS_FOUND)  # SciPy's wheel: its names have a prefix
+  target_include_directories(convladder_cpu_libraries SYSTEM INTERFACE ${OpenBLAS_INCLUDE_DIRS})
+  target_compile_definitions(convladder_cpu_libraries INTERFACE CONVLADDER_OPENBLAS CONVLADDER_OPENBLAS_OF_SCIPY)
+  target_link_libraries(convladder_cpu_libraries INTERFACE ${OpenBLAS_LIBRARIES})
+elseif(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY AND NOT SKBUILD)
   target_include_directories(convladder_cpu_libraries SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
   target_compile_definitions(convladder_cpu_libraries INTERFACE CONVLADDER_OPENBLAS)
   target_link_libraries(convladder_cpu_libraries INTERFACE ${OPENBLAS_LIBRARY})
@@ -28,8 +36,8 @@ elseif(NOT SKBUILD)
   message(STATUS "no OpenBLAS (libopenblas-dev): the track cpu is not compared with im2col and OpenBLAS")
 endif()
 # Not by its package: that wants OpenCL's headers, too.
-find_path(ONEDNN_INCLUDE_DIR dnnl.hpp)
-find_library(ONEDNN_LIBRARY dnnl)
+find_path(ONEDNN_INCLUDE_DIR dnnl.hpp HINTS ${CONVLADDER_BASELINES}/include)
+find_library(ONEDNN_LIBRARY dnnl HINTS ${CONVLADDER_BASELINES}/lib)
 mark_as_advanced(ONEDNN_INCLUDE_DIR ONEDNN_LIBRARY)
 if(ONEDNN_INCLUDE_DIR AND ONEDNN_LIBRARY AND NOT SKBUILD)
   target_include_directories(convladder_cpu_libraries SYSTEM INTERFACE ${ONEDNN_INCLUDE_DIR})

@@ -23,7 +23,7 @@ LEFT_OUT = ("solutions/", "tools/generate.py", "tests/labs/", "tests/classroom/"
             "docs/classroom/answers.md", "docs/classroom/syllabus.md", "docs/classroom/Dockerfile",
             "docs/classroom/github-classroom.yml", "docs/classroom/gradescope/",
             "docs/results/nvidia-h200-lab-", ".ci/", ".git")
-MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.git|__pycache__)(/|$)|.*/__pycache__/")
+MADE_BY_BUILDS = re.compile(r"(build[^/]*|\.venv-cuda|\.venv-baselines|\.git|__pycache__)(/|$)|.*/__pycache__/")
 NOTES = re.compile(r"[ \t]*<!-- instructors -->.*?<!-- /instructors -->[ \t]*\n?", re.S)
 
 

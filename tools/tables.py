@@ -26,6 +26,8 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc ablation -->  each switch of stage 22 over the one before;
     <!-- table:cpu epyc memory -->    bytes besides the tensors;
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
+    <!-- table:beside h100 times -->     times of stages and of the rows beside them, with the tile that a library chose;
+    <!-- table:beside h100 libraries --> what the rows stand on, and how they ended
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
     <!-- table:winograd h200 over-previous image -->  each stage over the fastest of the one before it;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
@@ -74,6 +76,7 @@ import sys
 import ladder
 from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median, microseconds, percent,
                    previous_cell, ratio, stage_cell, time_cell, with_means)
+from beside_tables import beside_table
 from figures import rewrite
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
@@ -739,10 +742,12 @@ def whole_table(name, page):
         return winograd_table(results(words[1])["rows"], words[2:])
     if words[:1] == ["hopper"]:
         return hopper(words[1:])
+    if words[:1] == ["beside"] and len(words) > 1:
+        return beside_table(results(words[1])["rows"], words[2:])
     if words[:1] == ["ladder"] and len(words) > 1:
         track = words.pop().removeprefix("track=") if words[-1].startswith("track=") else None
         return ladder_table([row for file in words[1:] for row in results(file)["rows"]], track, page)
-    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd", "hopper"]
+    kinds = [*KINDS, "ladder", "choosing", "machine", "grid", "compared", "lowering", "cpu", "winograd", "hopper", "beside"]
     stage = int(words[2]) if len(words) == 3 and words[2].isdigit() and words[0] in (*KINDS, "grid") else 0
     part = words[2] if len(words) == 3 and words[0] == "compared" else None
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):

@@ -41,6 +41,8 @@ Stage::~Stage() = default;
 
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 
+const char* Stage::library() const { return ""; }
+
 void Stage::prepare(const ConvProblem&, const Tensors&, Stream) {}
 
 void Stage::calibrate(const ConvProblem&, const Tensors&, Stream) {}

@@ -133,6 +133,9 @@ class Stage {
   /// @param filter (k, c/groups, r, s), on the host; one that check_filter() accepted
   virtual ErrorModel error_model(const ConvProblem& problem, const float* filter) const;
 
+  /// Of a row that stands on a library: its name and version, "cuBLAS 13.1.0"; "" of a stage.
+  virtual const char* library() const;
+
   /// Memory that prepare() took besides the three tensors: its workspaces, and what it stated.
   std::int64_t workspace_bytes() const;
   /// Whether nothing has written just outside a workspace. Always so in the simulator.

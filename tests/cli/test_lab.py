@@ -426,6 +426,22 @@ def test_doctor(copy):
     out = copy.run(sys.executable, "tools/lab", "doctor", LAB_NVCC="/x/bin/nvcc", LAB_PACKAGES="bash nothing").stdout
     assert re.search(r"^nvcc +/x/bin/nvcc +the GPU side", out, re.M)
     assert re.search(r"^libraries +missing +everything nothing$", out, re.M)
+    for library in ("CUTLASS", "NPP"):
+        assert re.search(rf"^{library} +missing +bench's rows? of {library} \(./lab doctor --install-baselines\)$", out, re.M)
+
+
+def test_doctor_finds_baselines_and_says_where_they_cannot_be_installed(copy):
+    packages = ".venv-baselines/lib/python3.11/site-packages"
+    copy.write(f"{packages}/cutlass_library/source/include/cutlass/cutlass.h", "")
+    copy.write(f"{packages}/nvidia/cu13/lib/libnppif.so.13", "")
+    out = copy.tool("doctor").stdout
+    assert re.search(rf"^CUTLASS +\S*/{packages}/cutlass_library\S* +bench's rows of CUTLASS", out, re.M)
+    assert re.search(rf"^NPP +\S*/{packages}/nvidia/cu13/lib/libnppif.so.13 +bench's row of NPP", out, re.M)
+    shutil.rmtree(copy.folder / ".venv-baselines")
+    copy.write(".venv-baselines", "in the way")
+    done = copy.tool("doctor", "--install-baselines")
+    assert done.returncode == 2
+    assert "the baselines could not be taken from PyPI" in done.stderr
 
 
 def stand_in(copy, name, script):

@@ -9,6 +9,7 @@ import machine
 import site_builder
 from terminal import paint
 
+INSTALL = "(./lab doctor --install-baselines)"
 DESCRIPTION = "What is installed here, and what each stage needs."
 
 
@@ -44,6 +45,11 @@ def pytest():
     return ""
 
 
+def baseline(name, folder):
+    """A file of the environment of baselines, below its packages; empty where it is missing."""
+    return next(map(str, sorted(machine.BASELINES.glob(f"lib/python3*/site-packages/{folder}/{name}"))), "")
+
+
 def findings():
     """Each with its version or path, empty where it is missing, and what it is for."""
     first_line = machine.first_line
@@ -53,8 +59,10 @@ def findings():
     missing = machine.missing_packages()
     if missing is not None:
         yield "libraries", "" if missing else "all packages installed", " ".join(["everything", *missing])
-    yield "OpenBLAS", machine.find_file("libopenblas.so"), "bench's row of im2col and OpenBLAS on the CPU"
-    yield "oneDNN", machine.find_file("libdnnl.so"), "bench's row of oneDNN on the CPU"
+    yield ("OpenBLAS", baseline("libscipy_openblas.so", "scipy_openblas32/lib") or machine.find_file("libopenblas.so"),
+           "bench's row of im2col and OpenBLAS on the CPU")
+    yield ("oneDNN", machine.find_file("libdnnl.so", str(machine.BASELINES / "lib")),
+           "bench's row of oneDNN on the CPU")
     yield "libsndfile", machine.find_file("libsndfile.so"), "./lab sound"
     yield "nvcc", machine.NVCC, "the GPU side (./lab doctor --install-cuda)"
     yield ("GPU, driver", first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
@@ -62,6 +70,15 @@ def findings():
     yield "cuDNN", cudnn(), "the cuDNN baseline"
     yield "cuBLAS", machine.find_file("libcublas.so", libraries()), "bench's row of im2col and cuBLAS"
     yield "cuFFT", machine.find_file("libcufft.so", libraries()), "bench's row of FFT convolution"
+    cutlass = os.environ.get("CUTLASS_ROOT", "") and machine.find_file("cutlass.h", os.environ["CUTLASS_ROOT"] + "/include")
+    yield ("CUTLASS", cutlass or baseline("cutlass.h", "cutlass_library/source/include/cutlass"),
+           f"bench's rows of CUTLASS {INSTALL}")
+    yield ("NPP", machine.find_file("libnppif.so", libraries()) or baseline("libnppif.so*", "nvidia/cu13/lib"),
+           f"bench's row of NPP {INSTALL}")
+    for name, package in (("PyTorch", "torch"), ("Triton", "triton")):
+        yield (name, first_line(machine.baselines_python(), "-c",
+                                f"import importlib.metadata as m; print(m.version('{package}'))"),
+               f"bench's row of {name} {INSTALL}")
     yield ("NVRTC", machine.find_file("libnvrtc.so", libraries()),
            "stage 15, compiled at run time, and its tuning on a GPU")
     yield "compute-sanitizer", machine.cuda_tool("compute-sanitizer"), "memcheck and racecheck on a GPU"
@@ -89,11 +106,18 @@ def add_arguments(parser):
     parser.add_argument("--install-cuda", action="store_true",
                         help="take CUDA 13 and cuDNN 9 from PyPI into .venv-cuda (2 GB), and use them where no other "
                              "nvcc is found first")
+    parser.add_argument("--install-baselines", action="store_true",
+                        help="take what bench compares with from PyPI into .venv-baselines: OpenBLAS and oneDNN; with "
+                             "nvcc also CUTLASS and NPP; with a GPU also PyTorch and Triton (5 GB)")
 
 
 def run(options):
     if options.install_packages:  # else `lab` has done it
         raise machine.Unusable("doctor: --install-packages stands alone")
+    if options.install_baselines:
+        print(f"./lab: taking libraries to compare with from PyPI into {machine.BASELINES}", file=sys.stderr)
+        print(f"./lab: done: the next build finds {', '.join(machine.install_baselines())}", file=sys.stderr)
+        return 0
     if options.install_cuda:
         if not machine.driver_takes_cuda():
             return 2

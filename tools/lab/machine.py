@@ -5,12 +5,14 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 TRACKS = ROOT / "common/harness/ladder/tracks.json"
 CUDA_FOLDER = ROOT / ".venv-cuda"
 CUDA_FROM_PYPI = ROOT / "cmake/cuda-from-pypi.sh"
+BASELINES = ROOT / ".venv-baselines"
 # What `lab` has found out: the compiler for GPUs, empty where there is none, and the packages that the project needs.
 NVCC = os.environ.get("LAB_NVCC", "")
 PACKAGES = os.environ.get("LAB_PACKAGES", "").split()
@@ -74,6 +76,33 @@ def left_out(what):
 def driver_takes_cuda():
     """Whether the GPU's driver is new enough for the CUDA of PyPI; says what to do where it is not."""
     return subprocess.run([CUDA_FROM_PYPI, "--check-driver"]).returncode == 0
+
+
+def baselines_python():
+    """The Python of bench's rows of PyTorch and Triton, as the program looks for it."""
+    own = BASELINES / "bin/python"
+    return os.environ.get("CONVLADDER_PYTHON") or (str(own) if own.exists() else "python3")
+
+
+def install_baselines():
+    """What bench's rows beside the stages stand on, from PyPI into an environment of its own: for the CPU always, for
+    a GPU where the GPU side can be built, and PyTorch, with Triton, where there is a GPU and no PyTorch yet."""
+    steps = [["scipy-openblas32", "onednn-cpu-gomp", "onednn-devel-cpu-gomp"]]
+    if NVCC:
+        steps.append(["--no-deps", "nvidia-cutlass==4.*", "nvidia-npp==13.*"])  # headers and libraries alone
+    if has_gpu_driver() and not first_line(baselines_python(), "-c", "import torch; print(torch.__version__)"):
+        steps.append(["torch"])
+    done = BASELINES / "installed"  # its time says to `lab` that cmake must look again
+    if done.exists():
+        done.unlink()
+    python = BASELINES / "bin/python"
+    commands = [["python3", "-m", "venv", "--system-site-packages", BASELINES]]
+    commands += [[python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *step] for step in steps]
+    for command in commands:
+        if subprocess.run(command, stdout=sys.stderr).returncode != 0:
+            raise Unusable("the baselines could not be taken from PyPI: look at the message above")
+    done.touch()
+    return [name for step in steps for name in step if not name.startswith("-")]
 
 
 def install_cuda():

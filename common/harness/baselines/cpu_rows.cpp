@@ -19,6 +19,11 @@
 
 #if defined(CONVLADDER_OPENBLAS)
 #include <cblas.h>
+#if defined(CONVLADDER_OPENBLAS_OF_SCIPY)
+#define cblas_sgemm scipy_cblas_sgemm
+#define openblas_set_num_threads scipy_openblas_set_num_threads
+#define openblas_get_config scipy_openblas_get_config
+#endif
 #endif
 #if defined(CONVLADDER_ONEDNN)
 #include <dnnl.hpp>
@@ -102,6 +107,15 @@ class BuiltWithout final : public Stage {
 /// multiplies one image at a time; or the whole batch is one matrix, whose product is divided among the threads, and
 /// then put in NCHW order. Each sgemm runs on one thread, so that OpenBLAS's threads and OpenMP's do not compete.
 class Im2colOpenblas final : public Stage {
+  /// "OpenBLAS 0.3.21", the first two words of what it says of itself.
+  const char* library() const override {
+    static const std::string name = [] {
+      const std::string text = openblas_get_config();
+      return text.substr(0, text.find(' ', text.find(' ') + 1));
+    }();
+    return name.c_str();
+  }
+
   // OpenBLAS counts rows and columns with 32 bits, as check_lowering() does.
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
@@ -233,6 +247,15 @@ class OneDnn final : public Stage {
     dnnl::memory input, filter, output, scratchpad;  // as the convolution wants them
     bool reorders_input, reorders_output;
   };
+
+  const char* library() const override {
+    static const std::string name = [] {
+      const dnnl_version_t& version = *dnnl_version();
+      return "oneDNN " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+             std::to_string(version.patch);
+    }();
+    return name.c_str();
+  }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_lowering(problem);

@@ -13,7 +13,13 @@ namespace convladder {
 const StageInfo& cufft_row();
 /// im2col and a matrix product by cuBLAS, beside the lowering track.
 const StageInfo& cublas_row();
-/// Both.
+/// NPP's filter, beside the images track.
+const StageInfo& npp_row();
+/// CUTLASS's implicit GEMM of halves by mma.sync, beside the tracks winograd and hopper: that of the latter.
+const StageInfo& cutlass_sm80_row();
+/// The same by wgmma and TMA.
+const StageInfo& cutlass_sm90_row();
+/// All, in the order of their tracks.
 std::span<const StageInfo> library_rows();
 
 }  // namespace convladder

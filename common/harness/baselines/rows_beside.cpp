@@ -4,6 +4,7 @@
 
 #include "common/harness/baselines/cpu_rows.hpp"
 #include "common/harness/baselines/library_rows.hpp"
+#include "common/harness/baselines/python_rows.hpp"
 #include "common/harness/baselines/settings_rows.hpp"
 
 namespace convladder {
@@ -13,8 +14,6 @@ std::span<const StageInfo> rows_of(RowsBeside kind, Backend backend) {
   switch (kind) {
     case RowsBeside::none:
       return {};
-    case RowsBeside::libraries:
-      return backend == Backend::gpu ? library_rows() : std::span<const StageInfo>();
     case RowsBeside::cpu:
       return cpu_rows();
     case RowsBeside::knobs:
@@ -29,8 +28,13 @@ std::span<const StageInfo> rows_of(RowsBeside kind, Backend backend) {
 
 std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backend) {
   std::vector<const StageInfo*> rows;
-  for (const StageInfo& row : rows_of(track_named(track).rows_beside, backend))
-    if (row.track == track) rows.push_back(&row);
+  const auto add = [&](std::span<const StageInfo> those) {
+    for (const StageInfo& row : those)
+      if (row.track == track) rows.push_back(&row);
+  };
+  add(rows_of(track_named(track).rows_beside, backend));
+  if (backend == Backend::gpu) add(library_rows());
+  if (backend == Backend::gpu || track_named(track).runs_on == RunsOn::host) add(python_rows());
   return rows;
 }
 

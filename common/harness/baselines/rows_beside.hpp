@@ -11,7 +11,8 @@
 namespace convladder {
 
 /// The rows that stand below the stages of a track in a program of this backend, of the kind that Track::rows_beside
-/// names.
+/// names; on a GPU, below these, what stands on a library. Last, what a
+/// program in Python runs, on a GPU or on the host.
 std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backend);
 
 }  // namespace convladder

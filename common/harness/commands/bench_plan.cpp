@@ -50,7 +50,10 @@ void add_rows_beside(PlannedWorkload& planned, const BenchCommand& command, cons
                      Backend on) {
   if (!command.stages.empty()) return;
   for (const std::string& track : tracks)
-    for (const StageInfo* row : rows_beside(track, on)) planned.stages.push_back(row);
+    for (const StageInfo* row : rows_beside(track, on)) {
+      const auto same = [&](const StageInfo* other) { return other->name == row->name; };  // beside another track, too
+      if (std::none_of(planned.stages.begin(), planned.stages.end(), same)) planned.stages.push_back(row);
+    }
 }
 
 /// What the ratios over previous stages need, and the plan does not have.

@@ -1,5 +1,5 @@
 /// @file
-/// What a run observed, as JSON: the counters, faults and lines of `run --json` and of the labs.
+/// A problem and what a run of it observed, as JSON: the counters, faults and lines of `run --json` and of the labs.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -8,6 +8,8 @@
 
 namespace convladder {
 
+/// Its sizes by ConvProblem's names, and "padding".
+nlohmann::ordered_json problem_json(const ConvProblem& problem);
 /// Counters by name; a negative one (no claim) is null.
 nlohmann::ordered_json counters_json(const Counters& counters);
 /// [{kind, kernel, file, line, block, thread, other, count, warp, whole_warp, access, second: {file, line, block,

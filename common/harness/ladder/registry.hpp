@@ -30,6 +30,7 @@ struct StageInfo {
   int settings_of = 0;                  ///< of a row with settings: the number of the stage whose knobs they set
   std::string_view shape = {};          ///< of a step: what it runs on unless it is told otherwise
   int half_products = 0;                ///< of fp32 on Tensor Cores: so many products of halves make one; else 0
+  std::string_view program = {};        ///< of a row that Python runs: its name there ("torch")
 };
 
 /// Whether it is a stage: the number of steps is 0, and that of bench's rows that are no stages.

@@ -16,13 +16,12 @@ enum class RunsOn {
   host     ///< the host's processor, with every program
 };
 
-/// What `bench` compares a track's stages with (rows_beside.hpp).
+/// What `bench` compares a track's stages with (rows_beside.hpp), besides what stands on a library, on a GPU.
 enum class RowsBeside {
-  none,       ///< nothing
-  libraries,  ///< what stands on a library of CUDA's, on a GPU
-  cpu,        ///< libraries for the host, and the ablation of stage 22
-  knobs,      ///< its own stages with their knobs at other values
-  tiles       ///< stage 35 with other tiles, on a GPU
+  none,   ///< nothing
+  cpu,    ///< libraries for the host, and the ablation of stage 22
+  knobs,  ///< its own stages with their knobs at other values
+  tiles   ///< stage 35 with other tiles, on a GPU
 };
 
 /// A track. The members are tracks.json's keys, which has two more: "title", and "first", the number of its first

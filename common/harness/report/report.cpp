@@ -26,24 +26,6 @@ Json text(std::string_view value) { return value.empty() ? Json() : Json(value);
 
 Json array() { return Json::array(); }
 
-Json problem_json(const ConvProblem& x) {
-  return {{"n", x.n},
-          {"c", x.c},
-          {"h", x.h},
-          {"w", x.w},
-          {"k", x.k},
-          {"r", x.r},
-          {"s", x.s},
-          {"pad_h", x.pad_h},
-          {"pad_w", x.pad_w},
-          {"stride_h", x.stride_h},
-          {"stride_w", x.stride_w},
-          {"dilation_h", x.dilation_h},
-          {"dilation_w", x.dilation_w},
-          {"groups", x.groups},
-          {"padding", to_string(x.padding)}};
-}
-
 Json time_json(const std::optional<TimeSummary>& time) {
   if (!time) return {};
   return {{"median", number(time->median)},
@@ -329,6 +311,7 @@ Json to_json(const RunResult& result) {
           {"time_without_transform_us", time_json(result.time_without_transform_us)},
           {"dtype", result.stage->dtype},
           {"tile", text(result.tile)},
+          {"library", text(result.library)},
           {"cudnn_search", result.cudnn ? search_json(result.cudnn->search) : Json()},
           {"gpu", conditions_json(result.gpu)}};
 }

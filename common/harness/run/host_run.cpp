@@ -89,33 +89,6 @@ std::int64_t interruptions() {
   return usage.ru_nivcsw;
 }
 
-/// @param what is timed, for a warning where other programs spoil the times
-TimeSummary time(std::string_view what, const std::function<void()>& launch) {
-  const std::int64_t before = interruptions();
-  const double once = time_of(launch);
-  const int repetitions = static_cast<int>(std::clamp(kGroupUs / std::max(once, 0.1), 1.0, 1000.0));
-  TimeSeries series;
-  double total = 0;
-  const auto enough = [&] {
-    const int count = static_cast<int>(series.groups.size());
-    return count >= kMostSamples || total >= kTooLongUs || (count >= kLeastSamples && total >= kEnoughUs);
-  };
-  do {
-    const double sample = time_of([&] {
-      for (int i = 0; i < repetitions; ++i) launch();
-    });
-    total += sample;
-    series.groups.push_back(sample / repetitions);
-  } while (!enough());
-  const double rate = static_cast<double>(interruptions() - before) / total * 1e6;
-  if (rate > kShared)
-    fmt::print(
-        stderr,
-        "warning: other programs took this machine's cores {:.0f} times a second from {}: its times are too long\n",
-        rate, what);
-  return {series.median(), series.min(), series.spread(), series.groups};
-}
-
 class HostRun final : public StageRun {
  public:
   using StageRun::StageRun;
@@ -163,18 +136,44 @@ class HostRun final : public StageRun {
   bool has_time() const override { return true; }
 
   void time_launch() override {
-    result_.time_us = time(result_.stage->folder, [&] { launch(nullptr); });
+    result_.time_us = time_on_host(result_.stage->folder, [&] { launch(nullptr); });
     result_.cold_unavailable = "on the CPU the caches are left as the launch before leaves them";
   }
 
   void time_product() override {
-    result_.time_without_transform_us = time(result_.stage->folder, [&] { launch_product(nullptr); });
+    result_.time_without_transform_us = time_on_host(result_.stage->folder, [&] { launch_product(nullptr); });
   }
 
   std::optional<HostMemory> memory_;
 };
 
 }  // namespace
+
+TimeSummary time_on_host(std::string_view what, const std::function<void()>& launch) {
+  const std::int64_t before = interruptions();
+  const double once = time_of(launch);
+  const int repetitions = static_cast<int>(std::clamp(kGroupUs / std::max(once, 0.1), 1.0, 1000.0));
+  TimeSeries series;
+  double total = 0;
+  const auto enough = [&] {
+    const int count = static_cast<int>(series.groups.size());
+    return count >= kMostSamples || total >= kTooLongUs || (count >= kLeastSamples && total >= kEnoughUs);
+  };
+  do {
+    const double sample = time_of([&] {
+      for (int i = 0; i < repetitions; ++i) launch();
+    });
+    total += sample;
+    series.groups.push_back(sample / repetitions);
+  } while (!enough());
+  const double rate = static_cast<double>(interruptions() - before) / total * 1e6;
+  if (rate > kShared)
+    fmt::print(
+        stderr,
+        "warning: other programs took this machine's cores {:.0f} times a second from {}: its times are too long\n",
+        rate, what);
+  return {series.median(), series.min(), series.spread(), series.groups};
+}
 
 void run_on_host(const Workload& workload, const RunOptions& options, RunResult& result) {
   HostRun(workload, options, result).execute();

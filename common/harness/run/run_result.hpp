@@ -106,6 +106,7 @@ struct RunResult {
   std::vector<Fault> faults;
   std::vector<KernelInfo> kernels;
   std::optional<UsedConfiguration> configuration;  ///< of a tunable stage
+  std::string library;                             ///< that a row stands on, with its version; "" of stages
   std::string tile;  ///< of Winograd's algorithm, the outputs down and across: "4x4"; else ""
   std::optional<CudnnBaseline> cudnn;
   Speedups speedup;

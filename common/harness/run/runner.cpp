@@ -4,6 +4,7 @@
 
 #include "common/harness/run/device_run.hpp"
 #include "common/harness/run/host_run.hpp"
+#include "common/harness/run/python_run.hpp"
 #include "common/harness/run/refusal.hpp"
 
 namespace convladder {
@@ -24,7 +25,9 @@ RunResult run_stage(const StageInfo& stage, const Workload& workload, const RunO
   RunResult result = blank(stage, workload.problem);
   result.workload_name = workload.name;
   try {
-    if (runs_on_host(stage)) {
+    if (!stage.program.empty()) {
+      run_in_python(python_rows_program(), workload, options, result);
+    } else if (runs_on_host(stage)) {
       run_on_host(workload, options, result);
     } else {
       run_on_device(workload, options, result);

@@ -71,6 +71,7 @@ void StageRun::execute() {
   if (!accepted() || !configure()) return;
   place_tensors();
   if (!prepare()) return;
+  if (result_.library.empty()) result_.library = stage_->library();
   errors_ = stage_->error_model(workload_.problem, workload_.tensors.filter.data());
   result_.tile = tile_text(errors_->winograd);
   if (!launch_and_check()) return;

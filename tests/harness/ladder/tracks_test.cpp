@@ -27,7 +27,7 @@ TEST_CASE("the table is as tracks.json says") {
   const Track &images = track_named("images"), &cpu = track_named("cpu"), &winograd = track_named("winograd");
   CHECK(images.runs_on == RunsOn::device);
   CHECK(images.filter == FilterForm::rank_one);
-  CHECK(images.rows_beside == RowsBeside::libraries);
+  CHECK(images.rows_beside == RowsBeside::none);
   CHECK(images.pictures);
   CHECK_FALSE(images.sounds);
   CHECK(track_named("signals").sounds);

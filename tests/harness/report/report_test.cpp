@@ -61,6 +61,7 @@ const Names kResultKeys{"stage",
                         "time_without_transform_us",
                         "dtype",
                         "tile",
+                        "library",
                         "cudnn_search",
                         "gpu"};
 

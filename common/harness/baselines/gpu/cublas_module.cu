@@ -172,6 +172,19 @@ class Library {
 };
 
 class Im2colCublas final : public Stage {
+  const char* library() const override {
+    static const std::string name = [] {
+      std::string text = "cuBLAS";
+      for (const auto part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+        int value = 0;
+        require(cublasGetProperty(part, &value), "asking for the version");
+        text += (part == MAJOR_VERSION ? " " : ".") + std::to_string(value);
+      }
+      return text;
+    }();
+    return name.c_str();
+  }
+
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_lowering(problem); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

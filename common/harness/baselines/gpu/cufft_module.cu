@@ -199,6 +199,19 @@ class Plan {
 };
 
 class FftConvolution final : public Stage {
+  const char* library() const override {
+    static const std::string name = [] {
+      std::string text = "cuFFT";
+      for (const auto part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+        int value = 0;
+        require(cufftGetProperty(part, &value), "asking for the version");
+        text += (part == MAJOR_VERSION ? " " : ".") + std::to_string(value);
+      }
+      return text;
+    }();
+    return name.c_str();
+  }
+
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_image(problem);
     if (!verdict.accepted()) return verdict;
