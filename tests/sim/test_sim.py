@@ -25,6 +25,7 @@ OUTPUTS = {
     "idioms": "matrix 2401 2401\nrunner 3 9\nmix 40.75 6 2\nhost 8\n",
     "matmul": "worst 0, time measured\n",
     "pipeline": "sum 2016, twice 4032\n",
+    "ptx": "stored 5, counted 32 32\ncopied 1 7, zeroed 0 4\nproducts wrong 0, ones 320808, checks wrong 0\n",
     "reduction": "int 4498500, double 4.4985e+06\n",
     "scan": "last 32896\n",
     "softmax": "rows sum to 1\n",
@@ -104,7 +105,15 @@ def test_exit_status_is_the_programs(tmp_path):
 
 @pytest.mark.parametrize("text, message", [
     ("#include <cublas_v2.h>\nint main() {}\n", "program.cu:1: cuBLAS is not simulated"),
-    ('__global__ void k() {\n  asm volatile("bar.sync 0;");\n}\nint main() {}\n', "program.cu:2: inline PTX"),
+    ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
+    ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
+     "program.cu:3: inline PTX: ld.global.u32.wrong is not simulated"),
+    ('__global__ void k(int* p) { asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(*p)); }\nint main() {}\n',
+     "clusters of blocks are not simulated"),
+    ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
+     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(1));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: operands are neither"),
     ("int main() {\n  cudaGraph_t graph;\n}\n", "program.cu:2: 'cudaGraph_t' is not supported"),
     ("__global__ void k() { unsigned m = __activemask(); }\nint main() {}\n", "program.cu:1: '__activemask' is not"),
     ("__managed__ int x;\nint main() {}\n", "program.cu:1: __managed__ variables are not supported"),

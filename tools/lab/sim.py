@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from cuda_front_end import Refused, translate
+from cuda_front_end import Refused, has_asm, translate
 from machine import BUILD, ROOT, Unusable
 
 DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its kernels in the simulator, then prints "
@@ -41,7 +41,9 @@ def tool(command, **options):
 
 
 def missing(message):
-    """One line about what g++ did not find, if that is CUDA's."""
+    """One line about what g++ did not find, if that is CUDA's; or what a static_assert says of inline PTX."""
+    if found := re.match(r"(.*?:\d+):\d+: error: static assertion failed: ptx: (.*)", message):
+        return f"{found[1]}: inline PTX: {found[2]}"
     if found := re.match(r"(.*?:\d+):\d+: fatal error: (\S+): No such file", message):
         for prefix, name in LIBRARIES.items():
             if found[2].startswith(prefix):
@@ -89,6 +91,9 @@ def compile_file(source, target, toolchain, options):
     preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     if preprocessed.returncode != 0:
         refuse_compilation(preprocessed.stderr)
+    if has_asm(preprocessed.stdout, source):
+        words += ["-include", str(ROOT / "common/cuda/ptx.hpp")]
+        preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     refuse_libraries(preprocessed.stdout)
     try:
         translated = translate(preprocessed.stdout, source)

@@ -142,6 +142,17 @@ __forceinline__ unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
 __forceinline__ void __threadfence_system() { __threadfence(); }
+__forceinline__ size_t __cvta_generic_to_shared(const void* pointer) { return simt::shared_address_of(pointer); }
+__forceinline__ void* __cvta_shared_to_generic(size_t address) {
+  return reinterpret_cast<void*>(simt::address_of_shared(address));
+}
+__forceinline__ size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+__forceinline__ void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+namespace simt_ptx {
+unsigned long long clock();
+}  // namespace simt_ptx
+__forceinline__ long long clock64() { return static_cast<long long>(simt_ptx::clock()); }
+__forceinline__ void __nanosleep(unsigned) {}
 __forceinline__ void __trap() { __builtin_trap(); }
 
 #define SIM_REDUCE(name, T, expression)                                                           \
