@@ -103,7 +103,8 @@ __global__ void registers(const float4* in, int* out) {
 __global__ void copies(const int* in, int* out) {
   __shared__ alignas(16) int a[64];
   const int t = threadIdx.x;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(a + 4 * (t % 8))), "l"(in + 4 * (t % 8)));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(a + 4 * (t % 8))),
+               "l"(in + 4 * (t % 8)));
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(a + 32 + t % 8 * 4)),
                "l"(in + t % 8 * 4), "n"(16), "r"(t % 8 == 0 ? 8 : 16));
   asm volatile("cp.async.commit_group;\n" ::: "memory");
@@ -142,11 +143,14 @@ __global__ void ones(int* out) {
   float b[4] = {}, f[4] = {};
   int s[4] = {};
   asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%4}, {%4}, {%0,%1,%2,%3};"
-      : "+f"(b[0]), "+f"(b[1]), "+f"(b[2]), "+f"(b[3]) : "r"(bf16));
+      : "+f"(b[0]), "+f"(b[1]), "+f"(b[2]), "+f"(b[3])
+      : "r"(bf16));
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
-      : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3]) : "r"(tf32));
+      : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
+      : "r"(tf32));
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
-      : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3]) : "r"(bytes));
+      : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
+      : "r"(bytes));
   out[threadIdx.x] = static_cast<int>(b[3] + 100 * f[2] + 10000 * s[1]);
 }
 
