@@ -18,8 +18,8 @@ __global__ void doubled(const int* in, int* out) {
   for (int i = 0; i < kTiles; ++i) {
     if (threadIdx.x == 0) {
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof tile);
-      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in + i * kThreads, sizeof tile,
-                         &full);  // FAULT race
+      const int* from = in + i * kThreads;
+      ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, from, sizeof tile, &full);  // FAULT race
     }
     while (!ptx::mbarrier_try_wait_parity(&full, i % 2)) {
     }

@@ -13,7 +13,7 @@ __global__ void reduce(const int* in, int* out) {
     if (t == 0) out[0] = sum;
 #else
     volatile int* shared = partial;
-    shared[t] += shared[t + 32];
+    shared[t] += shared[t + 32];  // FAULT race
     for (int offset = 16; offset > 0; offset /= 2) {
       shared[t] += shared[t + offset];  // FAULT race
     }
