@@ -228,6 +228,8 @@ __forceinline__ unsigned multiprocessor() {
 }
 /// Nanoseconds of the processor's.
 unsigned long long clock();
+/// A fence in a kernel, nothing in host code.
+void fence_in_kernel(simt::Scope scope);
 
 // ---- Integers ------------------------------------------------------------------------------------------------------
 
@@ -256,8 +258,8 @@ __forceinline__ T absolute(T value) {
 template <class T>
 __forceinline__ T carried(bool add, T a, T b, bool& carry, bool uses, bool sets) {
   const unsigned __int128 more = uses && carry ? 1 : 0;
-  const unsigned __int128 result = add ? static_cast<unsigned __int128>(a) + b + more
-                                       : static_cast<unsigned __int128>(a) - b - more;
+  const unsigned __int128 result =
+      add ? static_cast<unsigned __int128>(a) + b + more : static_cast<unsigned __int128>(a) - b - more;
   if (sets) carry = (result >> 8 * sizeof(T)) != 0;
   return static_cast<T>(result);
 }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -87,8 +86,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 CUresult cuGetErrorString(CUresult result, const char** text) {
-  *text = result == CUDA_SUCCESS ? "no error" : result == CUDA_ERROR_NOT_FOUND ? "named symbol not found"
-                                                                               : "invalid argument";
+  *text = result == CUDA_SUCCESS           ? "no error"
+          : result == CUDA_ERROR_NOT_FOUND ? "named symbol not found"
+                                           : "invalid argument";
   return CUDA_SUCCESS;
 }
 
@@ -112,21 +112,9 @@ const convladder::TensorMap& tensor_map_at(const void* address) {
   const auto* const map = static_cast<const CUtensorMap*>(address);
   if (reinterpret_cast<std::uintptr_t>(address) % 64 != 0)
     fail(FaultKind::misaligned, pc, "a tensor map lies at a multiple of 64 bytes");
-  if (map->opaque[0] != kMark) fail(FaultKind::invalid_operand, pc, "no tensor map of cuTensorMapEncodeTiled() is here");
+  if (map->opaque[0] != kMark)
+    fail(FaultKind::invalid_operand, pc, "no tensor map of cuTensorMapEncodeTiled() is here");
   return *reinterpret_cast<const convladder::TensorMap*>(map->opaque[1]);
 }
 
-void refuse_registers(int line) {
-  fail(FaultKind::invalid_operand, relative_pc(__builtin_return_address(0)),
-       "line " + std::to_string(line) + ": the registers of a wgmma must be the elements of one array, in order");
-}
-
 }  // namespace simt
-
-namespace simt_ptx {
-
-unsigned long long clock() {
-  return static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
-}  // namespace simt_ptx

@@ -176,8 +176,8 @@ void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned ali
   if (const Variable* const variable = static_variable(address, bytes, pc)) {
     if (address % alignment != 0)
       fail(FaultKind::misaligned, pc,
-           "byte " + std::to_string(address - variable->begin) + " of '" + variable->name + "' lies at no multiple of " +
-               std::to_string(alignment) + ": declare it with alignas");
+           "byte " + std::to_string(address - variable->begin) + " of '" + variable->name +
+               "' lies at no multiple of " + std::to_string(alignment) + ": declare it with alignas");
     if (bytes > 0) async_block().reach(async_block().piece(address + bytes - 1) + 1);
     return;
   }

@@ -147,7 +147,8 @@ struct GeneralProduct {
 unsigned unpack(unsigned word, MmaElement element, double* numbers) {
   switch (element) {
     case MmaElement::f16:
-      for (unsigned i = 0; i < 2; ++i) numbers[i] = convladder::from_half_bits(static_cast<std::uint16_t>(word >> 16 * i));
+      for (unsigned i = 0; i < 2; ++i)
+        numbers[i] = convladder::from_half_bits(static_cast<std::uint16_t>(word >> 16 * i));
       return 2;
     case MmaElement::bf16:
       for (unsigned i = 0; i < 2; ++i) numbers[i] = std::bit_cast<float>(word >> 16 * i << 16);
