@@ -22,6 +22,7 @@ OUTPUTS = {
     "groups": "device: 44850\ndevice: 44850\n44850 of 2 tiles, total 89700\n",
     "half_wmma": "0 wrong\n",
     "histogram": "total 4574, missed 426\n",
+    "hopper_gemm": "0 wrong\n",
     "idioms": "matrix 2401 2401\nrunner 3 9\nmix 40.75 6 2\nhost 8\n",
     "libcuxx": "relayed 10 by 5, scanned 3536, floats 3.03125 68.5 288.312\n",
     "matmul": "worst 0, time measured\n",

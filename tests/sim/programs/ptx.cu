@@ -26,8 +26,8 @@ __global__ void registers(const float4* in, int* out) {
   CHECK(lane == t % 32 && mask == (1u << t % 32) - 1 && smid < 132);
 
   uint32_t x = 0x12345678, y = 0x9abcdef0, z;
-  asm("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(z) : "r"(x), "r"(y), "r"(t));
-  CHECK(z == ((x & y) | (x & t) | (y & t)));
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(z) : "r"(x), "r"(y), "r"(t));
+  CHECK(z == ((x & y) | (~x & t)));
   asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(z) : "r"(x), "r"(y));
   CHECK(z == ((x & 0xffff) | y << 16));
   asm("bfe.u32 %0, %1, 8, 12;" : "=r"(z) : "r"(x));
