@@ -1,6 +1,6 @@
 #include "common/cuda/small_floats.hpp"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 
 namespace simt {
@@ -9,6 +9,7 @@ namespace {
 /// The bits of the nearest number with `fraction` bits behind the point, exponents from 1 - bias, below `infinity`.
 unsigned nearest(double value, int fraction, int bias, unsigned largest) {
   const double magnitude = std::fabs(value);
+  if (magnitude == 0) return 0;
   int exponent = 0;
   std::frexp(magnitude, &exponent);
   exponent = std::max(exponent - 1, 1 - bias);

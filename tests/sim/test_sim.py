@@ -24,7 +24,7 @@ OUTPUTS = {
     "histogram": "total 4574, missed 426\n",
     "hopper_gemm": "0 wrong\n",
     "idioms": "matrix 2401 2401\nrunner 3 9\nmix 40.75 6 2\nhost 8\n",
-    "libcuxx": "relayed 10 by 5, scanned 3536, floats 3.03125 68.5 288.312\n",
+    "libcuxx": "numbers changed 0\nrelayed 10 by 5, scanned 3536, floats 3.03125 68.5 288.312\n",
     "matmul": "worst 0, time measured\n",
     "pipeline": "sum 2016, twice 4032\n",
     "ptx": "stored 5, counted 32 32\ncopied 1 7, zeroed 0 4\nproducts wrong 0, ones 320808, checks wrong 0\n",
@@ -114,6 +114,8 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:3: inline PTX: ld.global.u32.wrong is not simulated"),
     ('__global__ void k(int* p) { asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(*p)); }\nint main() {}\n',
      "clusters of blocks are not simulated"),
+    ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
      '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(1));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: operands are neither"),

@@ -397,7 +397,7 @@ class FrontEnd:
             self.asms += 1
             code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1])
         except ptx.Unknown as unknown:
-            self.refuse(i, f"inline PTX: {unknown} is not simulated. docs/sim.md lists what is")
+            self.refuse(i, f"inline PTX: {unknown}; docs/sim.md lists what is there")
         return code + "".join(token.before for token in self.tokens[i + 1:close + 1]), close + 1
 
     def asm_operands(self, begin, end):
@@ -405,7 +405,7 @@ class FrontEnd:
         operands, last = [], begin
         for comma in [*self.commas(begin, end), end] if begin < end else ():
             if self.tokens[last].text == "[":
-                raise ptx.Unknown("an operand with a name")
+                raise ptx.Unknown("operands with names are not simulated: use %0, %1")
             constraint = ptx.c_string(self.tokens[last].text)
             operands.append((constraint, " ".join(self.rewritten(last + 2, self.closing(last + 1)).split())))
             last = comma + 1

@@ -145,7 +145,7 @@ class Block:
     def declare(self, words):
         kind, names = words.split(None, 1)
         if kind not in ["." + each for each in TYPES]:
-            raise Unknown(f".reg {words}")
+            raise Unknown(f"registers of the kind {kind} are not simulated")
         for each in split_at(names, ","):
             if "<" in each:
                 stem, count = each[:-1].split("<")
@@ -178,9 +178,9 @@ class Block:
         if word[:1] == "%" and not word[1:].isdigit() and word not in self.known():
             name, _, part = word.lstrip("%").partition(".")
             if name == "cluster_ctarank" or name == "clusterid" or name.startswith(("cluster_", "ncluster")):
-                raise Unknown(f"%{name}: {CLUSTERS}")
+                raise Unknown(f"%{name} is not simulated: {CLUSTERS}")
             if name not in SPECIAL:
-                raise Unknown(f"the special register %{name}")
+                raise Unknown(f"%{name} is not simulated")
             return SPECIAL[name].format(part)
         if word.startswith(("0f", "0F")) and len(word) == 10:
             return f"__builtin_bit_cast(float, 0x{word[2:]}u)"
@@ -201,7 +201,7 @@ class Block:
         if word.startswith("!"):
             return f"!{self.read(word[1:], 'bool')}"
         if word.startswith("{"):
-            raise Unknown(f"the operand {word} here")
+            raise Unknown(f"{word} is not understood here")
         return f"::simt_ptx::as<{kind}>({self.value(word)})"
 
     def write(self, word, value):
@@ -215,7 +215,7 @@ class Block:
     def address(self, word, space, kind="void"):
         """A pointer. `space` is a state space, or None for generic addresses."""
         if not word.startswith("["):
-            raise Unknown(f"the operand {word}, where an address in [] must be")
+            raise Unknown(f"{word} stands where an address in [] must")
         text, plus, offset = word[1:-1].partition("+")
         base = self.read(text.strip(), U64)
         if plus:
@@ -240,7 +240,7 @@ class Instruction:
         self.parts = opcode.split(".")[1:]
 
     def refuse(self, why=""):
-        raise Unknown(self.opcode + (f": {why}" if why else ""))
+        raise Unknown(f"{self.opcode} is not simulated" + (f": {why}" if why else ""))
 
     def take(self, *allowed, default=None):
         """The first part that is one of these, and is then gone."""
@@ -256,7 +256,7 @@ class Instruction:
     def end(self, count=None, least=None):
         """Nothing may be left over."""
         if self.parts:
-            self.refuse(f"'.{self.parts[0]}' is not known here")
+            self.refuse(f"it has '.{self.parts[0]}'")
         if count is not None and len(self.operands) not in (count if isinstance(count, tuple) else (count,)):
             self.refuse(f"it has {len(self.operands)} operands")
 
@@ -376,7 +376,7 @@ def fence(i):
         return "::simt::fence_async_proxy();"
     if i.parts[:1] == ["mbarrier_init"]:
         return "::simt::fence_mbarrier_init();"
-    i.drop("sc", "acq_rel")
+    i.drop("sc", "acq_rel", "acquire", "release")
     scope = i.take(*SCOPES, "gl")
     i.end(0)
     return f"::simt::fence(::simt::Scope::{'block' if scope == 'cta' else 'device'});"
@@ -386,7 +386,7 @@ def fence(i):
 def copy(i):
     bulk = i.parts[1:2] == ["bulk"]
     if i.parts[0] == "reduce" or i.parts[0] != "async":
-        i.refuse("copy, then add")
+        i.refuse("store by a copy, and add by atom or red")
     if bulk:
         return bulk_copy(i)
     rest = i.parts[1:]
@@ -403,6 +403,8 @@ def copy(i):
     i.drop("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
     if space is None or i.parts or len(i.operands) not in (3, 4, 5):
         i.refuse("wait by cp.async.wait_group" if "mbarrier" in i.opcode else "")
+    if len(i.operands) > 3 and not i.operands[3].lstrip("%").isdigit():
+        i.refuse("its fourth operand must be a size in bytes, from the C++ side")
     source = i.read(3, U32) if len(i.operands) > 3 else i.read(2, U32)
     return f"::simt::copy_async({i.address(0, space)}, {i.address(1, 'global')}, {i.read(2, U32)}, {source});"
 
@@ -416,7 +418,7 @@ def bulk_copy(i):
     if any(part.startswith("multicast") for part in rest):
         i.refuse(CLUSTERS)
     if any(part.startswith(("im2col", "tile::")) for part in rest):
-        i.refuse("tiles alone are simulated")
+        i.refuse("copy a tile")
     hints = "L2::cache_hint" in rest
     rest = [part for part in rest if part not in ("L2::cache_hint", "tile")]
     operands = i.operands[:len(i.operands) - hints]
@@ -476,7 +478,7 @@ def mbarrier(i):
         return ";"
     if what in ("arrive", "arrive_drop"):
         if what == "arrive_drop":
-            i.refuse("arrive at a barrier of its own count")
+            i.refuse("make a barrier of fewer arrivals")
         expects = i.take("expect_tx")
         i.end()
         place = 0 if i.operands[0].startswith("[") else 1
@@ -538,7 +540,7 @@ MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
 def mma(i):
     i.drop("sync", "aligned")
     shape = i.take("m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32")
-    i.drop("row", "col", "satfinite")
+    i.drop("row", "col")
     if shape is None or len(i.parts) != 4:
         i.refuse()
     of_d, of_a, of_b, of_c = i.parts
@@ -576,13 +578,12 @@ def wgmma(i):
     if what != "mma_async" or "sp" in i.parts:
         i.refuse()
     shape = i.parts.pop(0)
-    i.drop("satfinite")
     kinds = {("f32", "f16", "f16"): ("fp16", "k16"), ("f32", "bf16", "bf16"): ("bf16", "k16"),
              ("f32", "tf32", "tf32"): ("tf32", "k8"), ("s32", "s8", "s8"): ("int8", "k32")}
     element, depth = kinds.get(tuple(i.parts), (None, None))
     n, _, k = shape.removeprefix("m64n").partition("k")
     if element is None or not shape.startswith("m64n") or "k" + k != depth or not n.isdigit():
-        i.refuse("fp16, bf16, TF32 and s8 with sums in f32 or s32 are simulated")
+        i.refuse("the simulator multiplies f16, bf16 and tf32 into f32, and s8 into s32")
     b = i.block
     d = b.elements(i.operands[0])
     a, bb, scale, *flags = i.operands[1:]
@@ -700,13 +701,10 @@ def move(i):
         i.block.write(one, f"static_cast<{TYPES['b%d' % bits]}>({each} >> {n * bits})") for n, one in enumerate(to))
 
 
-ROUNDING = ("rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna", "ftz", "sat", "satfinite", "approx", "full")
-
-
 def function(i, template, count, *kinds):
     """d = template of the operands, of one type."""
     kind = i.kind(*kinds)
-    i.drop(*ROUNDING)
+    i.drop("rn", "ftz", "approx", "full")
     i.end(count + 1)
     return i.write(template.format(*(i.read(n + 1, kind) for n in range(count)), T=TYPES[kind]))
 
@@ -721,11 +719,11 @@ def arithmetic(i):
     kind = i.kind(*NUMBERS, "f16", "f16x2", "bf16", "bf16x2")
     count = 3 if name in ("mad", "fma") else 2
     if "sat" in i.parts or any(part in i.parts for part in ("rz", "rm", "rp")):
-        i.refuse("results are rounded to the nearest")
+        i.refuse("the simulator rounds to the nearest alone")
     carry = i.take("cc")
     wide, high = i.take("wide"), i.take("hi")
     i.take("lo")
-    i.drop("rn", "ftz", "NaN")
+    i.drop("rn", "ftz")
     i.end(count + 1)
     if carry:
         if name not in ("add", "sub") or kind not in ("u32", "s32", "b32", "u64", "s64"):
@@ -860,8 +858,22 @@ def permute(i):
 @handles("dp4a")
 def dot(i):
     if i.parts != ["s32", "s32"]:
-        i.refuse("signed bytes alone are simulated")
+        i.refuse("the simulator takes signed bytes alone")
     return i.write(f"::simt_ptx::dot4({i.read(1, S32)}, {i.read(2, S32)}, {i.read(3, S32)})")
+
+
+def compared(comparison, a, b, floats):
+    """The expression: of floats, those without u at the end are false where one is a NaN."""
+    if floats and comparison in ("num", "nan"):
+        return f"({'!' if comparison == 'nan' else ''}({a} == {a} && {b} == {b}))"
+    if floats and comparison in ("ne", "equ"):
+        return f"({'!' if comparison == 'equ' else ''}({a} < {b} || {a} > {b}))"
+    if floats and comparison == "neu":
+        return f"({a} != {b})"
+    opposite = {"ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}
+    if floats and comparison in opposite:
+        return f"(!({a} {opposite[comparison]} {b}))"
+    return f"({a} {COMPARISONS[comparison]} {b})" if comparison in COMPARISONS else None
 
 
 @handles("setp")
@@ -871,9 +883,9 @@ def compare(i):
     joined = i.take("and", "or", "xor")
     comparison = i.take(*COMPARISONS, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
     i.end(4 if joined else 3)
-    if comparison not in COMPARISONS:
-        i.refuse("compare without NaN")
-    value = f"({i.read(1, kind)} {COMPARISONS[comparison]} {i.read(2, kind)})"
+    value = compared(comparison, i.read(1, kind), i.read(2, kind), kind in ("f32", "f64"))
+    if value is None:
+        i.refuse()
     other = f" {dict(zip(('and', 'or', 'xor'), '&|^')).get(joined)} {i.read(3, 'bool')}" if joined else ""
     p, _, q = i.operands[0].partition("|")
     text = i.block.write(p.strip(), f"({value}{other})")
@@ -902,7 +914,8 @@ def convert(i):
     to, source = i.parts
     pairs = {("f16x2", "f32"): "half_pair", ("bf16x2", "f32"): "bf16_pair", ("e4m3x2", "f32"): "e4m3_pair",
              ("e5m2x2", "f32"): "e5m2_pair"}
-    if (to, source) in pairs and rounding == "rn" and len(i.operands) == 3:
+    small = to in ("e4m3x2", "e5m2x2")
+    if (to, source) in pairs and rounding == "rn" and len(i.operands) == 3 and bool(saturates) == small:
         return i.write(f"::simt_ptx::{pairs[to, source]}({i.read(1, 'f32')}, {i.read(2, 'f32')})")
     if len(i.operands) != 2:
         i.refuse()
@@ -912,6 +925,8 @@ def convert(i):
               ("f32", "bf16", None): ("__builtin_bit_cast(float, static_cast<std::uint32_t>({}) << 16)", "b16"),
               ("f16x2", "e4m3x2", "rn"): ("::simt_ptx::halves_of_e4m3({})", "b16"),
               ("f16x2", "e5m2x2", "rn"): ("::simt_ptx::halves_of_e5m2({})", "b16")}
+    if saturates and (to not in ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")):
+        i.refuse()
     if (to, source, rounding) in single:
         template, kind = single[to, source, rounding]
         return i.write(template.format(i.read(1, kind)))
@@ -948,7 +963,7 @@ def branch(i):
 def operand_kind(constraint):
     letter = constraint.lstrip("=+&")
     if len(letter) != 1 or letter not in CONSTRAINTS:
-        raise Unknown(f'the constraint "{constraint}"')
+        raise Unknown(f'the constraint "{constraint}" is not simulated')
     return letter
 
 
@@ -964,7 +979,7 @@ def translate(number, text, outputs, inputs):
     for constraint, expression in inputs:
         letter = operand_kind(constraint)
         if constraint.isdigit():
-            raise Unknown(f'the constraint "{constraint}"')
+            raise Unknown(f'the constraint "{constraint}" is not simulated')
         name = f"ptx_{number}_i{len(operands)}"
         if letter in "ni":
             operands.append((constraint, f"({expression})", expression))
@@ -989,11 +1004,11 @@ def translate(number, text, outputs, inputs):
             _, predicate, opcode, words = statement
             handler = HANDLERS.get(opcode.split(".")[0])
             if handler is None:
-                raise Unknown(opcode)
+                raise Unknown(f"{opcode} is not simulated")
             try:
                 made = handler(Instruction(block, opcode, words))
             except (IndexError, KeyError, ValueError):
-                raise Unknown(opcode) from None
+                raise Unknown(f"{opcode} is not simulated with these operands") from None
             condition = f"if ({block.read(predicate, 'bool')}) " if predicate else ""
             body.append(f"{condition}{{ {made} }}")
     carry = "bool ptx_carry = false;" if any(word in text for word in (".cc", "addc", "subc")) else ""

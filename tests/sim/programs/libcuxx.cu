@@ -67,6 +67,21 @@ int main() {
   copies<<<1, 64>>>(in, out);
   floats<<<1, 1>>>(results);
   cudaDeviceSynchronize();
+  int changed = 0;  // of the numbers of fp8 and bfloat16, on their way to float and back
+  for (int i = 0; i < 256; ++i) {
+    __nv_fp8_e4m3 four;
+    __nv_fp8_e5m2 five;
+    four.__x = five.__x = static_cast<unsigned char>(i);
+    const float of_four = static_cast<float>(four), of_five = static_cast<float>(five);
+    if (of_four == of_four) changed += __nv_fp8_e4m3(of_four).__x != i;
+    if (of_five == of_five && i % 128 != 0x7c) changed += __nv_fp8_e5m2(of_five).__x != i;
+  }
+  for (int i = 0; i < 65536; ++i) {
+    const __nv_bfloat16 value = __ushort_as_bfloat16(static_cast<unsigned short>(i));
+    const float exact = value;
+    if (exact == exact) changed += __bfloat16_as_ushort(__float2bfloat16(exact)) != i;
+  }
+  printf("numbers changed %d\n", changed);
   printf("relayed %d by %d, scanned %d, floats %g %g %g\n", sum, *total, out[31], results[0], results[1], results[2]);
   cudaFree(in);
   cudaFree(out);

@@ -59,6 +59,13 @@ __global__ void registers(const float4* in, int* out) {
       : "r"(t));
   CHECK(z == (t < 7 ? 11 : 2));
 
+  // A comparison with a NaN is false unless its name ends in u.
+  asm("{ .reg .pred p, q; setp.ne.f32 p, %1, %1; setp.neu.f32 q, %1, %1;\n"
+      "selp.u32 %0, 1, 0, q; @p add.u32 %0, %0, 2; }"
+      : "=r"(z)
+      : "f"(__int_as_float(0x7fffffff)));
+  CHECK(z == 1);
+
   // Conversions.
   float f = 1.0f + t * 0.001f, g;
   uint32_t pair, tf;
