@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,22 +14,17 @@
 #include <map>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "common/cuda/include/cuda_runtime.h"
+#include "common/cuda/host_memory.hpp"
 #include "common/cuda/report.hpp"
+#include "common/cuda/streams.hpp"
 #include "common/simt/machine.hpp"
-
-struct CUstream_st {};
-struct CUevent_st {
-  bool recorded = false;
-  std::chrono::steady_clock::time_point time;
-};
+#include "common/stage/gpus.hpp"
 
 namespace simt_cuda {
 namespace {
-
-constexpr std::size_t kMemory = std::size_t{141} << 30;  // an NVIDIA H200's
-constexpr int kOptIn = 227 << 10;
 
 /// A block of memory that the program asked for.
 struct Block {
@@ -36,6 +33,8 @@ struct Block {
   std::size_t bytes;
   bool managed;  ///< the host may touch it: managed, or pinned
   bool live;
+  bool is_static = false;  ///< a `__managed__` variable
+  bool pinned = false;
 };
 
 struct Runtime {
@@ -46,13 +45,22 @@ struct Runtime {
   Place failed{"", 0};                          ///< the launch whose error nobody has read
   std::string failure;                          ///< of it, or empty
   std::map<std::string, std::size_t> opted_in;  ///< dynamic shared memory that kernels may have, by their names
-  bool unfinished = false;                      ///< a kernel was launched and nothing has waited for it
+  const convladder::Gpu* gpu = convladder::find_gpu("H200");
 };
 
 Runtime& runtime() {
   static auto& instance = *new Runtime;  // outlives every destructor of the program
   return instance;
 }
+
+std::size_t memory_bytes() { return std::size_t{1} * static_cast<std::size_t>(runtime().gpu->memory_gib) << 30; }
+
+/// The host's own heap, as far as the program's code has it: address and bytes.
+std::map<std::uintptr_t, std::size_t>& host_heap() {
+  static auto& instance = *new std::map<std::uintptr_t, std::size_t>;
+  return instance;
+}
+std::atomic_flag host_heap_busy;  // the program may have threads
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -75,16 +83,21 @@ cudaError result(cudaError error = cudaSuccess) {
 
 std::string base_name(const std::string& name) { return name.substr(0, name.find('<')); }
 
+/// Whether the host's access races with work that it has not waited for; reports it.
+void check_host_race(const Block& block, const void* address, std::size_t bytes, bool writes, const char* what,
+                     simt::Pc pc) {
+  if (!begin_host_access()) return;
+  const simt::Met met = simt::find_unordered(address, bytes, writes);
+  if (!met.work) return;
+  report_host_fault("host_race", std::string(what) + (writes ? " writes '" : " reads '") + block.name + "' while '" +
+                                     met.work->name + "' may run: cudaDeviceSynchronize first", pc);
+}
+
 void host_touches(const void* address, bool writes, simt::Pc pc) {
-  const std::string verb = writes ? "the host writes " : "the host reads ";
   const Block* const block = block_at(address_of(address));
-  if (block && block->live && block->managed) {
-    if (!runtime().unfinished) return;
-    report_host_fault("host_race", verb + "'" + block->name + "' while a kernel may run: cudaDeviceSynchronize first",
-                      pc);
-    return;
-  }
-  report_host_fault("host_access", verb + "device memory, " + simt::describe_global(address_of(address)), pc);
+  if (block && block->live && block->managed) return check_host_race(*block, address, 1, writes, "the host", pc);
+  report_host_fault("host_access", std::string(writes ? "the host writes" : "the host reads") + " device memory, " +
+                                       simt::describe_global(address_of(address)), pc);
   simt::watch_device_memory(nullptr);
   std::fflush(stdout);
   std::exit(4);  // a GPU's host program dies here
@@ -110,9 +123,24 @@ bool check_side(const void* pointer, bool device, const char* role, const char* 
   return false;
 }
 
-/// Whether device memory holds all of it; reports it otherwise.
+/// Whether the host's memory holds all of it, as far as that is known; reports it otherwise.
+bool check_host_range(const void* pointer, std::size_t bytes, const char* verb, const Place& place) {
+  auto block = host_heap().upper_bound(address_of(pointer));
+  if (block == host_heap().begin()) return true;
+  --block;
+  const std::size_t offset = address_of(pointer) - block->first;
+  if (offset >= block->second || bytes <= block->second - offset) return true;
+  report_host_fault("out_of_bounds",
+                    std::string(verb) + " " + std::to_string(bytes) + " bytes of host memory, of which the host has " +
+                        std::to_string(block->second - offset),
+                    place);
+  return false;
+}
+
+/// Whether the memory holds all of it; reports it otherwise.
 bool check_range(const void* pointer, std::size_t bytes, const char* verb, const Place& place) {
-  if (!simt::is_device_address(address_of(pointer)) || bytes == 0) return true;
+  if (bytes == 0) return true;
+  if (!simt::is_device_address(address_of(pointer))) return check_host_range(pointer, bytes, verb, place);
   const simt::Allocation* const allocation = simt::find_allocation(address_of(pointer));
   if (allocation && allocation->live && bytes <= allocation->end - address_of(pointer)) return true;
   const bool freed = allocation && !allocation->live;
@@ -164,7 +192,7 @@ bool in_constants(const void* symbol) {
 void at_exit() {
   const Runtime& state = runtime();
   for (const auto& [address, block] : state.blocks)
-    if (block.live)
+    if (block.live && !block.is_static)
       report_note("leak: '" + block.name + "' (" + std::to_string(block.bytes) + " bytes) was never freed",
                   block.place);
   if (!state.failure.empty())
@@ -173,16 +201,38 @@ void at_exit() {
   write_report();
 }
 
+[[noreturn]] void end_by_limit() {
+  note_limit();
+  std::fflush(stdout);
+  write_report();
+  _exit(1);
+}
+
+/// Ends the program after so many seconds: a running grid stops by itself, the host's own loops do not.
+void limit(int seconds) {
+  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  simt::interrupt();
+  while (simt::machine.running) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it reports what it has counted, and ends
+  end_by_limit();
+}
+
 /// Before any other object of the program: what it registers for its end runs last.
 __attribute__((constructor(101))) void start() {
   std::atexit(at_exit);
   runtime();
+  if (const char* const name = std::getenv("CONVLADDER_SIM_GPU")) {
+    runtime().gpu = convladder::find_gpu(name);
+    if (!runtime().gpu) {
+      std::string names;
+      for (const convladder::Gpu& gpu : convladder::gpus()) names += (names.empty() ? "" : ", ") + std::string(gpu.name);
+      std::fprintf(stderr, "./lab: sim: --gpu must be one of %s; got '%s'\n", names.c_str(), name);
+      _exit(2);
+    }
+  }
   simt::adopt_device_variables();
   simt::watch_device_memory(host_touches);
-  if (const char* const limit = std::getenv("CONVLADDER_SIM_LIMIT")) {
-    signal(SIGALRM, [](int) { simt::interrupt(); });
-    alarm(static_cast<unsigned>(std::atoi(limit)));
-  }
+  if (const char* const seconds = std::getenv("CONVLADDER_SIM_LIMIT")) std::thread(limit, std::atoi(seconds)).detach();
 }
 
 /// The error that a GPU reports for a fault that ends the launch; cudaSuccess where the kernel goes on.
@@ -205,7 +255,7 @@ cudaError allocate(void** pointer, std::size_t bytes, bool managed, const char* 
   *pointer = nullptr;
   if (state.sticky != cudaSuccess) return state.sticky;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > kMemory - state.used) return fail(cudaErrorMemoryAllocation);
+  if (bytes > memory_bytes() - state.used) return fail(cudaErrorMemoryAllocation);
   const std::string text = *name ? name : "memory of line " + std::to_string(line);
   try {
     *pointer = simt::allocate(bytes, state.names.emplace_back(text).c_str());
@@ -238,7 +288,7 @@ cudaError release(void* pointer, const Place& place) {
   }
   found->second.live = false;
   state.used -= found->second.bytes;
-  state.unfinished = false;
+  wait_for_all();
   simt::release(pointer);
   return result();
 }
@@ -260,7 +310,7 @@ cudaError copy_to_symbol(void* symbol, std::size_t size, const void* source, std
     return result(cudaErrorInvalidValue);
   }
   if (!check_range(source, bytes, "cudaMemcpyToSymbol reads", place)) return result(cudaErrorInvalidValue);
-  runtime().unfinished = false;
+  wait_for(nullptr);
   copy(static_cast<char*>(symbol) + offset, source, bytes);
   return result();
 }
@@ -274,53 +324,112 @@ cudaError copy_from_symbol(void* to, const void* symbol, std::size_t size, std::
                       Place{file, line});
     return result(cudaErrorInvalidValue);
   }
-  runtime().unfinished = false;
+  wait_for(nullptr);
   copy(to, static_cast<const char*>(symbol) + offset, bytes);
   return result();
 }
 
-void allow_shared(const void* kernel, std::size_t bytes) {
+cudaError allow_shared(const void* kernel, std::size_t bytes) {
+  if (bytes > std::size_t{1024} * static_cast<unsigned>(runtime().gpu->shared_kib)) return result(cudaErrorInvalidValue);
   runtime().opted_in[base_name(simt::kernel_name(kernel))] = bytes;
+  return result();
 }
 
-void run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments) {
+namespace {
+/// A launch that CUDA refuses.
+cudaError refuse_launch(cudaError error, std::string why, const Place& place) {
+  runtime().failed = place;
+  runtime().failure = std::move(why);
+  return fail(error);
+}
+}  // namespace
+
+cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*),
+              const void* arguments) {
   Runtime& state = runtime();
   const Place place{configuration.file, configuration.line};
   if (simt::machine.running) refuse("a kernel that starts a kernel is not supported; launch it from the host", place);
-  if (state.sticky != cudaSuccess) return;
+  if (state.sticky != cudaSuccess) return state.sticky;
+  if (!is_stream(configuration.stream))
+    return refuse_launch(cudaErrorInvalidResourceHandle, "its stream is none, or was destroyed", place);
   const std::string name = kernel;
   const std::string base = base_name(name);
   const auto opted = state.opted_in.find(base.substr(base.rfind(':') + 1));
+  const std::size_t most_shared = static_cast<std::size_t>(state.gpu->shared_kib) << 10;
   const std::size_t allowed = opted == state.opted_in.end() ? 48 << 10 : opted->second;
-  if (configuration.shared > allowed) {
-    state.failed = place;
-    state.failure = std::to_string(configuration.shared) +
-                    " bytes of dynamic shared memory; more than 48 KB must be asked for by cudaFuncSetAttribute";
-    fail(cudaErrorInvalidValue);
-    return;
+  if (configuration.shared > most_shared)
+    return refuse_launch(cudaErrorInvalidValue,
+                         std::to_string(configuration.shared) + " bytes of dynamic shared memory; a block may have " +
+                             std::to_string(state.gpu->shared_kib) + " KB",
+                         place);
+  if (configuration.shared > allowed)
+    return refuse_launch(cudaErrorInvalidValue,
+                         std::to_string(configuration.shared) +
+                             " bytes of dynamic shared memory; more than 48 KB must be asked for by cudaFuncSetAttribute",
+                         place);
+  const dim3 grid = configuration.grid, block = configuration.block;
+  if (configuration.cooperative) {
+    int together = 0;
+    sim_occupancy(&together, static_cast<int>(block.x * block.y * block.z), configuration.shared);
+    const std::uint64_t most = static_cast<std::uint64_t>(together) * static_cast<unsigned>(state.gpu->multiprocessors);
+    if (std::uint64_t{grid.x} * grid.y * grid.z > most)
+      return refuse_launch(cudaErrorCooperativeLaunchTooLarge,
+                           "more blocks than the GPU runs at once, " + std::to_string(most), place);
   }
+  const char* const kept = state.names.emplace_back(name).c_str();
   simt::begin_measurement();
   simt::watch_device_memory(nullptr);
-  simt::run_grid(state.names.emplace_back(name).c_str(), configuration.grid, configuration.block, configuration.shared,
-                 call, arguments);
+  begin_work(configuration.stream, {name, 0, 0, {}, {}, {}, 0});
+  simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative);
+  end_launch(configuration);
   simt::watch_device_memory(host_touches);
   add_launch(kernel);
-  state.unfinished = true;
-  if (simt::machine.interrupted) {
-    note_limit();
-    std::fflush(stdout);
-    write_report();
-    _exit(1);
-  }
-  if (!simt::machine.stopped) return;
+  if (simt::machine.interrupted) end_by_limit();
+  if (!simt::machine.stopped) return cudaSuccess;
   const auto& fault = simt::measurement().faults.back();
-  if (fault.kind == simt::FaultKind::invalid_launch) {
-    state.failed = place;
-    state.failure = fault.detail;
-    fail(cudaErrorInvalidConfiguration);
-    return;
-  }
+  if (fault.kind == simt::FaultKind::invalid_launch)
+    return refuse_launch(fault.detail.starts_with("block") ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
+                         fault.detail, place);
   state.sticky = error_of(fault.kind);
+  return cudaSuccess;  // which is asynchronous
+}
+
+const char* name_of_kernel(const void* kernel) {
+  return runtime().names.emplace_back(simt::kernel_name(kernel)).c_str();
+}
+
+cudaError unknown_kernel(const char* call, const char* file, int line) {
+  refuse(std::string(call) + ": the kernel's parameters are not known here; name the kernel itself in the call",
+         {file, line});
+}
+
+cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& configuration) {
+  for (unsigned i = 0; i < given.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = given.attrs[i];
+    if (attribute.id == cudaLaunchAttributeCooperative) configuration.cooperative = attribute.val.cooperative != 0;
+    if (attribute.id != cudaLaunchAttributeClusterDimension) continue;
+    const auto& cluster = attribute.val.clusterDim;
+    if (cluster.x * cluster.y * cluster.z > 1)
+      refuse("clusters of more than one block are not simulated; launch without cudaLaunchAttributeClusterDimension",
+             {configuration.file, configuration.line});
+  }
+  return cudaSuccess;
+}
+
+cudaError function_attributes(cudaFuncAttributes* attributes, const void* kernel) {
+  if (!attributes || !kernel) return result(cudaErrorInvalidDeviceFunction);
+  const auto opted = runtime().opted_in.find(base_name(simt::kernel_name(kernel)));
+  *attributes = {};
+  attributes->maxThreadsPerBlock = 1024;
+  attributes->ptxVersion = attributes->binaryVersion = runtime().gpu->compute_capability;
+  attributes->maxDynamicSharedSizeBytes =
+      opted == runtime().opted_in.end() ? 48 << 10 : static_cast<int>(opted->second);
+  attributes->preferredShmemCarveout = -1;
+  return result();
+}
+
+Managed::Managed(void* address, size_t bytes, const char* name) {
+  runtime().blocks[address_of(address)] = {name, {"", 0}, bytes, true, true, true};
 }
 
 }  // namespace simt_cuda
@@ -329,56 +438,207 @@ using simt_cuda::Place;
 using simt_cuda::result;
 using simt_cuda::runtime;
 
+long long clock64() { return static_cast<long long>(simt::machine.measurement.thread_accesses); }
+
 cudaError cudaFree(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
 cudaError cudaFreeHost(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
 
-cudaError cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const char* file, int line) {
-  const Place place{file, line};
-  if (!simt_cuda::check_kind(to, from, kind, "cudaMemcpy", place)) return result(cudaErrorInvalidValue);
-  if (!simt_cuda::check_range(to, bytes, "cudaMemcpy writes", place) ||
-      !simt_cuda::check_range(from, bytes, "cudaMemcpy reads", place))
+namespace simt_cuda {
+namespace {
+
+std::uintptr_t end_of(const void* begin, std::size_t bytes) { return address_of(begin) + bytes; }
+
+/// What a copy or a fill touches, for those who come after it; reports what it races with.
+/// @param pc of the call
+void check_order(const char* call, cudaStream_t stream, const void* to, std::size_t to_bytes, const void* from,
+                 std::size_t from_bytes, simt::Pc pc, const Place& place) {
+  simt::Unordered work{call, 0, 0, {}, {}, {}, pc};
+  const auto add = [&](const void* begin, std::size_t bytes, bool writes) {
+    if (bytes > 0 && simt::is_device_address(address_of(begin)))
+      work.ranges.push_back({address_of(begin), end_of(begin, bytes), writes});
+  };
+  add(to, to_bytes, true);
+  add(from, from_bytes, false);
+  const auto ranges = work.ranges;
+  begin_work(stream, std::move(work));
+  for (const auto& range : ranges) {
+    const simt::Met met =
+        simt::find_unordered(reinterpret_cast<const void*>(range.begin), range.end - range.begin, range.writes);
+    if (!met.work) continue;
+    const Block* const block = block_at(range.begin);
+    report_host_fault("race",
+                      std::string(call) + (range.writes ? " writes '" : " reads '") + (block ? block->name : "") +
+                          "', which '" + met.work->name + (met.writes ? "' writes" : "' reads") +
+                          " in another stream, and nothing orders the two: cudaStreamWaitEvent, or synchronise",
+                      place);
+    return;
+  }
+}
+
+bool is_pageable(const void* pointer) { return !simt::is_device_address(address_of(pointer)); }
+
+struct Copy2D {
+  void* to;
+  std::size_t to_pitch;
+  const void* from;
+  std::size_t from_pitch, width, height;
+  cudaMemcpyKind kind;
+};
+
+cudaError copy_2d(const Copy2D& c, const char* call, cudaStream_t stream, bool waits, simt::Pc pc, const Place& place) {
+  if (c.height > 1 && (c.width > c.to_pitch || c.width > c.from_pitch)) return result(cudaErrorInvalidPitchValue);
+  if (!is_stream(stream)) return result(cudaErrorInvalidResourceHandle);
+  if (!check_kind(c.to, c.from, c.kind, call, place)) return result(cudaErrorInvalidValue);
+  if (c.width == 0 || c.height == 0) return result();
+  const std::size_t to_bytes = c.to_pitch * (c.height - 1) + c.width;
+  const std::size_t from_bytes = c.from_pitch * (c.height - 1) + c.width;
+  if (!check_range(c.to, to_bytes, (std::string(call) + " writes").c_str(), place) ||
+      !check_range(c.from, from_bytes, (std::string(call) + " reads").c_str(), place))
     return result(cudaErrorInvalidValue);
-  runtime().unfinished = false;
-  if (runtime().sticky == cudaSuccess) simt_cuda::copy(to, from, bytes);
+  if (runtime().sticky != cudaSuccess) return result();
+  check_order(call, stream, c.to, to_bytes, c.from, from_bytes, pc, place);
+  for (std::size_t row = 0; row < c.height; ++row)
+    copy(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch, c.width);
+  // A copy to pageable memory ends before the call does.
+  if (waits || is_pageable(c.to)) wait_for(stream);
   return result();
+}
+
+cudaError fill_2d(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height, const char* call,
+                  cudaStream_t stream, bool waits, simt::Pc pc, const Place& place) {
+  if (height > 1 && width > pitch) return result(cudaErrorInvalidPitchValue);
+  if (!is_stream(stream)) return result(cudaErrorInvalidResourceHandle);
+  if (width == 0 || height == 0) return result();
+  const std::size_t bytes = pitch * (height - 1) + width;
+  if (!check_side(to, true, "destination", call, place) ||
+      !check_range(to, bytes, (std::string(call) + " writes").c_str(), place))
+    return result(cudaErrorInvalidValue);
+  if (runtime().sticky != cudaSuccess) return result();
+  check_order(call, stream, to, bytes, nullptr, 0, pc, place);
+  for (std::size_t row = 0; row < height; ++row) fill(static_cast<char*>(to) + row * pitch, value, width);
+  if (waits) wait_for(stream);
+  return result();
+}
+
+template <class Work>
+bool captured(cudaStream_t stream, const Work& work) {
+  if (!is_capturing(stream)) return false;
+  add_step(stream, new StepOf<Work>(work));
+  return true;
+}
+
+}  // namespace
+}  // namespace simt_cuda
+
+namespace simt_cuda {
+bool HostWork::reads(const void* begin, std::size_t bytes) const {
+  if (runtime().sticky != cudaSuccess) return false;
+  if (!check_side(begin, true, "operand", name, place) ||
+      !check_range(begin, bytes, (std::string(name) + " reads").c_str(), place))
+    return false;
+  check_order(name, stream, nullptr, 0, begin, bytes, simt::relative_pc(caller), place);
+  const simt::Allocation* const allocation = simt::find_allocation(address_of(begin));
+  const std::uint8_t* const state = allocation ? allocation->bytes + (address_of(begin) - allocation->begin) : nullptr;
+  for (std::size_t i = 0; state && i < bytes; ++i) {
+    if (state[i] & simt::kWritten) continue;
+    report_host_fault("uninitialized", std::string(name) + " reads '" + allocation->name +
+                                           "', which nothing has written at byte " +
+                                           std::to_string(address_of(begin) - allocation->begin + i), place);
+    break;
+  }
+  return true;
+}
+
+bool HostWork::writes(void* begin, std::size_t bytes) const {
+  if (runtime().sticky != cudaSuccess) return false;
+  if (!check_side(begin, true, "result", name, place) ||
+      !check_range(begin, bytes, (std::string(name) + " writes").c_str(), place))
+    return false;
+  check_order(name, stream, begin, bytes, nullptr, 0, simt::relative_pc(caller), place);
+  if (simt::Allocation* const allocation = simt::find_allocation(address_of(begin)))
+    std::memset(allocation->bytes + (address_of(begin) - allocation->begin), simt::kWritten, bytes);
+  return true;
+}
+}  // namespace simt_cuda
+
+#define SIM_PC simt::relative_pc(__builtin_return_address(0))
+
+cudaError cudaFreeAsync(void* pointer, cudaStream_t stream, const char* file, int line) {
+  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaFreeAsync(pointer, s, file, line); })) return cudaSuccess;
+  return simt_cuda::release(pointer, {file, line});
+}
+
+cudaError cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, const char* file, int line) {
+  return simt_cuda::copy_2d({to, bytes, from, bytes, bytes, 1, kind}, "cudaMemcpy", nullptr, true, SIM_PC, {file, line});
+}
+
+cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
+                          const char* file, int line) {
+  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaMemcpyAsync(to, from, bytes, kind, s, file, line); }))
+    return cudaSuccess;
+  return simt_cuda::copy_2d({to, bytes, from, bytes, bytes, 1, kind}, "cudaMemcpyAsync", stream, false, SIM_PC,
+                            {file, line});
 }
 
 cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                        cudaMemcpyKind kind, const char* file, int line) {
+  return simt_cuda::copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, "cudaMemcpy2D", nullptr, true, SIM_PC,
+                            {file, line});
+}
+
+cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                            cudaMemcpyKind kind, cudaStream_t stream, const char* file, int line) {
+  if (simt_cuda::captured(stream, [=](cudaStream_t s) {
+        cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, s, file, line);
+      }))
+    return cudaSuccess;
+  return simt_cuda::copy_2d({to, to_pitch, from, from_pitch, width, height, kind}, "cudaMemcpy2DAsync", stream, false,
+                            SIM_PC, {file, line});
+}
+
+cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
   const Place place{file, line};
-  if (width > to_pitch || width > from_pitch) return result(cudaErrorInvalidPitchValue);
-  if (!simt_cuda::check_kind(to, from, kind, "cudaMemcpy2D", place)) return result(cudaErrorInvalidValue);
-  if (width == 0 || height == 0) return result();
-  if (!simt_cuda::check_range(to, to_pitch * (height - 1) + width, "cudaMemcpy2D writes", place) ||
-      !simt_cuda::check_range(from, from_pitch * (height - 1) + width, "cudaMemcpy2D reads", place))
-    return result(cudaErrorInvalidValue);
-  runtime().unfinished = false;
-  if (runtime().sticky != cudaSuccess) return result();
-  for (size_t row = 0; row < height; ++row)
-    simt_cuda::copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
+  if (!c) return result(cudaErrorInvalidValue);
+  if (c->srcArray || c->dstArray) simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
+  const auto at = [](const cudaPitchedPtr& p, const cudaPos& at, size_t z) {
+    return static_cast<char*>(p.ptr) + ((at.z + z) * p.ysize + at.y) * p.pitch + at.x;
+  };
+  for (size_t z = 0; z < c->extent.depth; ++z) {
+    const cudaError error = simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z),
+                                                c->srcPtr.pitch, c->extent.width, c->extent.height, c->kind},
+                                               "cudaMemcpy3D", nullptr, true, SIM_PC, place);
+    if (error != cudaSuccess) return error;
+  }
   return result();
 }
 
 cudaError cudaMemset(void* to, int value, size_t bytes, const char* file, int line) {
-  const Place place{file, line};
-  if (!simt_cuda::check_side(to, true, "destination", "cudaMemset", place) ||
-      !simt_cuda::check_range(to, bytes, "cudaMemset writes", place))
-    return result(cudaErrorInvalidValue);
-  if (runtime().sticky == cudaSuccess) simt_cuda::fill(to, value, bytes);
-  return result();
+  return simt_cuda::fill_2d(to, bytes, value, bytes, 1, "cudaMemset", nullptr, true, SIM_PC, {file, line});
+}
+
+cudaError cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream, const char* file, int line) {
+  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaMemsetAsync(to, value, bytes, s, file, line); }))
+    return cudaSuccess;
+  return simt_cuda::fill_2d(to, bytes, value, bytes, 1, "cudaMemsetAsync", stream, false, SIM_PC, {file, line});
 }
 
 cudaError cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height, const char* file, int line) {
-  if (width > pitch) return result(cudaErrorInvalidPitchValue);
-  for (size_t row = 0; row < height; ++row)
-    if (const cudaError error = cudaMemset(static_cast<char*>(to) + row * pitch, value, width, file, line))
-      return error;
+  return simt_cuda::fill_2d(to, pitch, value, width, height, "cudaMemset2D", nullptr, true, SIM_PC, {file, line});
+}
+
+cudaError cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const simt_cuda::Block* const block = simt_cuda::block_at(simt_cuda::address_of(pointer));
+  *attributes = {};
+  if (!block || !block->live) return result();
+  attributes->type = !block->managed ? cudaMemoryTypeDevice : block->pinned ? cudaMemoryTypeHost : cudaMemoryTypeManaged;
+  attributes->devicePointer = const_cast<void*>(pointer);
+  if (block->managed) attributes->hostPointer = const_cast<void*>(pointer);
   return result();
 }
 
 cudaError cudaMemGetInfo(size_t* free, size_t* total) {
-  *total = simt_cuda::kMemory;
-  *free = simt_cuda::kMemory - runtime().used;
+  *total = simt_cuda::memory_bytes();
+  *free = *total - runtime().used;
   return result();
 }
 
@@ -394,45 +654,27 @@ cudaError cudaPeekAtLastError() {
   return result(runtime().last);
 }
 
-#define SIM_ERRORS(each)                                                                                           \
-  each(cudaSuccess, "no error") each(cudaErrorInvalidValue, "invalid argument")                                    \
-      each(cudaErrorMemoryAllocation, "out of memory")                                                             \
-          each(cudaErrorInvalidConfiguration, "invalid configuration argument")                                    \
-              each(cudaErrorInvalidPitchValue, "invalid pitch argument")                                           \
-                  each(cudaErrorInvalidSymbol, "invalid device symbol")                                            \
-                      each(cudaErrorInvalidDevicePointer, "invalid device pointer")                                \
-                          each(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")               \
-                              each(cudaErrorNoDevice, "no CUDA-capable device is detected")                        \
-                                  each(cudaErrorInvalidDevice, "invalid device ordinal")                           \
-                                      each(cudaErrorInvalidResourceHandle, "invalid resource handle")              \
-                                          each(cudaErrorNotReady, "device not ready") each(                        \
-                                              cudaErrorIllegalAddress, "an illegal memory access was encountered") \
-                                              each(cudaErrorAssert, "device-side assert triggered")                \
-                                                  each(cudaErrorMisalignedAddress, "misaligned address")           \
-                                                      each(cudaErrorLaunchFailure, "unspecified launch failure")   \
-                                                          each(cudaErrorNotSupported, "operation not supported")
-
 const char* cudaGetErrorString(cudaError error) {
-#define SIM_TEXT(name, text) \
+#define SIM_TEXT(name, number, text) \
   if (error == name) return text;
   SIM_ERRORS(SIM_TEXT)
   return "unknown error";
 }
 
 const char* cudaGetErrorName(cudaError error) {
-#define SIM_NAME(name, text) \
+#define SIM_NAME(name, number, text) \
   if (error == name) return #name;
   SIM_ERRORS(SIM_NAME)
   return "cudaErrorUnknown";
 }
 
 cudaError cudaDeviceSynchronize() {
-  runtime().unfinished = false;
+  simt_cuda::wait_for_all();
   return result();
 }
 cudaError cudaDeviceReset(const char* file, int line) {
   for (auto& [address, block] : runtime().blocks)
-    if (block.live) simt_cuda::release(reinterpret_cast<void*>(address), {file, line});
+    if (block.live && !block.is_static) simt_cuda::release(reinterpret_cast<void*>(address), {file, line});
   runtime().sticky = runtime().last = cudaSuccess;
   return cudaSuccess;
 }
@@ -448,103 +690,143 @@ cudaError cudaGetDevice(int* device) {
 
 cudaError cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return result(cudaErrorInvalidDevice);
+  const convladder::Gpu& gpu = *runtime().gpu;
   cudaDeviceProp p{};
-  std::strcpy(p.name, "NVIDIA H200 (simulated by ConvLadder)");
-  p.totalGlobalMem = simt_cuda::kMemory;
+  const std::string name = std::string(gpu.full_name) + " (simulated by ConvLadder)";
+  std::strcpy(p.name, name.c_str());
+  p.totalGlobalMem = simt_cuda::memory_bytes();
   p.sharedMemPerBlock = 48 << 10;
-  p.sharedMemPerBlockOptin = simt_cuda::kOptIn;
-  p.sharedMemPerMultiprocessor = 228 << 10;
+  p.sharedMemPerBlockOptin = static_cast<std::size_t>(gpu.shared_kib) << 10;
+  p.sharedMemPerMultiprocessor = static_cast<std::size_t>(gpu.shared_of_multiprocessor_kib) << 10;
+  p.reservedSharedMemPerBlock = gpu.compute_capability >= 80 ? 1 << 10 : 0;
   p.totalConstMem = 64 << 10;
   p.memPitch = 0x7fffffff;
-  p.textureAlignment = 512;
+  p.textureAlignment = p.surfaceAlignment = 512;
+  p.texturePitchAlignment = 32;
   p.regsPerBlock = p.regsPerMultiprocessor = 65536;
   p.warpSize = 32;
   p.maxThreadsPerBlock = p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
   p.maxThreadsDim[2] = 64;
   p.maxGridSize[0] = 0x7fffffff;
   p.maxGridSize[1] = p.maxGridSize[2] = 65535;
-  p.clockRate = 1980000;
-  p.memoryClockRate = 3201000;
-  p.memoryBusWidth = 6144;
-  p.major = 9;
-  p.multiProcessorCount = 132;
-  p.l2CacheSize = 60 << 20;
-  p.maxThreadsPerMultiProcessor = 2048;
-  p.maxBlocksPerMultiProcessor = 32;
+  p.clockRate = gpu.clock_mhz * 1000;
+  p.memoryClockRate = gpu.memory_clock_mhz * 1000;
+  p.memoryBusWidth = gpu.memory_bus_bits;
+  p.major = gpu.compute_capability / 10;
+  p.minor = gpu.compute_capability % 10;
+  p.multiProcessorCount = gpu.multiprocessors;
+  p.l2CacheSize = gpu.l2_kib << 10;
+  p.persistingL2CacheMaxSize = gpu.compute_capability >= 80 ? p.l2CacheSize / 2 : 0;
+  p.maxThreadsPerMultiProcessor = gpu.threads_of_multiprocessor;
+  p.maxBlocksPerMultiProcessor = gpu.blocks_of_multiprocessor;
   p.concurrentKernels = p.asyncEngineCount = p.deviceOverlap = p.canMapHostMemory = p.ECCEnabled = 1;
   p.unifiedAddressing = p.managedMemory = p.concurrentManagedAccess = 1;
+  p.cooperativeLaunch = p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
+  p.computePreemptionSupported = p.memoryPoolsSupported = 1;
   *properties = p;
   return result();
 }
 
 cudaError cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0) return result(cudaErrorInvalidDevice);
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = 1024;
-      return result();
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = 48 << 10;
-      return result();
-    case cudaDevAttrWarpSize:
-      *value = 32;
-      return result();
-    case cudaDevAttrMultiProcessorCount:
-      *value = 132;
-      return result();
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
-      return result();
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
-      return result();
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = simt_cuda::kOptIn;
-      return result();
+  cudaDeviceProp p;
+  if (const cudaError error = cudaGetDeviceProperties(&p, device)) return error;
+#define SIM_ATTRIBUTE(name, number, field)   \
+  if (attribute == cudaDevAttr##name) {      \
+    *value = static_cast<int>(p.field);      \
+    return result();                         \
   }
+  SIM_ATTRIBUTES(SIM_ATTRIBUTE)
+#undef SIM_ATTRIBUTE
   return result(cudaErrorInvalidValue);
 }
 
-cudaError cudaStreamCreate(cudaStream_t* stream) {
-  *stream = new CUstream_st;
+cudaError sim_occupancy(int* blocks, int block, size_t shared) {
+  *blocks = 0;
+  if (block < 1 || block > 1024) return result(cudaErrorInvalidValue);
+  cudaDeviceProp p;
+  cudaGetDeviceProperties(&p, 0);
+  const int warps = (block + 31) / 32;
+  const size_t by_shared = p.sharedMemPerMultiprocessor / (shared + p.reservedSharedMemPerBlock + 1);
+  *blocks = std::min(p.maxThreadsPerMultiProcessor / 32 / warps, p.maxBlocksPerMultiProcessor);
+  if (shared > 0 && by_shared < static_cast<size_t>(*blocks)) *blocks = static_cast<int>(by_shared);
   return result();
 }
-cudaError cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
-  return result();
-}
-cudaError cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
-cudaError cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return result(); }
-cudaError cudaStreamQuery(cudaStream_t) { return cudaDeviceSynchronize(); }
 
-cudaError cudaEventCreate(cudaEvent_t* event) {
-  *event = new CUevent_st;
+cudaError sim_potential_block(int* grid, int* block, size_t shared, int limit) {
+  *block = limit > 0 && limit < 1024 ? limit : 1024;
+  const cudaError error = sim_occupancy(grid, *block, shared);
+  *grid *= runtime().gpu->multiprocessors;
+  return error;
+}
+
+cudaError cudaStreamSynchronize(cudaStream_t stream) {
+  if (!simt_cuda::is_stream(stream)) return result(cudaErrorInvalidResourceHandle);
+  simt_cuda::wait_for(stream);
   return result();
 }
-cudaError cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return result();
+cudaError cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  const cudaError error = cudaStreamSynchronize(stream);
+  callback(stream, error, data);
+  return error;
 }
-cudaError cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  if (!event) return result(cudaErrorInvalidResourceHandle);
-  event->recorded = true;
-  event->time = std::chrono::steady_clock::now();
-  return result();
-}
-cudaError cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
-cudaError cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
-cudaError cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  if (!begin || !end || !begin->recorded || !end->recorded) return result(cudaErrorInvalidResourceHandle);
-  static bool said = false;
-  if (!said) std::fprintf(stderr, "./lab sim: elapsed times are the simulator's on this machine, not a GPU's\n");
-  said = true;
-  *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
-  return result();
+cudaError cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaLaunchHostFunc(s, function, data); })) return cudaSuccess;
+  const cudaError error = cudaStreamSynchronize(stream);
+  if (error == cudaSuccess) function(data);
+  return error;
 }
 
 // ---- What the C++ library's headers call in instrumented host code, and a failed assert ----------------------------
 
 extern "C" {
+
+// What the program's objects call instead of malloc, new and their like: kernels have a heap of their own, and of the
+// host's the sizes are kept, so that copies past the end are found.
+static void* keep_size(void* pointer, std::size_t bytes) {
+  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  simt_cuda::host_heap()[simt_cuda::address_of(pointer)] = bytes;
+  simt_cuda::host_heap_busy.clear();
+  return pointer;
+}
+static void forget_size(void* pointer) {
+  while (simt_cuda::host_heap_busy.test_and_set()) {}
+  simt_cuda::host_heap().erase(simt_cuda::address_of(pointer));
+  simt_cuda::host_heap_busy.clear();
+}
+static void* kernel_allocates(std::size_t bytes) {
+  const simt::Unwatched unwatched;
+  return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
+}
+/// Whether it was the kernels'.
+static bool kernel_releases(void* pointer) {
+  if (!simt::is_device_address(simt_cuda::address_of(pointer))) return false;
+  const simt::Unwatched unwatched;
+  simt::release(pointer);
+  return true;
+}
+void* simt_malloc(std::size_t bytes) {
+  if (simt::machine.watching) return kernel_allocates(bytes);
+  return keep_size(std::malloc(bytes), bytes);
+}
+void simt_free(void* pointer) {
+  if (kernel_releases(pointer)) return;
+  forget_size(pointer);
+  std::free(pointer);
+}
+void* simt__Znwm(std::size_t bytes) {
+  if (simt::machine.watching) return kernel_allocates(bytes);
+  return keep_size(::operator new(bytes), bytes);
+}
+void* simt__Znam(std::size_t bytes) { return simt__Znwm(bytes); }
+void simt__ZdlPv(void* pointer) {
+  if (kernel_releases(pointer)) return;
+  forget_size(pointer);
+  ::operator delete(pointer);
+}
+void simt__ZdlPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
+void simt__ZdaPv(void* pointer) { simt__ZdlPv(pointer); }
+void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 
 /// Before and after all `__device__` variables: an index past one meets another guard, and no other variable.
 __attribute__((used, section("simt_device"))) simt::Guard simt_guard_of_devices;

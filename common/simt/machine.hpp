@@ -144,7 +144,15 @@ void record_place(BlockEvent& event, std::uintptr_t address);
 
 // ---- Threads -------------------------------------------------------------------------------------------------------
 
-enum class State : std::uint8_t { ready, at_collective, at_barrier, at_mbarrier, at_named_barrier, ended };
+enum class State : std::uint8_t {
+  ready,
+  at_collective,
+  at_barrier,
+  at_grid_barrier,
+  at_mbarrier,
+  at_named_barrier,
+  ended
+};
 
 /// Accesses known to have happened before, through atomics and fences.
 struct Knowledge {
@@ -225,7 +233,14 @@ struct Machine {
   unsigned threads_per_block = 0;
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
+  std::uint32_t launch_serial = 0, last_serial = 0;  ///< of the last launch: its first block, its last
+  std::uint32_t oldest_serial = 1;   ///< of the first block whose accesses to global memory can race
+  std::vector<Unordered> unordered;  ///< see set_unordered()
   std::uint32_t phase = 0;
+  int votes[2] = {};                 ///< that came with a barrier, by the parity of its phase
+  std::uint64_t progress = 0;        ///< stores, atomics that changed something, barriers passed
+  bool volatile_access = false;      ///< what is checked now is a volatile access to global memory
+  bool cooperative = false;          ///< blocks may wait for each other
   bool copying = false;         ///< this block has started a copy_async
   AsyncBlock* async = nullptr;  ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
   bool combining = false;       ///< a collective's combine() runs, on the scheduler's stack
@@ -286,7 +301,7 @@ inline Access access_now(Kind kind, Pc pc) {
   now.warp_clock = own_clock();
   now.thread = machine.thread_number & 1023;
   now.bytes = 15;
-  now.atomic = kind == Kind::atomic;
+  now.atomic = kind == Kind::atomic || machine.volatile_access;
   now.warp_wide = machine.warp_wide;
   return now;
 }
@@ -316,6 +331,8 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
 /// Whether something orders `earlier` before the running thread's next access, or that of its warp as a whole.
 /// @param oldest serial number of the first block whose accesses can race: of the launch, or for shared memory this one
 bool happened_before(const Access& earlier, std::uint32_t oldest);
+/// The launch of that block, if nothing orders it before the running one; else null.
+const Unordered* unordered_launch(std::uint32_t block_serial);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
 void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest);
 /// What is known of shared memory, from `address` on; its words, and where they begin.

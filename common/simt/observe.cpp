@@ -21,9 +21,22 @@ bool Knowledge::covers(const Access& access) const {
   return thread != threads.end() && stamp(access.phase, access.warp_clock) <= thread->second;
 }
 
+const Unordered* unordered_launch(std::uint32_t block_serial) {
+  for (const Unordered& work : machine.unordered)
+    if (work.first != 0 && work.first <= block_serial && block_serial <= work.last) return &work;
+  return nullptr;
+}
+
 ThreadId thread_id(std::uint32_t block_serial, unsigned thread) {
-  const std::uint64_t block = block_serial - machine.first_block_serial;
-  const dim3 grid = machine.grid, size = machine.block;
+  std::uint64_t block = block_serial - machine.first_block_serial;
+  dim3 grid = machine.grid, size = machine.block;
+  if (block_serial < machine.first_block_serial) {
+    if (const Unordered* const launch = unordered_launch(block_serial)) {
+      block = block_serial - launch->first;
+      grid = {launch->grid[0], launch->grid[1], launch->grid[2]};
+      size = {launch->block[0], launch->block[1], launch->block[2]};
+    }
+  }
   return {{static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
            static_cast<unsigned>(block / grid.x / grid.y)},
           {thread % size.x, thread / size.x % size.y, thread / size.x / size.y},
@@ -59,6 +72,7 @@ const char* word_for(Kind kind) { return kind == Kind::load ? "reads" : kind == 
 
 bool happened_before(const Access& earlier, std::uint32_t oldest) {
   if (earlier.block < oldest) return true;
+  if (earlier.block < machine.first_block_serial) return !unordered_launch(earlier.block);
   if (earlier.async) return known_by_barriers(earlier);
   if (earlier.block == machine.block_serial) {
     if (earlier.phase < machine.phase) return true;
@@ -77,6 +91,30 @@ void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kin
       report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
   fault.access = word_for(kind);
   fault.other_access = word_for(earlier_kind);
+  if (earlier.block < machine.first_block_serial)
+    fault.detail = "'" + unordered_launch(earlier.block)->name + "' runs in another stream, and nothing orders the two";
+}
+
+Met find_unordered(const void* pointer, std::size_t bytes, bool writes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(pointer), end = begin + bytes;
+  bool launches = false;
+  for (const Unordered& work : machine.unordered) {
+    launches |= work.first != 0;
+    for (const Unordered::Range& range : work.ranges)
+      if (range.begin < end && begin < range.end && (range.writes || writes)) return {&work, work.pc, range.writes};
+  }
+  const Allocation* const allocation = launches && bytes > 0 ? find_allocation(begin) : nullptr;
+  if (!allocation || !allocation->live) return {};
+  const std::size_t last = (std::min(end, allocation->end) - 1 - allocation->begin) / 4;
+  for (std::size_t word = (begin - allocation->begin) / 4; word <= last; ++word) {
+    const Cell& cell = allocation->cells[word];
+    for (const Access* access : {&cell.write, &cell.atomic})
+      if (const Unordered* const work = unordered_launch(access->block)) return {work, access->pc, true};
+    if (!writes) continue;
+    for (const Access* access : {&cell.read, &cell.second_read, &cell.other_warp_read, &cell.earlier_block_read})
+      if (const Unordered* const work = unordered_launch(access->block)) return {work, access->pc, false};
+  }
+  return {};
 }
 
 namespace {
@@ -168,7 +206,16 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
     machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
   else
     mark_written(state, bytes);
-  check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.first_block_serial);
+  check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.oldest_serial);
+  for (const Unordered& work : machine.unordered) {
+    for (const Unordered::Range& range : work.ranges) {
+      if (address >= range.end || address + bytes <= range.begin || (kind == Kind::load && !range.writes)) continue;
+      FaultRecord& fault = report(FaultKind::race, pc, work.name + " in another stream, and nothing orders the two",
+                                  work.pc, current_thread());
+      fault.access = word_for(kind);
+      fault.other_access = range.writes ? "writes" : "reads";
+    }
+  }
 }
 
 /// Reports an access to what an asynchronous copy has yet to write. Whether it was one. Where nothing orders even the
@@ -348,8 +395,10 @@ namespace {
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
   check_alignment(address, bytes, pc);
   const auto space = check_access(address, bytes, kind, pc);
+  machine.volatile_access = false;  // other threads may run before this one goes on
   if (!space) return;
   ++machine.measurement.thread_accesses;
+  machine.progress += kind == Kind::store;
   record(address, bytes, pc, frame, kind, *space);
 }
 
@@ -382,6 +431,8 @@ void check_host(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::u
 
 const void* pointer_of(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
+void exchange_knowledge(std::uintptr_t address);
+
 inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
                  const void* frame) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -401,6 +452,20 @@ inline void hook(const volatile void* pointer, unsigned bytes, Kind kind, const 
   }
   const Unwatched unwatched;
   observe(address, bytes, kind, relative_pc(return_address), reinterpret_cast<std::uintptr_t>(frame));
+}
+
+/// A volatile access: to global memory one that threads may use to tell each other something, as they do by atomics.
+/// In shared memory it is one as any other, since a warp's lanes are not in step.
+inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kind, const void* return_address,
+                          const void* frame) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const bool global = machine.watching && is_device_address(address);
+  machine.volatile_access = global;
+  hook(pointer, bytes, kind, return_address, frame);
+  machine.volatile_access = false;
+  if (!global) return;
+  const Unwatched unwatched;
+  exchange_knowledge(address);
 }
 
 /// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
@@ -471,6 +536,7 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   }
   const T old = *address;
   *address = static_cast<T>(update(old));
+  machine.progress += __builtin_memcmp(&old, address, sizeof old) != 0;
   return old;
 }
 
@@ -669,8 +735,8 @@ void* simt_memset(void* to, int value, std::size_t bytes) {
   SIMT_HOOK(write##bytes, hook, bytes, store)                          \
   SIMT_HOOK(unaligned_read##bytes, hook_range, bytes, load)            \
   SIMT_HOOK(unaligned_write##bytes, hook_range, bytes, store)          \
-  SIMT_HOOK(volatile_read##bytes, hook, bytes, load)                   \
-  SIMT_HOOK(volatile_write##bytes, hook, bytes, store)                 \
+  SIMT_HOOK(volatile_read##bytes, hook_volatile, bytes, load)          \
+  SIMT_HOOK(volatile_write##bytes, hook_volatile, bytes, store)        \
   SIMT_HOOK(unaligned_volatile_read##bytes, hook_range, bytes, load)   \
   SIMT_HOOK(unaligned_volatile_write##bytes, hook_range, bytes, store) \
   SIMT_UPDATE_HOOK(read_write##bytes, hook, bytes)                     \

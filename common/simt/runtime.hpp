@@ -121,6 +121,32 @@ using HostTouches = void (*)(const void* address, bool writes, Pc pc);
 /// Calls `touches` from now on before each such access of host code that has the hooks; null ends it.
 void watch_device_memory(HostTouches touches);
 
+/// Work that the host has started and that nothing orders before what follows: a launch, or a copy.
+struct Unordered {
+  /// Memory that a copy touches.
+  struct Range {
+    std::uintptr_t begin, end;
+    bool writes;
+  };
+  std::string name;                    ///< of the kernel, or of the call
+  std::uint32_t first = 0, last = 0;   ///< of a launch: serial numbers of its blocks
+  unsigned grid[3] = {}, block[3] = {};
+  std::vector<Range> ranges;  ///< of a copy
+  Pc pc = 0;                  ///< of a copy: where it was started
+};
+/// What the launches that follow can race with.
+void set_unordered(std::vector<Unordered> work);
+/// Serial numbers of the blocks of the last launch: the first, and the last.
+std::pair<std::uint32_t, std::uint32_t> last_blocks();
+/// Two accesses that nothing orders.
+struct Met {
+  const Unordered* work;  ///< of set_unordered()
+  Pc pc;                  ///< where it touches the memory
+  bool writes;            ///< it does
+};
+/// Whether the unordered work has touched this memory so that an access to it races. @return work null where not
+Met find_unordered(const void* address, std::size_t bytes, bool writes);
+
 /// Makes the program's `__device__` variables device memory, written by the host. Before the first allocation.
 void adopt_device_variables();
 

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <list>
 #include <new>
 
 #include "common/simt/async.hpp"
@@ -19,6 +20,7 @@ Machine machine;
 
 namespace {
 
+constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
 constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
@@ -119,6 +121,7 @@ void resume(unsigned number) {
 void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
   machine.phase = 0;
+  machine.votes[0] = machine.votes[1] = 0;
   machine.copying = false;
   machine.async = nullptr;
   machine.steps = {};
@@ -199,8 +202,14 @@ bool complete_collectives(const Warp& warp) {
   const unsigned alive = ((warp.count < kWarp ? 1u << warp.count : 0u) - 1u) & ~warp.lanes_in(State::ended);
   unsigned waiting = warp.lanes_in(State::at_collective);
   bool completed = false;
+  unsigned unnamed = 0;  // lanes at active_mask()
   while (waiting) {
     const Thread& first = warp[static_cast<unsigned>(std::countr_zero(waiting))];
+    if (first.mask == 0) {
+      unnamed |= waiting & -waiting;
+      waiting &= waiting - 1;
+      continue;
+    }
     unsigned arrived = 0;
     void* payloads[kWarp] = {};
     for (unsigned lane = 0; lane < warp.count; ++lane) {
@@ -219,7 +228,19 @@ bool complete_collectives(const Warp& warp) {
       if (arrived >> lane & 1) warp[lane].state = State::ready;
     completed = true;
   }
-  return completed;
+  if (completed || unnamed == 0) return completed;
+  // Nothing else can go on, so no other lane comes: those at the lowest place are together.
+  Pc lowest = UINT32_MAX;
+  for (unsigned lane = 0; lane < warp.count; ++lane)
+    if (unnamed >> lane & 1) lowest = std::min(lowest, warp[lane].wait_pc);
+  for (unsigned lane = 0; lane < warp.count; ++lane)
+    if (warp[lane].wait_pc != lowest) unnamed &= ~(1u << lane);
+  for (unsigned lane = 0; lane < warp.count; ++lane) {
+    if (!(unnamed >> lane & 1)) continue;
+    *static_cast<unsigned*>(warp[lane].payload) = unnamed;
+    warp[lane].state = State::ready;
+  }
+  return true;
 }
 
 void report_stuck_collective(const Warp& warp) {
@@ -233,10 +254,11 @@ void report_stuck_collective(const Warp& warp) {
   machine.stopped = true;
 }
 
-/// Runs a warp until each lane has ended or waits for the block.
+/// Runs a warp until each lane has ended or waits for the block, or its turn is over.
 void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
   std::uint64_t& events = machine.steps[warp.first / kWarp];
+  const std::uint64_t turn_ends = events + kTurn;
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
@@ -256,6 +278,10 @@ void run_warp(const Warp& warp) {
     }
     if (machine.interrupted) {
       machine.stopped = true;
+      return;
+    }
+    if (ready && events >= turn_ends) {
+      issue_requests(0);  // what the lanes have left, without knowing what comes next
       return;
     }
     if (ready) continue;
@@ -308,6 +334,8 @@ void pass_barrier(unsigned waiting) {
   }
   if (machine.async) order_block();
   ++machine.phase;
+  ++machine.progress;
+  machine.votes[machine.phase & 1] = 0;
   ++machine.measurement.counters.barriers;
   if (BlockEvent* event = record_event(Deed::barrier, first->wait_pc)) event->line = first->line;
   if (machine.barrier_log) ++(*machine.barrier_log)[{{first->wait_pc, first->line}, machine.kernel}];
@@ -320,23 +348,190 @@ void pass_barrier(unsigned waiting) {
   }
 }
 
-void run_block(std::uint64_t block) {
-  start_block(block);
+/// Why a block does not run on.
+enum class Outcome {
+  ended,
+  at_grid_barrier,
+  spinning,  ///< a turn of each warp has changed nothing: it may wait for another block
+};
+
+/// @param alone whether it goes on even where it seems to wait
+Outcome run_block(bool alone) {
   const unsigned threads = machine.threads_per_block;
   for (;;) {
+    const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
-      if (machine.stopped) return;
+      if (machine.stopped) return Outcome::ended;
     }
     if (machine.async && resume_waiting()) continue;
-    if (machine.stopped) return;
-    unsigned waiting = 0;
-    for (unsigned i = 0; i < threads; ++i) waiting += machine.threads[i].state == State::at_barrier;
+    if (machine.stopped) return Outcome::ended;
+    unsigned waiting = 0, at_grid = 0, ready = 0;
+    for (unsigned i = 0; i < threads; ++i) {
+      ready += machine.threads[i].state == State::ready;
+      waiting += machine.threads[i].state == State::at_barrier;
+      at_grid += machine.threads[i].state == State::at_grid_barrier;
+    }
+    if (ready > 0) {
+      if (!alone && !machine.async && machine.progress == before) return Outcome::spinning;
+      continue;
+    }
+    if (waiting == 0 && at_grid > 0) return Outcome::at_grid_barrier;
     if (waiting == 0) break;
     pass_barrier(waiting);
-    if (machine.stopped) return;
+    if (machine.stopped) return Outcome::ended;
   }
   if (machine.async) end_async_block();
+  ++machine.progress;
+  return Outcome::ended;
+}
+
+// ---- Blocks that wait for each other: several at once ----------------------------------------------------------------------
+
+/// A block that is not running: all that it leaves in the machine.
+class Resident {
+ public:
+  /// @param running it is in the machine, and leaves it now
+  explicit Resident(std::uint64_t number, bool running = false)
+      : threads_(machine.threads_per_block),
+        stack_bytes_(kStackBytes * machine.threads_per_block),
+        stacks_(reserve(stack_bytes_)),
+        dynamic_(machine.dynamic_end - machine.dynamic_begin),
+        static_(program().tls_end - program().tls_begin),
+        dynamic_cells_(dynamic_.size() / 4 + 1),
+        static_cells_(static_.size() / 4 + 1),
+        dynamic_bytes_(dynamic_.size() + 4),
+        static_bytes_(static_.size()),
+        number_(number) {
+    for (std::size_t i = 0; i < threads_.size(); ++i)
+      threads_[i].stack_top = reinterpret_cast<std::uintptr_t>(stacks_) + (i + 1) * kStackBytes;
+    std::memcpy(static_.data(), reinterpret_cast<const void*>(program().tls_begin), static_.size());
+    if (!running) return;
+    fresh_ = false;
+    exchange();
+  }
+  Resident(const Resident&) = delete;
+  ~Resident() { munmap(stacks_, stack_bytes_); }
+
+  /// Runs it on.
+  void run(bool alone) {
+    exchange();
+    machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
+    if (fresh_) start_block(number_);
+    fresh_ = false;
+    outcome_ = run_block(alone);
+    if (!machine.stopped && outcome_ == Outcome::at_grid_barrier) {
+      wait_pc_ = machine.threads[0].wait_pc;
+      line_ = machine.threads[0].line;
+    }
+    exchange();
+  }
+  /// All blocks have come to the grid's barrier: what lies before is ordered by the serial number.
+  void pass_grid_barrier() {
+    for (Thread& thread : threads_)
+      if (thread.state == State::at_grid_barrier) thread.state = State::ready;
+    phase_ = 0;
+    block_acquired_ = {};
+    published_in_block_.clear();
+    outcome_ = Outcome::spinning;
+  }
+  /// Back into the machine, for good.
+  void return_to_machine() { exchange(); }
+  Outcome outcome() const { return outcome_; }
+  /// That some blocks have ended while this one waits for them.
+  void report_missing(std::size_t missing, std::size_t of) {
+    exchange();
+    machine.thread_number = 0;
+    report(FaultKind::missing_barrier, wait_pc_,
+           std::to_string(missing) + " of " + std::to_string(of) + " blocks ended without the grid's barrier")
+        .line = line_;
+    exchange();
+    machine.stopped = true;
+  }
+
+ private:
+  void exchange() {
+    std::swap(machine.threads, threads_);
+    std::swap(machine.dynamic_cells, dynamic_cells_);
+    std::swap(machine.static_cells, static_cells_);
+    std::swap(machine.dynamic_bytes, dynamic_bytes_);
+    std::swap(machine.static_bytes, static_bytes_);
+    std::swap(machine.steps, steps_);
+    std::swap(machine.block_index, index_);
+    std::swap(machine.copying, copying_);
+    std::swap(machine.phase, phase_);
+    std::swap(machine.votes, votes_);
+    std::swap(machine.block_acquired, block_acquired_);
+    std::swap(machine.published_in_block, published_in_block_);
+    std::swap_ranges(dynamic_.begin(), dynamic_.end(), reinterpret_cast<unsigned char*>(machine.dynamic_begin));
+    std::swap_ranges(static_.begin(), static_.end(), reinterpret_cast<unsigned char*>(program().tls_begin));
+  }
+
+  std::vector<Thread> threads_;
+  std::size_t stack_bytes_;
+  void* stacks_;
+  std::vector<unsigned char> dynamic_, static_;
+  std::vector<Cell> dynamic_cells_, static_cells_;
+  std::vector<std::uint8_t> dynamic_bytes_, static_bytes_;
+  std::array<std::uint64_t, kMaxThreads / kWarp> steps_{};
+  uint3 index_{};
+  std::uint32_t phase_ = 0;
+  int votes_[2] = {};
+  Knowledge block_acquired_;
+  std::unordered_map<std::uintptr_t, Knowledge> published_in_block_;
+  bool copying_ = false, fresh_ = true;
+  Outcome outcome_ = Outcome::spinning;
+  std::uint64_t number_;
+  Pc wait_pc_ = 0;
+  int line_ = 0;
+};
+
+/// Runs them in turns until all have ended.
+/// @param grid all blocks of the launch are among them
+void run_together(std::list<Resident>& residents, bool grid) {
+  bool alone = false;
+  while (!machine.stopped) {
+    const std::uint64_t before = machine.progress;
+    std::size_t ended = 0, at_grid = 0;
+    for (Resident& block : residents) {
+      if (block.outcome() == Outcome::spinning) block.run(alone);
+      if (machine.stopped) return;
+      ended += block.outcome() == Outcome::ended;
+      at_grid += block.outcome() == Outcome::at_grid_barrier;
+    }
+    if (ended == residents.size()) return;
+    alone = machine.progress == before;  // one that computes for long will end, one that waits in vain will not
+    if (ended + at_grid < residents.size() || !grid) continue;
+    if (ended > 0) {
+      for (Resident& block : residents)
+        if (block.outcome() == Outcome::at_grid_barrier) return block.report_missing(ended, residents.size());
+    }
+    for (Resident& block : residents) block.pass_grid_barrier();
+    machine.first_block_serial += static_cast<std::uint32_t>(residents.size());
+    if (machine.unordered.empty()) machine.oldest_serial = machine.first_block_serial;
+    machine.published.clear();
+    ++machine.progress;
+  }
+}
+
+void run_cooperative(std::uint64_t blocks) {
+  std::list<Resident> residents;
+  for (std::uint64_t i = 0; i < blocks; ++i) residents.emplace_back(i);
+  run_together(residents, true);
+}
+
+/// One after another; where one seems to wait for others, these are run beside it, as many as a GPU might.
+void run_in_order(std::uint64_t blocks) {
+  constexpr std::uint64_t kTogether = 264;
+  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
+    start_block(i);
+    if (run_block(i + 1 == blocks) != Outcome::spinning) continue;
+    std::list<Resident> residents;
+    residents.emplace_back(i, true);
+    for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
+    run_together(residents, false);
+    residents.front().return_to_machine();
+  }
 }
 
 /// What CUDA would refuse about the launch, or "".
@@ -417,6 +612,40 @@ void block_barrier(int line) {
   yield_as(State::at_barrier);
 }
 
+int block_votes(int predicate, int line) {
+  const unsigned parity = machine.phase & 1;
+  machine.votes[parity] += predicate != 0;
+  machine.thread->line = line;
+  machine.thread->wait_pc = relative_pc(__builtin_return_address(0));
+  yield_as(State::at_barrier);
+  return machine.votes[parity];
+}
+
+void grid_barrier(int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  if (!machine.cooperative)
+    fail(FaultKind::invalid_barrier, pc, "the grid waits for itself, and was not launched by cudaLaunchCooperativeKernel");
+  machine.thread->line = line;
+  machine.thread->wait_pc = pc;
+  yield_as(State::at_barrier);
+  machine.thread->line = line;
+  machine.thread->wait_pc = pc;
+  yield_as(State::at_grid_barrier);
+}
+
+unsigned active_mask(int line) {
+  unsigned result = 0;
+  Thread& thread = *machine.thread;
+  thread.mask = 0;
+  thread.payload = &result;
+  thread.combine = nullptr;
+  thread.orders = Orders::nothing;
+  thread.line = line;
+  thread.wait_pc = relative_pc(__builtin_return_address(0));
+  yield_as(State::at_collective);
+  return result;
+}
+
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc) {
   Thread& thread = *machine.thread;
   thread.mask = mask;
@@ -458,7 +687,7 @@ unsigned ballot(unsigned mask, int predicate, int line) {
 }
 
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments) {
+              const void* arguments, bool cooperative) {
   if (machine.stopped) return;  // as on a GPU, nothing runs after a failed launch
   set_up();
   machine.kernel = kernel;
@@ -466,7 +695,10 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.block = block;
   machine.call = call;
   machine.arguments = arguments;
-  machine.first_block_serial = machine.block_serial + 1;
+  machine.cooperative = cooperative;
+  machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
+  for (const Unordered& work : machine.unordered)
+    if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
   machine.published.clear();
   machine.shared_touched.clear();
   if (std::string error = launch_error(grid, block, shared_bytes); !error.empty()) {
@@ -479,8 +711,18 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   const TrapHandlers handlers;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   const Running running;
-  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) run_block(i);
+  const std::uint32_t first_serial = machine.first_block_serial;
+  if (cooperative)
+    run_cooperative(blocks);
+  else
+    run_in_order(blocks);
+  machine.launch_serial = first_serial;
+  machine.last_serial = machine.first_block_serial + static_cast<std::uint32_t>(blocks) - 1;
 }
+
+void set_unordered(std::vector<Unordered> work) { machine.unordered = std::move(work); }
+
+std::pair<std::uint32_t, std::uint32_t> last_blocks() { return {machine.launch_serial, machine.last_serial}; }
 
 // ---- For the host --------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,10 @@ struct dim3 {
   unsigned x, y, z;
   /// What is not given is 1.
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+  /// Of three indices.
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  /// As three indices.
+  constexpr operator uint3() const { return {x, y, z}; }
 };
 
 /// @cond
@@ -125,6 +129,10 @@ std::uint64_t shared_address_of(const void* pointer);
 std::uintptr_t address_of_shared(std::uint64_t address);
 
 void block_barrier(int line);
+/// The barrier, and how many of the block's threads came with a predicate that is not zero.
+int block_votes(int predicate, int line);
+/// Waits for all blocks of a cooperative launch; each thread of a block calls it.
+void grid_barrier(int line);
 
 /// A warp collective: the lanes of `mask` arrive, each with a payload; when all have, `combine` runs once over the
 /// payloads (indexed by lane; null for lanes outside) and all go on. Shuffles, votes, __syncwarp and the warp-wide
@@ -145,8 +153,9 @@ void commit_copies();
 void wait_copies(unsigned pending);
 
 /// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
+/// @param cooperative the blocks may wait for each other
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments);
+              const void* arguments, bool cooperative = false);
 
 /// @param symbol in constant memory  @param source in device memory
 void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
@@ -160,10 +169,12 @@ void copy_to_constant(void* symbol, const void* source, std::size_t bytes);
 /// @{
 
 /// As in CUDA.
+#if !defined(SIMT_PLAIN_CUDA)  // there a program may have variables of these names
 #define threadIdx (::simt::thread_index())
 #define blockIdx (::simt::block_index())
 #define blockDim (::simt::block_size())
 #define gridDim (::simt::grid_size())
+#endif
 constexpr int warpSize = 32;
 /// @}
 
@@ -215,9 +226,9 @@ void exchange(void** payloads, unsigned mask) {
   for (int lane = 0; lane < 32; ++lane) {
     if (!(mask >> lane & 1)) continue;
     auto* self = static_cast<Exchange<T>*>(payloads[lane]);
-    // Reading a lane that does not take part is undefined on a GPU; here it is the lane's own value.
+    // Reading a lane that does not take part is undefined on a GPU; here it is zero.
     const bool present = mask >> self->source & 1;
-    self->received = present ? static_cast<Exchange<T>*>(payloads[self->source])->mine : self->mine;
+    self->received = present ? static_cast<Exchange<T>*>(payloads[self->source])->mine : T{};
   }
 }
 
@@ -230,6 +241,8 @@ __forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
 
 /// The lanes of `mask` whose predicate is not zero.
 unsigned ballot(unsigned mask, int predicate, int line);
+/// The lanes that are at this call together: all that come to it before the warp can do nothing else.
+unsigned active_mask(int line);
 
 }  // namespace simt
 /// @endcond

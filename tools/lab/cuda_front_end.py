@@ -14,7 +14,9 @@ DROPPED = ("__global__", "__host__", "__noinline__")
 QUALIFIERS = ("static", "extern", "volatile", "const", "constexpr", "inline", "alignas", "__attribute__", "typename",
               *SPACES, *DROPPED)
 NAMED = {"cudaMalloc": 2, "cudaMallocManaged": 3, "cudaMallocHost": 3, "cudaHostAlloc": 3, "cudaMallocAsync": 3,
-         "cudaMallocPitch": 4}  # their arguments, defaults included; the name follows
+         "cudaMallocPitch": 4, "cudaMalloc3D": 2}  # their arguments, defaults included; the name follows
+BUILT_IN = {"threadIdx": "(::simt::thread_index())", "blockIdx": "(::simt::block_index())",
+            "blockDim": "(::simt::block_size())", "gridDim": "(::simt::grid_size())"}
 THREE = ("<<=", ">>=", "...", "->*", "<=>")
 TWO = ("::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
        "^=", "##")
@@ -201,34 +203,85 @@ class FrontEnd:
                 words += " "
         return words
 
+    # ---- Built-in variables ----------------------------------------------------------------------------------------
+
+    def is_declaration(self, i):
+        """Whether a variable of a built-in name is declared at `i`, as programs do on the host."""
+        before, after = self.tokens[i - 1].text, self.tokens[i + 1].text
+        if after not in ("(", "{", "=", ";", ",", ")", "["):
+            return False
+        if before in ("&", "*"):
+            before = self.tokens[i - 2].text
+        elif before == ",":
+            return after in ("(", "{")
+        return bool(before) and is_name(before) and before not in ("return", "case", "else", "sizeof")
+
+    def end_of_scope(self, i):
+        """Where a variable that is declared at `i` ends."""
+        depth, in_parentheses = 0, False
+        for j in range(i, len(self.tokens)):
+            text = self.tokens[j].text
+            if text in OPENING:
+                depth += 1
+            elif text in CLOSING:
+                depth -= 1
+                if in_parentheses and depth == 0 and text == "}":
+                    return j
+                if depth < 0:
+                    if text == "}":
+                        return j
+                    in_parentheses, depth = True, 0  # a parameter: up to the end of the function
+            elif text == ";" and in_parentheses and depth == 0:
+                return j
+        return len(self.tokens)
+
+    def replace_built_ins(self):
+        own = dict.fromkeys(BUILT_IN, -1)  # up to where the name is the program's
+        for i, token in enumerate(self.tokens):
+            if token.text not in BUILT_IN or self.tokens[i - 1].text in (".", "->", "::"):
+                continue
+            if self.is_declaration(i):
+                own[token.text] = max(own[token.text], self.end_of_scope(i))
+            elif i > own[token.text]:
+                token.text = BUILT_IN[token.text]
+
     # ---- Launches --------------------------------------------------------------------------------------------------
 
     def begin_of_kernel(self, end):
         """Where the expression begins that stands before <<<."""
         i = end - 1
+        while self.tokens[i].text == "]":  # of an array of kernels
+            i = self.opening(i) - 1
         if self.tokens[i].text == ")":
-            depth = 0
-            while True:
-                depth += (self.tokens[i].text == ")") - (self.tokens[i].text == "(")
-                if depth == 0:
-                    return i
-                i -= 1
+            return self.opening(i)
         if self.tokens[i].text in (">", ">>"):
             depth = 0
             while i > 0:
-                text = self.tokens[i].text
-                depth += {">": 1, ">>": 2, "<": -1}.get(text, 0)
+                if self.tokens[i].text in CLOSING:
+                    i = self.opening(i)
+                depth += {">": 1, ">>": 2, "<": -1}.get(self.tokens[i].text, 0)
                 if depth <= 0:
                     break
                 i -= 1
             i -= 1
-        if not is_name(self.tokens[i].text):
+        if not is_name(self.tokens[i].text or ";"):
             self.refuse(end, "no kernel stands before <<<")
-        while self.tokens[i - 1].text == "::":
+        while self.tokens[i - 1].text in ("::", ".", "->"):
             i -= 1
-            if self.tokens[i - 1].text and is_name(self.tokens[i - 1].text) and self.tokens[i - 1].text != "return":
+            if self.tokens[i - 1].text in ("]", ")"):
+                i = self.opening(i - 1)
+            if is_name(self.tokens[i - 1].text or ";") and self.tokens[i - 1].text != "return":
                 i -= 1
         return i
+
+    def opening(self, i):
+        """The index of the bracket that the one at `i` closes."""
+        depth = 0
+        for j in range(i, -1, -1):
+            depth += (self.tokens[j].text in CLOSING) - (self.tokens[j].text in OPENING)
+            if depth == 0:
+                return j
+        self.refuse(i, "this bracket is never opened")
 
     def rewrite_launch(self, i):
         """`i` is the `<<` of <<<."""
@@ -280,6 +333,8 @@ class FrontEnd:
             text = self.tokens[i].text
             if text in ("__attribute__", "alignas", "decltype") and self.tokens[i + 1].text == "(":
                 i = self.closing(i + 1)
+            elif text == "[" and self.tokens[i + 1].text == "[":
+                i = self.closing(i)
             elif text in ("(", "operator", "struct", "class", "union", "enum", "~", "using", "template", ""):
                 return True
             elif text in (";", "=", "[", "{", ":"):
@@ -299,10 +354,12 @@ class FrontEnd:
             space = "__shared__"
         if space == "__device__" and "__constant__" in words:
             space = "__constant__"
-        if "__managed__" in words:
-            self.refuse(keyword, "__managed__ variables are not supported: use cudaMallocManaged")
+        managed = "__managed__" in words
+        space = "__device__" if managed else space
         external = "extern" in words
-        constant = "const" in words or "constexpr" in words
+        declared = words[:next((n for n, word in enumerate(words) if word in ("[", "=", "{")), len(words))]
+        after_star = declared[max((n for n, word in enumerate(declared) if word == "*"), default=-1) + 1:]
+        constant = "const" in after_star or "constexpr" in declared
         kept = [i for i in range(begin, end) if self.tokens[i].text not in (*SPACES, "extern")]
         first = next((n for n, i in enumerate(kept) if self.tokens[i].text in ("[", "=", "{", ",")), len(kept))
         # A comma inside a template's arguments ends no declarator.
@@ -323,8 +380,10 @@ class FrontEnd:
                 space == "__device__" or "constexpr" in words or self.tokens[kept[first]].text == "="
                 if first < len(kept) else True):
             return "".join(self.tokens[i].before + self.tokens[i].text for i in kept), end  # a constant of the program
-        dropped = {"__shared__": ("static", "const", "inline"), "__constant__": ("static", "const", "inline"),
+        dropped = {"__shared__": ("static", "inline"), "__constant__": ("static", "inline"),
                    "__device__": ("static", "inline")}[space]
+        if space != "__device__" and "*" not in declared:
+            dropped += ("const",)
         lead = "".join(self.tokens[i].before for i in range(begin, kept[stars]))
         kind = [self.tokens[i].text for i in kind if self.tokens[i].text not in dropped]
         declarators, last = [], kept[stars]
@@ -340,12 +399,15 @@ class FrontEnd:
             guard, declared = self.guard(), self.text(a, b)
             if space == "__shared__":
                 result += (f"__attribute__((used)) static __constinit thread_local ::simt::Guard {guard};"
-                           f"{aligned} static __constinit thread_local {kind} {declared};")
+                           f"{aligned} static __constinit thread_local __attribute__((aligned(32))) {kind} {declared};")
             else:
                 section = {"__constant__": "simt_constant", "__device__": "simt_device"}[space]
                 static = "static " if "static" in words else ""
                 result += (f'__attribute__((used, section("{section}"))) static ::simt::Guard {guard};'
                            f'{aligned} __attribute__((section("{section}"))) {static}{kind} {declared};')
+                if managed:
+                    name = next(self.tokens[i].text for i in range(a, b) if is_name(self.tokens[i].text))
+                    result += f'static ::simt_cuda::Managed {guard}_managed(&{name}, sizeof {name}, "{name}");'
         return result[:-1], end
 
     def external(self, space, kind, declarators, keyword):
@@ -453,6 +515,14 @@ class FrontEnd:
                 result.append(token.before + rewritten)
                 i = following
                 continue
+            if text in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") and self.tokens[i + 1].text == "(":
+                commas = self.commas(i + 2, self.closing(i + 1))
+                first, last = self.typed_kernel(i + 2, commas[0]) if commas else (i + 2, i + 2)
+                if commas and (first, last) != (i + 2, commas[0]):
+                    marks.append(i)
+                    result.append(token.before + text + "(" + self.rewritten(first, last))
+                    i = commas[0]
+                    continue
             if text in NAMED and self.tokens[i + 1].text == "(" and self.tokens[i - 1].text not in (".", "->"):
                 close = self.closing(i + 1)
                 commas = self.commas(i + 2, close)
@@ -479,6 +549,17 @@ class FrontEnd:
         self.depth = saved
         return "".join(result)
 
+    def typed_kernel(self, first, end):
+        """Of the first argument of cudaLaunchKernel, without a cast to `void*`: its parameters are needed."""
+        words = [token.text for token in self.tokens[first:end]]
+        cast = next((n for n in (3, 4, 5) if words[:1] == ["("] and words[n - 1:n] == [")"] and
+                     sorted(words[1:n - 1]) in (["*", "void"], ["*", "const", "void"])), None)
+        if cast:
+            return first + cast, end
+        if words[:2] in (["reinterpret_cast", "<"], ["static_cast", "<"]) and "(" in words:
+            return first + words.index("(") + 1, end - 1
+        return first, end
+
     def is_qualifier(self, i):
         text = self.tokens[i].text
         return text in QUALIFIERS or text in ("(", ")") or text.isdigit() or text == "aligned"
@@ -495,6 +576,7 @@ class FrontEnd:
 
     def run(self):
         self.depth, self.opened = 0, {}
+        self.replace_built_ins()
         return self.rewritten(0, len(self.tokens))
 
 

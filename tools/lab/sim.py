@@ -17,9 +17,10 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
+RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
             ("shared_load_conflicts", "conflicts"), ("shared_store_requests", "shared stores"),
@@ -32,6 +33,8 @@ def add_arguments(parser):
     parser.add_argument("-D", dest="macros", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
     parser.add_argument("--lines", action="store_true", help="also the counters of each source line")
     parser.add_argument("--json", action="store_true", help="print one JSON object after the program's output")
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU that the program is told of, as in A100 or 'RTX 4090'; H200 "
+                        "otherwise")
     parser.add_argument("--limit", metavar="SECONDS", type=int,
                         help="end the program then, with what was counted so far")
 
@@ -102,11 +105,11 @@ def compile_file(source, target, toolchain, options):
     text = target.with_suffix(".ii")
     text.write_text(translated)
     compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-fdiagnostics-color=never",
-                     *toolchain["flags"], "-c", str(text), "-o", str(target)])
+                     *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
         refuse_compilation(compiled.stderr)
     # The library's own functions carry no hooks.
-    renamed = [f"--redefine-sym={name}=simt_{name}" for name in ("memcpy", "memmove", "memset")]
+    renamed = [f"--redefine-sym={name}=simt_{name}" for name in RENAMED]
     done = tool([toolchain["objcopy"], *renamed, str(target)])
     if done.returncode != 0:
         raise Unusable(f"sim: objcopy failed: {done.stderr.strip()}")
@@ -216,6 +219,8 @@ def run(options):
         environment = dict(os.environ, CONVLADDER_SIM_REPORT=str(written))
         if options.lines:
             environment["CONVLADDER_SIM_LINES"] = "1"
+        if options.gpu:
+            environment["CONVLADDER_SIM_GPU"] = options.gpu
         if options.limit:
             environment["CONVLADDER_SIM_LIMIT"] = str(options.limit)
         sys.stdout.flush()

@@ -1,6 +1,5 @@
 /// @file
-/// Cooperative groups over the simulator: the block and its tiles of 1 to 32 threads. Grids and coalesced groups are
-/// not there.
+/// Cooperative groups over the simulator: the grid, the block, its tiles of 1 to 32 threads, coalesced groups.
 #pragma once
 #include "common/cuda/include/cuda_runtime.h"
 
@@ -11,19 +10,98 @@ class thread_block {
  public:
   __forceinline__ void sync(int line = __builtin_LINE()) const { simt::block_barrier(line); }
   static unsigned thread_rank() {
-    const uint3 t = threadIdx;
-    const dim3 b = blockDim;
+    const uint3 t = simt::thread_index();
+    const dim3 b = simt::block_size();
     return (t.z * b.y + t.y) * b.x + t.x;
   }
-  static unsigned num_threads() { return blockDim.x * blockDim.y * blockDim.z; }
+  static unsigned num_threads() { return simt::block_size().x * simt::block_size().y * simt::block_size().z; }
   static unsigned size() { return num_threads(); }
-  static uint3 group_index() { return blockIdx; }
-  static uint3 thread_index() { return threadIdx; }
-  static dim3 group_dim() { return blockDim; }
-  static dim3 dim_threads() { return blockDim; }
+  static uint3 group_index() { return simt::block_index(); }
+  static uint3 thread_index() { return simt::thread_index(); }
+  static dim3 group_dim() { return simt::block_size(); }
+  static dim3 dim_threads() { return simt::block_size(); }
 };
 __forceinline__ thread_block this_thread_block() { return {}; }
 __forceinline__ void sync(const thread_block&, int line = __builtin_LINE()) { simt::block_barrier(line); }
+
+class grid_group {
+ public:
+  __forceinline__ void sync(int line = __builtin_LINE()) const { simt::grid_barrier(line); }
+  static bool is_valid() { return true; }
+  static unsigned long long block_rank() {
+    const uint3 b = simt::block_index();
+    const dim3 g = simt::grid_size();
+    return (b.z * 1ull * g.y + b.y) * g.x + b.x;
+  }
+  static unsigned long long num_blocks() { return simt::grid_size().x * 1ull * simt::grid_size().y * simt::grid_size().z; }
+  static unsigned long long thread_rank() {
+    return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+  }
+  static unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
+  static unsigned long long size() { return num_threads(); }
+  static dim3 dim_blocks() { return simt::grid_size(); }
+  static dim3 group_dim() { return simt::grid_size(); }
+  static dim3 block_index() { return simt::block_index(); }
+};
+__forceinline__ grid_group this_grid() { return {}; }
+
+/// Threads of a warp that are together at one call.
+class coalesced_group {
+ public:
+  __forceinline__ explicit coalesced_group(unsigned mask) : mask_(mask) {}
+  __forceinline__ unsigned thread_rank() const {
+    return static_cast<unsigned>(__builtin_popcount(mask_ & ((1u << simt::lane_index()) - 1)));
+  }
+  __forceinline__ unsigned num_threads() const { return static_cast<unsigned>(__builtin_popcount(mask_)); }
+  __forceinline__ unsigned size() const { return num_threads(); }
+  __forceinline__ void sync(int line = __builtin_LINE()) const { __syncwarp(mask_, line); }
+  template <class T>
+  __forceinline__ T shfl(T value, unsigned rank, int line = __builtin_LINE()) const {
+    return simt::shuffle(mask_, value, lane_of(rank), line);
+  }
+  template <class T>
+  __forceinline__ T shfl_up(T value, unsigned delta, int line = __builtin_LINE()) const {
+    const unsigned rank = thread_rank();
+    return simt::shuffle(mask_, value, lane_of(rank >= delta ? rank - delta : rank), line);
+  }
+  template <class T>
+  __forceinline__ T shfl_down(T value, unsigned delta, int line = __builtin_LINE()) const {
+    const unsigned rank = thread_rank();
+    return simt::shuffle(mask_, value, lane_of(rank + delta < num_threads() ? rank + delta : rank), line);
+  }
+  __forceinline__ unsigned ballot(int predicate, int line = __builtin_LINE()) const {
+    return packed(__ballot_sync(mask_, predicate, line));
+  }
+  __forceinline__ int any(int predicate, int line = __builtin_LINE()) const {
+    return __any_sync(mask_, predicate, line);
+  }
+  __forceinline__ int all(int predicate, int line = __builtin_LINE()) const {
+    return __all_sync(mask_, predicate, line);
+  }
+  template <class T>
+  __forceinline__ unsigned match_any(T value, int line = __builtin_LINE()) const {
+    return packed(__match_any_sync(mask_, value, line));
+  }
+  __forceinline__ unsigned mask() const { return mask_; }
+
+ private:
+  __forceinline__ int lane_of(unsigned rank) const {
+    unsigned left = mask_;
+    for (; rank > 0; --rank) left &= left - 1;
+    return __builtin_ctz(left);
+  }
+  /// By rank.
+  __forceinline__ unsigned packed(unsigned lanes) const {
+    unsigned result = 0, rank = 0;
+    for (unsigned left = mask_; left; left &= left - 1, ++rank)
+      result |= (lanes >> __builtin_ctz(left) & 1) << rank;
+    return result;
+  }
+  unsigned mask_;
+};
+__forceinline__ coalesced_group coalesced_threads(int line = __builtin_LINE()) {
+  return coalesced_group(simt::active_mask(line));
+}
 
 template <unsigned Size, class Parent = thread_block>
 class thread_block_tile {
@@ -61,14 +139,57 @@ class thread_block_tile {
   __forceinline__ int all(int predicate, int line = __builtin_LINE()) const {
     return __all_sync(mask(), predicate, line);
   }
-
- private:
+  template <class T>
+  __forceinline__ unsigned match_any(T value, int line = __builtin_LINE()) const {
+    return __match_any_sync(mask(), value, line) >> first_lane();
+  }
+  template <class T>
+  __forceinline__ unsigned match_all(T value, int& all, int line = __builtin_LINE()) const {
+    return __match_all_sync(mask(), value, &all, line) >> first_lane();
+  }
   static __forceinline__ unsigned first_lane() { return static_cast<unsigned>(simt::lane_index()) / Size * Size; }
   static __forceinline__ unsigned mask() { return (Size == 32 ? ~0u : (1u << Size % 32) - 1) << first_lane(); }
 };
 template <unsigned Size, class Parent>
 __forceinline__ thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
+}
+
+/// Any group, as a function takes it that does not say which.
+class thread_group {
+ public:
+  __forceinline__ thread_group(const thread_block&) : mask_(0), size_(thread_block::size()) {}
+  __forceinline__ thread_group(const coalesced_group& group) : mask_(group.mask()), size_(group.size()) {}
+  template <unsigned Size, class Parent>
+  __forceinline__ thread_group(const thread_block_tile<Size, Parent>& tile) : mask_(tile.mask()), size_(Size) {}
+  __forceinline__ thread_group(unsigned mask, unsigned size) : mask_(mask), size_(size) {}
+  __forceinline__ unsigned size() const { return size_; }
+  __forceinline__ unsigned num_threads() const { return size_; }
+  __forceinline__ unsigned thread_rank() const {
+    return mask_ == 0 ? thread_block::thread_rank() : coalesced_group(mask_).thread_rank();
+  }
+  __forceinline__ void sync(int line = __builtin_LINE()) const {
+    if (mask_ == 0)
+      simt::block_barrier(line);
+    else
+      __syncwarp(mask_, line);
+  }
+
+ private:
+  unsigned mask_, size_;  ///< the mask is 0 for the block
+};
+__forceinline__ thread_group tiled_partition(const thread_group&, unsigned size) {
+  const unsigned first = static_cast<unsigned>(simt::lane_index()) / size * size;
+  return {(size == 32 ? ~0u : (1u << size % 32) - 1) << first, size};
+}
+/// The threads of the group that give the same label.
+template <class Group, class T>
+__forceinline__ coalesced_group labeled_partition(const Group& group, T label, int line = __builtin_LINE()) {
+  return coalesced_group(__match_any_sync(group.mask(), label, line) & group.mask());
+}
+template <class Group>
+__forceinline__ coalesced_group binary_partition(const Group& group, bool label, int line = __builtin_LINE()) {
+  return labeled_partition(group, static_cast<int>(label), line);
 }
 template <class Group>
 __forceinline__ void sync(const Group& group, int line = __builtin_LINE()) {
@@ -93,6 +214,57 @@ __forceinline__ T reduce(const thread_block_tile<Size, Parent>& tile, T value, O
   for (unsigned bits = Size / 2; bits > 0; bits /= 2)
     value = operation(value, tile.shfl_xor(value, static_cast<int>(bits), line));
   return value;
+}
+
+template <class T>
+struct bit_and {
+  __forceinline__ T operator()(T a, T b) const { return a & b; }
+};
+template <class T>
+struct bit_or {
+  __forceinline__ T operator()(T a, T b) const { return a | b; }
+};
+template <class T>
+struct bit_xor {
+  __forceinline__ T operator()(T a, T b) const { return a ^ b; }
+};
+template <class T, class Operation>
+__forceinline__ T reduce(const coalesced_group& group, T value, Operation operation, int line = __builtin_LINE()) {
+  T result = group.shfl(value, 0, line);
+  for (unsigned rank = 1; rank < group.size(); ++rank) result = operation(result, group.shfl(value, rank, line));
+  return result;
+}
+template <class Group, class T, class Operation>
+__forceinline__ T inclusive_scan(const Group& group, T value, Operation operation, int line = __builtin_LINE()) {
+  for (unsigned delta = 1; delta < group.size(); delta *= 2) {
+    const T before = group.shfl_up(value, delta, line);
+    if (group.thread_rank() >= delta) value = operation(before, value);
+  }
+  return value;
+}
+template <class Group, class T>
+__forceinline__ T inclusive_scan(const Group& group, T value, int line = __builtin_LINE()) {
+  return inclusive_scan(group, value, plus<T>(), line);
+}
+template <class Group, class T, class Operation>
+__forceinline__ T exclusive_scan(const Group& group, T value, Operation operation, int line = __builtin_LINE()) {
+  const T before = group.shfl_up(inclusive_scan(group, value, operation, line), 1, line);
+  return group.thread_rank() == 0 ? T{} : before;
+}
+template <class Group, class T>
+__forceinline__ T exclusive_scan(const Group& group, T value, int line = __builtin_LINE()) {
+  return exclusive_scan(group, value, plus<T>(), line);
+}
+/// What one thread of the group computes, for all.
+template <class Group, class Function>
+__forceinline__ auto invoke_one_broadcast(const Group& group, Function function, int line = __builtin_LINE()) {
+  decltype(function()) value{};
+  if (group.thread_rank() == 0) value = function();
+  return group.shfl(value, 0, line);
+}
+template <class Group, class Function>
+__forceinline__ void invoke_one(const Group& group, Function function) {
+  if (group.thread_rank() == 0) function();
 }
 
 }  // namespace cooperative_groups

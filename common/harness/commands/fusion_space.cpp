@@ -3,31 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
+#include "common/stage/gpus.hpp"
 
 namespace convladder {
 namespace {
 
-constexpr std::int64_t kKiB = 1024, kMiB = 1024 * 1024;
+constexpr std::int64_t kKiB = 1024;
 constexpr std::int64_t kWarp = 32, kMostRegisters = 255;
 
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
-
-/// "NVIDIA GeForce RTX 2080 Ti" and "rtx2080ti" alike.
-std::string plain(std::string_view name) {
-  std::string result;
-  for (const char c : name)
-    if (std::isalnum(static_cast<unsigned char>(c))) result += static_cast<char>(std::tolower(c));
-  for (const std::string_view maker : {"nvidia", "geforce"})
-    if (result.starts_with(maker)) result.erase(0, maker.size());
-  return result;
-}
 
 bool has_key(const std::string& shape, const std::string& key) {
   return ("," + shape).find("," + key + "=") != std::string::npos;
@@ -58,22 +48,20 @@ ConvProblem parse_fusion_layer(std::string shape) {
 }
 
 std::span<const FusionGpu> known_gpus() {
-  static const FusionGpu gpus[] = {
-      {"V100", 96 * kKiB, 6 * kMiB, 80, 70},     {"RTX 2080 Ti", 64 * kKiB, 11 * kMiB / 2, 68, 75},
-      {"T4", 64 * kKiB, 4 * kMiB, 40, 75},       {"A100", 163 * kKiB, 40 * kMiB, 108, 80},
-      {"RTX 3090", 99 * kKiB, 6 * kMiB, 82, 86}, {"RTX 4090", 99 * kKiB, 72 * kMiB, 128, 89},
-      {"L4", 99 * kKiB, 48 * kMiB, 58, 89},      {"H100", 227 * kKiB, 50 * kMiB, 132, 90},
-      {"H200", 227 * kKiB, 60 * kMiB, 132, 90},
-  };
-  return gpus;
+  static const std::vector<FusionGpu> known = [] {
+    std::vector<FusionGpu> list;
+    for (const Gpu& gpu : gpus())
+      list.push_back({std::string(gpu.name), gpu.shared_kib * kKiB, gpu.l2_kib * kKiB, gpu.multiprocessors,
+                      gpu.compute_capability});
+    return list;
+  }();
+  return known;
 }
 
 const FusionGpu& known_gpu(std::string_view name) {
+  if (const Gpu* const gpu = find_gpu(name)) return known_gpus()[static_cast<std::size_t>(gpu - gpus().data())];
   std::string names;
-  for (const FusionGpu& gpu : known_gpus()) {
-    if (plain(gpu.name) == plain(name)) return gpu;
-    names += (names.empty() ? "" : ", ") + gpu.name;
-  }
+  for (const FusionGpu& gpu : known_gpus()) names += (names.empty() ? "" : ", ") + gpu.name;
   throw UsageError(fmt::format("--gpu must be one of {}; got {}; describe any other by --smem, --l2 and --sms", names,
                                in_quotes(name)));
 }

@@ -1,3 +1,6 @@
+// > device: 44850
+// > device: 44850
+// > 44850 of 2 tiles, total 89700
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <stdio.h>

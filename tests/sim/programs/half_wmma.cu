@@ -1,3 +1,4 @@
+// > 0 wrong
 #include <cuda_fp16.h>
 #include <mma.h>
 #include <cstdio>

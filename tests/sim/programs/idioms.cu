@@ -1,4 +1,8 @@
 // Syntax that a front end may trip over.
+// > matrix 2401 2401
+// > runner 3 9
+// > mix 40.75 6 2
+// > host 8
 #include <algorithm>
 #include <cassert>
 #include <chrono>

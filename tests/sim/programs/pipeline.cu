@@ -1,3 +1,4 @@
+// > sum 2016, twice 4032
 #include <cuda_pipeline.h>
 #include <cstdio>
 template <int Stages, typename T>

@@ -1,3 +1,4 @@
+// > int 4498500, double 4.4985e+06
 #include <iostream>
 #include <numeric>
 #include <vector>

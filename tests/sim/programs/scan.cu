@@ -1,3 +1,4 @@
+// > last 32896
 #include <cstdio>
 #include <cstdlib>
 extern __shared__ int temp[];

@@ -1,3 +1,4 @@
+// > rows sum to 1
 #include <cfloat>
 #include <cmath>
 #include <cstdio>

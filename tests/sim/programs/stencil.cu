@@ -1,3 +1,4 @@
+// > edge 10, middle 16
 #include <stdio.h>
 #define RADIUS 3
 #define BLOCK_SIZE 64

@@ -1,3 +1,4 @@
+// > 0 wrong
 #include <cstdio>
 #include <memory>
 constexpr int kTile = 32, kRows = 8;

@@ -1,3 +1,4 @@
+// > 1000: PASS
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>

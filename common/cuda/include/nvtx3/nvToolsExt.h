@@ -1,0 +1,4 @@
+/// @file
+/// Satisfied by nvToolsExt.h.
+#pragma once
+#include "common/cuda/include/nvToolsExt.h"

@@ -1,0 +1,43 @@
+/// @file
+/// What a plain CUDA program has put into an order: streams, events and graphs. Each call still runs to its end at once;
+/// here is kept what on a GPU would have been free to overlap, so that two that touch the same memory are found.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/cuda/include/cuda_runtime.h"
+#include "common/simt/runtime.hpp"
+
+namespace simt_cuda {
+
+/// How much work of each stream is known to be over.
+class Clock {
+ public:
+  /// Of a stream, by its number.
+  std::uint64_t operator[](unsigned stream) const { return stream < over_.size() ? over_[stream] : 0; }
+  /// What either knows.
+  void join(const Clock& other);
+  /// One piece of work more. @return its number
+  std::uint64_t tick(unsigned stream);
+
+ private:
+  std::vector<std::uint64_t> over_;
+};
+
+/// Work begins in a stream: tells the simulator what it can race with.
+/// @param work without what a launch is told of afterwards
+void begin_work(cudaStream_t stream, simt::Unordered work);
+/// The blocks of the launch that has just ended, which begin_work() began.
+void end_launch(const Configuration& configuration);
+/// The host waits for all work of a stream, or for all.
+void wait_for(cudaStream_t stream);
+/// The same of all streams.
+void wait_for_all();
+/// Tells the simulator what the host's own accesses can race with. Whether there is any.
+bool begin_host_access();
+/// Whether the stream is one; null and CUDA's two constants are.
+bool is_stream(cudaStream_t stream);
+
+}  // namespace simt_cuda
