@@ -171,7 +171,7 @@ __forceinline__ void store_atomic(T* address, T value) {
 
 // ---- Barriers and warps --------------------------------------------------------------------------------------------
 
-__forceinline__ unsigned block_threads() { return blockDim.x * blockDim.y * blockDim.z; }
+__forceinline__ unsigned block_threads() { return simt::block_size().x * simt::block_size().y * simt::block_size().z; }
 __forceinline__ void barrier(unsigned id, unsigned threads, bool wait, int line = __builtin_LINE()) {
   if (id == 0 && wait && threads == block_threads())
     simt::block_barrier(line);
@@ -221,10 +221,14 @@ __forceinline__ unsigned lane_mask(int which) {
   }
 }
 __forceinline__ unsigned warp_id() {
-  return ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) / 32;
+  return ((simt::thread_index().z * simt::block_size().y + simt::thread_index().y) * simt::block_size().x +
+          simt::thread_index().x) /
+         32;
 }
 __forceinline__ unsigned multiprocessor() {
-  return ((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) % 132;
+  return ((simt::block_index().z * simt::grid_size().y + simt::block_index().y) * simt::grid_size().x +
+          simt::block_index().x) %
+         132;
 }
 /// Nanoseconds of the processor's.
 unsigned long long clock();

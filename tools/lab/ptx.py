@@ -17,7 +17,7 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 CONSTRAINTS = "hrlfdni"
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">",
                "hs": ">="}
-SPECIAL = {"tid": "threadIdx.{}", "ntid": "blockDim.{}", "ctaid": "blockIdx.{}", "nctaid": "gridDim.{}",
+SPECIAL = {"tid": "::simt::thread_index().{}", "ntid": "::simt::block_size().{}", "ctaid": "::simt::block_index().{}", "nctaid": "::simt::grid_size().{}",
            "laneid": "static_cast<unsigned>(::simt::lane_index())", "warpid": "::simt_ptx::warp_id()",
            "nwarpid": "64u", "smid": "::simt_ptx::multiprocessor()", "nsmid": "132u", "gridid": "0ull",
            "clock": "static_cast<unsigned>(::simt_ptx::clock())", "clock64": "::simt_ptx::clock()",

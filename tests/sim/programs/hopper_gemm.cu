@@ -1,3 +1,4 @@
+// > 0 wrong
 // C = A B for 64 x 64 x 128 halves: TMA with a swizzle of 128 bytes, mbarriers and wgmma, all in inline PTX.
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -1,3 +1,5 @@
+// > numbers changed 0
+// > relayed 10 by 5, scanned 3536, floats 3.03125 68.5 288.312
 // Of libcu++ and the small floats: atomics with scopes, barriers, copies that end at one, pipelines; bfloat16 and fp8.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
