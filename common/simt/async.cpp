@@ -95,18 +95,24 @@ AsyncBlock& async_block() {
   if (machine.async) return block;
   machine.async = &block;
   const unsigned threads = machine.threads_per_block;
-  const std::size_t pieces = (machine.dynamic_end - machine.dynamic_begin) / kPiece;
+  const std::size_t dynamic_pieces = (machine.dynamic_end - machine.dynamic_begin + kPiece - 1) / kPiece;
   block = {};
+  block.dynamic_pieces = dynamic_pieces;
   block.warps = (threads + kWarp - 1) / kWarp;
   block.views.assign(threads, View());
   block.readers.resize(2 * block.warps);
   block.warpgroups.resize((block.warps + 3) / 4);
   block.products.resize(block.warps);
   block.stores.resize(threads);
-  block.tickets.resize(pieces * block.readers.size());
-  block.version.resize(pieces);
-  block.approved.assign(pieces * block.warps, -1);
+  block.reach(dynamic_pieces);
   return block;
+}
+
+void AsyncBlock::reach(std::size_t pieces) {
+  if (pieces <= version.size()) return;
+  tickets.resize(pieces * readers.size());
+  version.resize(pieces);
+  approved.resize(pieces * warps, -1);
 }
 
 // ---- Order ---------------------------------------------------------------------------------------------------------
@@ -142,8 +148,8 @@ void publish_known_threads(Knowledge& published) {
 
 void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
   AsyncBlock& block = *machine.async;
-  const std::size_t first = (address - machine.dynamic_begin) / kPiece;
-  const std::size_t last = std::min((address - machine.dynamic_begin + bytes - 1) / kPiece + 1, block.version.size());
+  const std::size_t first = block.piece(address);
+  const std::size_t last = std::min(block.piece(address + bytes - 1) + 1, block.version.size());
   for (std::size_t piece = first; piece < last; ++piece) {
     ++block.version[piece];
     std::int32_t* const tickets = &block.ticket(piece, 0);
@@ -167,6 +173,14 @@ void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
 
 void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc) {
   const std::uintptr_t begin = machine.dynamic_begin, end = machine.dynamic_end;
+  if (const Variable* const variable = static_variable(address, bytes, pc)) {
+    if (address % alignment != 0)
+      fail(FaultKind::misaligned, pc,
+           "byte " + std::to_string(address - variable->begin) + " of '" + variable->name +
+               "' lies at no multiple of " + std::to_string(alignment) + ": declare it with alignas");
+    if (bytes > 0) async_block().reach(async_block().piece(address + bytes - 1) + 1);
+    return;
+  }
   if (address < begin || address + bytes > end)
     fail(FaultKind::out_of_bounds, pc,
          "asynchronous access outside of the dynamic shared memory (" + std::to_string(end - begin) + " bytes)");
@@ -196,13 +210,14 @@ bool AsyncRead::allows(const Access& write) {
 bool AsyncRead::check(std::uintptr_t address, std::size_t bytes) {
   if (machine.copying && meets_copy(address, static_cast<unsigned>(bytes), Kind::load, pc_)) return false;
   bool right = true;
-  for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
-    const std::uint8_t* const state = &machine.dynamic_bytes[at];
+  const SharedState shared = shared_state(address);
+  for (std::size_t at = 0; at < bytes; at += 4) {
+    const std::uint8_t* const state = shared.bytes + at;
     if (!(state[0] & state[1] & state[2] & state[3] & kWritten)) {
-      report(FaultKind::uninitialized, pc_, "the dynamic shared memory, nothing in this block has written it");
+      report(FaultKind::uninitialized, pc_, "the shared memory, nothing in this block has written it");
       return false;
     }
-    const Cell& cell = machine.dynamic_cells[at / 4];
+    const Cell& cell = shared.cells[(address + at - shared.begin) / 4];
     const bool write_allows = allows(cell.write), atomic_allows = allows(cell.atomic);  // each reports its own
     right = right && write_allows && atomic_allows;
   }
@@ -430,6 +445,19 @@ void mbarrier_arrive(void* address) {
   const Pc pc = SIMT_PC;
   const Unwatched unwatched;
   arrive(mbarrier_at(address, pc), pc);
+}
+
+unsigned mbarrier_parity(void* address) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const Mbarrier& barrier = mbarrier_at(address, pc);
+  return (barrier.phase - barrier.first_phase) & 1;
+}
+
+void mbarrier_expect_tx(void* address, unsigned bytes) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  mbarrier_at(address, pc).expected += bytes;
 }
 
 void mbarrier_expect(void* address, unsigned bytes) {

@@ -117,6 +117,8 @@ struct Reader {
   Pc pc = 0;                           ///< of the last
 };
 
+constexpr unsigned kPiece = 16;  ///< bytes of shared memory that are remembered together
+
 struct AsyncBlock {
   std::vector<View> views;  ///< of each thread
   std::deque<Mbarrier> mbarriers;
@@ -129,16 +131,24 @@ struct AsyncBlock {
   std::vector<unsigned> registers;     ///< of each warp, of a thread; where set_max_registers() was called
   Pc registers_pc = 0;                 ///< of the last increase
 
-  // Of each 16 bytes of dynamic shared memory:
+  // Of each 16 bytes of shared memory, dynamic first, then as much of the static as was asynchronously accessed:
   std::vector<std::int32_t> tickets;  ///< [piece][reader] of the last read
   std::vector<std::int32_t> version;  ///< [piece] how often it was written
   std::vector<std::int32_t>
       approved;  ///< [piece][warp] the version that a wgmma of this warp was found to read rightly
 
   unsigned warps;
+  std::size_t dynamic_pieces = 0;
+  /// Makes room for so many pieces.
+  void reach(std::size_t pieces);
   std::int32_t& ticket(std::size_t piece, unsigned reader) { return tickets[piece * readers.size() + reader]; }
+  /// The number of the 16 bytes at an address.
+  std::size_t piece(std::uintptr_t address) const {
+    const std::uintptr_t in_dynamic = address - machine.dynamic_begin;
+    if (in_dynamic < machine.dynamic_end - machine.dynamic_begin) return in_dynamic / kPiece;
+    return dynamic_pieces + address / kPiece - program().tls_begin / kPiece;
+  }
 };
-constexpr unsigned kPiece = 16;  ///< bytes of shared memory that are remembered together
 
 /// Of the running block, made at the first call.
 AsyncBlock& async_block();
@@ -156,7 +166,7 @@ void order_lanes(unsigned first_thread, unsigned mask);
 void order_block();
 /// For a fence: what the running thread knows of others goes on to whom an atomic tells.
 void publish_known_threads(Knowledge& published);
-/// Each write to dynamic shared memory, before it is made: nothing asynchronous may still read there.
+/// Each write to shared memory, before it is made: nothing asynchronous may still read there.
 void write_shared(std::uintptr_t address, unsigned bytes, Pc pc);
 /// The thread touches its own stack.
 void touch_registers(std::uintptr_t address, unsigned bytes, Pc pc);
@@ -189,7 +199,7 @@ class AsyncRead {
   Pc pc_;
   Access now_, allowed_;  ///< neighbouring words often have the same writer
 };
-/// Fails unless all of it lies in the dynamic shared memory, at a multiple of `alignment`.
+/// Fails unless all of it lies in the dynamic shared memory, or in one static array, at a multiple of `alignment`.
 void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned alignment, Pc pc);
 
 /// Where bytes lie that are dense but for a swizzle of `span` bytes (64 or 128; 0 for none): 16-byte pieces are

@@ -26,8 +26,9 @@ void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, 
       check_proxy_fence(earlier, pc);
     checked = earlier;
   };
-  for (std::size_t at = address - machine.dynamic_begin, end = at + bytes; at < end; at += 4) {
-    Cell& cell = machine.dynamic_cells[at / 4];
+  const SharedState shared = shared_state(address);
+  for (std::size_t at = 0; at < bytes; at += 4) {
+    Cell& cell = shared.cells[(address + at - shared.begin) / 4];
     check(cell.write, Kind::store);
     check(cell.atomic, Kind::atomic);
     check(cell.read, Kind::load);
@@ -35,7 +36,7 @@ void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, 
     check(cell.other_warp_read, Kind::load);
     cell = {};
     cell.write = copy;
-    for (unsigned i = 0; i < 4; ++i) machine.dynamic_bytes[at + i] |= kWritten;
+    for (unsigned i = 0; i < 4; ++i) shared.bytes[at + i] |= kWritten;
   }
 }
 
@@ -154,7 +155,40 @@ void check_source(const std::string& what, std::uintptr_t from, unsigned bytes, 
   if (from % 16 != 0) fail(FaultKind::misaligned, pc, what + " begins at a multiple of 16 bytes");
 }
 
+/// What a copy from shared memory reads; it is remembered as under way.
+std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
+  AsyncBlock& block = async_block();
+  AsyncRead(pc).check(from, size);
+  const unsigned number = block.warps + machine.thread_number / kWarp;
+  Reader& reader = block.readers[number];
+  const std::int32_t ticket = ++reader.issued;
+  reader.outstanding.insert(ticket);
+  reader.pc = pc;
+  block.stores[machine.thread_number].open.push_back(ticket);
+
+  std::vector<std::uint8_t> bytes(size);
+  for (std::size_t offset = 0; offset < size; offset += kPiece) {
+    const std::uintptr_t piece = swizzled(from + offset, swizzle);
+    std::memcpy(&bytes[offset], reinterpret_cast<const void*>(piece), kPiece);
+    block.ticket(block.piece(piece), number) = ticket;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+void bulk_store(void* global, const void* shared, unsigned size) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const auto to = reinterpret_cast<std::uintptr_t>(global), from = reinterpret_cast<std::uintptr_t>(shared);
+  check_source("a bulk copy", to, size, pc);
+  check_async_operand(from, size, kPiece, pc);
+  const auto bytes = read_for_store(from, size, 0, pc);
+  Request request(Kind::store, pc);
+  request.touch(to, size);
+  std::memcpy(global, bytes.data(), size);
+  request.count(shared);
+}
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
   const Pc pc = SIMT_PC;
@@ -201,7 +235,6 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {
   const Pc pc = SIMT_PC;
   const Unwatched unwatched;
-  AsyncBlock& block = async_block();
   const Box box(map, at, count, pc);
   for (int i = 0; i < count; ++i)
     if (at[i] < 0)
@@ -209,22 +242,7 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
            "a box that is stored begins inside the tensor or behind it, not at " + std::to_string(at[i]));
   const auto from = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(from, box.bytes(), kTensorAlignment, pc);
-  AsyncRead(pc).check(from, box.bytes());
-
-  const unsigned number = block.warps + machine.thread_number / kWarp;
-  Reader& reader = block.readers[number];
-  const std::int32_t ticket = ++reader.issued;
-  reader.outstanding.insert(ticket);
-  reader.pc = pc;
-  block.stores[machine.thread_number].open.push_back(ticket);
-
-  const unsigned swizzle = convladder::swizzle_bytes(map.form.swizzle);
-  std::vector<std::uint8_t> bytes(box.bytes());
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kPiece) {
-    const std::uintptr_t piece = swizzled(from + offset, swizzle);
-    std::memcpy(&bytes[offset], reinterpret_cast<const void*>(piece), kPiece);
-    block.ticket((piece - machine.dynamic_begin) / kPiece, number) = ticket;
-  }
+  const auto bytes = read_for_store(from, box.bytes(), convladder::swizzle_bytes(map.form.swizzle), pc);
   Request request(Kind::store, pc);
   box.for_each_row([&](std::size_t offset, std::uintptr_t to, std::size_t length) {
     length = (length + kPiece - 1) / kPiece * kPiece;  // what follows a row in its last piece is overwritten

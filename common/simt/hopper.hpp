@@ -36,6 +36,10 @@ void fence_mbarrier_init();
 void fence_async_proxy();
 void mbarrier_arrive(void* barrier);
 void mbarrier_expect(void* barrier, unsigned bytes);
+/// The same without an arrival.
+void mbarrier_expect_tx(void* barrier, unsigned bytes);
+/// Of the phase that has not ended.
+unsigned mbarrier_parity(void* barrier);
 void mbarrier_wait(void* barrier, unsigned parity);
 void named_barrier(unsigned id, unsigned threads, bool wait);
 /// The registers of each thread of the warp, from now on.
@@ -46,6 +50,7 @@ void bulk_prefetch(const void* global, unsigned bytes);
 /// @param at `count` coordinates, the innermost first
 void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count);
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count);
+void bulk_store(void* global, const void* shared, unsigned bytes);
 void bulk_commit();
 /// Waits for all but the newest `pending` groups.
 void bulk_wait(unsigned pending);

@@ -335,7 +335,16 @@ bool happened_before(const Access& earlier, std::uint32_t oldest);
 const Unordered* unordered_launch(std::uint32_t block_serial);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
 void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest);
-/// Reports an access to dynamic shared memory that a copy_async has yet to write. Whether it was one.
+/// What is known of shared memory, from `address` on; its words, and where they begin.
+struct SharedState {
+  std::uint8_t* bytes;
+  Cell* cells;
+  std::uintptr_t begin;
+};
+SharedState shared_state(std::uintptr_t address);
+/// The static shared variable that holds all of these bytes, or null; it counts as used.
+const Variable* static_variable(std::uintptr_t address, std::size_t bytes, Pc pc);
+/// Reports an access to shared memory that a copy_async has yet to write. Whether it was one.
 bool meets_copy(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc);
 /// Leaves an event in the trace of the running thread's lane.
 /// @param frame of the function that the kernel called

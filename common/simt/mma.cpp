@@ -4,6 +4,7 @@
 #include "common/simt/mma.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -136,6 +137,75 @@ void multiply(void** lanes, unsigned mask) {
   }
 }
 
+/// What a lane brings to a product of any element.
+struct GeneralProduct {
+  MmaForm form;
+  Product product;
+};
+
+/// The numbers of a word: 1, 2 or 4.
+unsigned unpack(unsigned word, MmaElement element, double* numbers) {
+  switch (element) {
+    case MmaElement::f16:
+      for (unsigned i = 0; i < 2; ++i)
+        numbers[i] = convladder::from_half_bits(static_cast<std::uint16_t>(word >> 16 * i));
+      return 2;
+    case MmaElement::bf16:
+      for (unsigned i = 0; i < 2; ++i) numbers[i] = std::bit_cast<float>(word >> 16 * i << 16);
+      return 2;
+    case MmaElement::tf32:
+      numbers[0] = std::bit_cast<float>(word & 0xffffe000u);
+      return 1;
+    case MmaElement::s8:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = static_cast<signed char>(word >> 8 * i);
+      return 4;
+    case MmaElement::u8:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = static_cast<unsigned char>(word >> 8 * i);
+      return 4;
+  }
+  return 0;
+}
+
+void multiply_any(void** lanes, unsigned mask) {
+  const GeneralProduct& first = *static_cast<const GeneralProduct*>(lanes[__builtin_ctz(mask)]);
+  check_convergence(mask, first.product.pc);
+  const MmaForm form = first.form;
+  const bool ints = form.a == MmaElement::s8 || form.a == MmaElement::u8;
+  const unsigned halves = form.row_bytes / 16;  // of a row: groups of four words
+  double a[kRows][4 * kWords] = {}, b[4 * kWords][kColumns] = {}, numbers[4];
+  unsigned depth = 0;
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    const Product& product = static_cast<const GeneralProduct*>(lanes[lane])->product;
+    const unsigned group = lane / 4, member = lane % 4;
+    for (unsigned i = 0; i < 2 * halves; ++i) {
+      const unsigned count = unpack(product.a[i], form.a, numbers);
+      depth = 4 * halves * count;
+      for (unsigned j = 0; j < count; ++j) a[group + 8 * (i % 2)][(member + 4 * (i / 2)) * count + j] = numbers[j];
+    }
+    for (unsigned i = 0; i < halves; ++i) {
+      const unsigned count = unpack(product.b[i], form.b, numbers);
+      for (unsigned j = 0; j < count; ++j) b[(member + 4 * i) * count + j][group] = numbers[j];
+    }
+  }
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    auto* const d = static_cast<std::uint32_t*>(static_cast<const GeneralProduct*>(lanes[lane])->product.d);
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+      double sum = 0;
+      for (unsigned k = 0; k < depth; ++k) sum += a[row][k] * b[k][column];
+      if (form.half_sums) {
+        const unsigned shift = 16 * (i % 2);
+        const double before = convladder::from_half_bits(static_cast<std::uint16_t>(d[i / 2] >> shift));
+        d[i / 2] = (d[i / 2] & ~(0xffffu << shift)) | std::uint32_t{convladder::to_half_bits(sum + before)} << shift;
+      } else if (ints) {
+        d[i] += static_cast<unsigned>(static_cast<int>(sum));
+      } else {
+        d[i] = std::bit_cast<std::uint32_t>(static_cast<float>(sum + double{std::bit_cast<float>(d[i])}));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed, int line) {
@@ -162,6 +232,12 @@ void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
   Product product{d, a, b, pc};
   wait_at_collective(~0u, &product, multiply<double, float>, Orders::nothing, line, pc);
+}
+
+void multiply_matrices(const MmaForm& form, unsigned* d, const unsigned* a, const unsigned* b, int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  GeneralProduct product{form, {d, a, b, pc}};
+  wait_at_collective(~0u, &product, multiply_any, Orders::nothing, line, pc);
 }
 
 void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line) {

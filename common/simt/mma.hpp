@@ -13,6 +13,16 @@ void store_matrices(void* row, const unsigned* values, unsigned count, bool tran
 void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line);
 void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line);
 
+/// What mma.sync multiplies, and which shape: 16 x 8, `row_bytes` of a row of A along the sum (16 or 32).
+enum class MmaElement { f16, bf16, tf32, s8, u8 };
+struct MmaForm {
+  MmaElement a, b;
+  unsigned row_bytes;
+  bool half_sums;
+};
+/// d += a b, in the registers that PTX lists; d is floats, ints or pairs of halves.
+void multiply_matrices(const MmaForm& form, unsigned* d, const unsigned* a, const unsigned* b, int line);
+
 }  // namespace simt
 /// @endcond
 

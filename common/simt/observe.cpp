@@ -288,6 +288,7 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
   }
   if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last));
   touch(last, pc);
+  if (machine.async && kind != Kind::load) write_shared(address, bytes, pc);
   access_shared(machine.static_cells.data(), machine.static_bytes.data(), program().tls_begin, address, bytes, kind, pc,
                 last);
 }
@@ -315,6 +316,22 @@ bool in_dynamic_shared(std::uintptr_t address) {
 }
 
 }  // namespace
+
+SharedState shared_state(std::uintptr_t address) {
+  if (in_dynamic_shared(address))
+    return {&machine.dynamic_bytes[address - machine.dynamic_begin], machine.dynamic_cells.data(),
+            machine.dynamic_begin};
+  const std::uintptr_t begin = program().tls_begin;
+  return {&machine.static_bytes[address - begin], machine.static_cells.data(), begin};
+}
+
+const Variable* static_variable(std::uintptr_t address, std::size_t bytes, Pc pc) {
+  if (!in(address, program().tls_begin, program().tls_end)) return nullptr;
+  const Variable* const variable = find_variable(program().shared, address);
+  if (!variable || address + bytes > variable->end) return nullptr;
+  touch(variable, pc);
+  return variable;
+}
 
 WarpWide::WarpWide() {
   const Thread* const lanes = &machine.threads[machine.thread_number / kWarp * kWarp];
@@ -468,20 +485,6 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
 
 // ---- Asynchronous copies -------------------------------------------------------------------------------------------
 
-/// What is known of shared memory, from `address` on; its words, and where they begin.
-struct SharedState {
-  std::uint8_t* bytes;
-  Cell* cells;
-  std::uintptr_t begin;
-};
-SharedState shared_state(std::uintptr_t address) {
-  if (in_dynamic_shared(address))
-    return {&machine.dynamic_bytes[address - machine.dynamic_begin], machine.dynamic_cells.data(),
-            machine.dynamic_begin};
-  const std::uintptr_t begin = program().tls_begin;
-  return {&machine.static_bytes[address - begin], machine.static_cells.data(), begin};
-}
-
 /// The copy has arrived: a write by its thread, made now.
 void land(const Copy& copy) {
   const SharedState state = shared_state(copy.to);
@@ -617,29 +620,32 @@ void set_memory(void* to, int value, std::size_t bytes) {
 }
 
 bool meets_copy(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
-  return meets_copy(machine.dynamic_cells.data(), &machine.dynamic_bytes[address - machine.dynamic_begin],
-                    machine.dynamic_begin, address, bytes, kind, pc);
+  const SharedState state = shared_state(address);
+  return meets_copy(state.cells, state.bytes, state.begin, address, bytes, kind, pc);
 }
 
 // One instruction of a warp, in two memory spaces: every lane leaves two events, so that lanes inside and outside stay
 // in step.
-void copy_async(void* shared, const void* global, unsigned bytes, bool inside) {
+void copy_async(void* shared, const void* global, unsigned bytes, unsigned source) {
   const Pc pc = relative_pc(__builtin_return_address(0));
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   const Unwatched unwatched;
   const auto from = reinterpret_cast<std::uintptr_t>(global), to = reinterpret_cast<std::uintptr_t>(shared);
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    fail(FaultKind::invalid_operand, pc, "an asynchronous copy has 4, 8 or 16 bytes, not " + std::to_string(bytes));
+  source = std::min(source, bytes);
   check_alignment(from, bytes, pc);
-  if (inside) {
-    access_global(from, bytes, Kind::load, pc);
+  if (source > 0) {
+    access_global(from, source, Kind::load, pc);
     ++machine.measurement.thread_accesses;
   }
-  record(from, bytes, pc, frame, inside ? Kind::load : Kind::step, Space::global);
+  record(from, bytes, pc, frame, source > 0 ? Kind::load : Kind::step, Space::global);
   if (!in_dynamic_shared(to) && !in(to, program().tls_begin, program().tls_end))
     out_of_bounds(pc, "copies to what is not shared memory");
   observe(to, bytes, Kind::store, pc, frame);
 
   Copy copy{to, {}, bytes, machine.thread->groups, pc};
-  if (inside) std::memcpy(copy.values, global, bytes);
+  std::memcpy(copy.values, global, source);
   machine.thread->copies.push_back(copy);
   std::uint8_t* const state = shared_state(to).bytes;
   for (unsigned i = 0; i < bytes; ++i) state[i] |= kInFlight;

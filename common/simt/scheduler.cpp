@@ -562,6 +562,25 @@ dim3 grid_size() { return machine.grid; }
 int lane_index() { return static_cast<int>(machine.thread_number % kWarp); }
 void* dynamic_shared_memory() { return reinterpret_cast<void*>(machine.dynamic_begin); }
 
+namespace {
+/// Where static memory begins in the window, and the address that lies there. Both are multiples of 1024.
+std::uint64_t static_offset() { return (machine.dynamic_end - machine.dynamic_begin + 1023) / 1024 * 1024; }
+std::uintptr_t static_base() { return program().tls_begin / 1024 * 1024; }
+}  // namespace
+
+std::uint64_t shared_address_of(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (address - program().tls_begin < program().tls_end - program().tls_begin)
+    return static_offset() + (address - static_base());
+  return (address - machine.dynamic_begin) & 0xffffffff;
+}
+
+std::uintptr_t address_of_shared(std::uint64_t address) {
+  const std::uint64_t behind = address - static_offset();
+  if (address >= static_offset() && behind < program().tls_end - static_base()) return static_base() + behind;
+  return machine.dynamic_begin + static_cast<std::uintptr_t>(static_cast<std::int32_t>(address));
+}
+
 void run_fiber() {
   machine.call(machine.arguments);
   machine.watching = false;

@@ -131,6 +131,9 @@ dim3 block_size() __attribute__((const));
 dim3 grid_size() __attribute__((const));
 int lane_index() __attribute__((const));
 void* dynamic_shared_memory() __attribute__((const));
+/// Addresses in the window of shared memory, as PTX's 32-bit ones: dynamic memory begins at 0, static memory behind it.
+std::uint64_t shared_address_of(const void* pointer);
+std::uintptr_t address_of_shared(std::uint64_t address);
 
 void block_barrier(int line);
 /// The barrier, and how many of the block's threads came with a predicate that is not zero.
@@ -151,7 +154,8 @@ void fence(Scope scope);
 void copy_memory(void* to, const void* from, std::size_t bytes);
 void set_memory(void* to, int value, std::size_t bytes);
 
-void copy_async(void* shared, const void* global, unsigned bytes, bool inside);
+/// @param source bytes that are read; the rest becomes zero
+void copy_async(void* shared, const void* global, unsigned bytes, unsigned source);
 void commit_copies();
 void wait_copies(unsigned pending);
 
@@ -436,7 +440,7 @@ template <int Bytes, bool ThroughL1 = (Bytes < 16)>
 __forceinline__ void copy_async(void* shared, const void* global, bool inside = true) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "copy_async copies 4, 8 or 16 bytes");
   static_assert(ThroughL1 || Bytes == 16, "only copies of 16 bytes can pass L1 by");
-  simt::copy_async(shared, global, Bytes, inside);
+  simt::copy_async(shared, global, Bytes, inside ? Bytes : 0);
 }
 
 /// Closes a group of copies: see kernel.hpp.

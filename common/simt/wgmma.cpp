@@ -60,7 +60,7 @@ struct Operand {
   unsigned span;          ///< of the swizzle; 0: none
 
   Operand(std::uint64_t descriptor, Pc pc)
-      : start(machine.dynamic_begin + ((descriptor & 0x3fff) << 4)),
+      : start(address_of_shared((descriptor & 0x3fff) << 4)),
         across(static_cast<unsigned>(descriptor >> 16 & 0x3fff) << 4),
         down(static_cast<unsigned>(descriptor >> 32 & 0x3fff) << 4) {
     const auto layout = static_cast<unsigned>(descriptor >> 62);
@@ -90,7 +90,7 @@ void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::i
     const std::uintptr_t address = operand.address(first_row + i / 2, i % 2);
     if (address < machine.dynamic_begin || address + kPiece > machine.dynamic_end)
       check_async_operand(address, kPiece, kPiece, pc);
-    const std::size_t piece = (address - machine.dynamic_begin) / kPiece;
+    const std::size_t piece = block.piece(address);
     std::int32_t& approved = block.approved[piece * block.warps + warp];
     if (approved != block.version[piece]) {
       if (!warp_wide) warp_wide.emplace();
@@ -561,7 +561,7 @@ std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned lead
   const auto address = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(address, 0, kPiece, pc);
   const std::uint64_t layout = span == 0 ? 0 : span == 128 ? 1 : 2;
-  return (address - machine.dynamic_begin) >> 4 | std::uint64_t{leading_bytes >> 4} << 16 |
+  return shared_address_of(shared) >> 4 | std::uint64_t{leading_bytes >> 4} << 16 |
          std::uint64_t{stride_bytes >> 4} << 32 | layout << 62;
 }
 

@@ -103,7 +103,17 @@ def test_exit_status_is_the_programs(tmp_path):
     ("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n", "program.cu:1: textures are not simulated"),
     ("__global__ void k(float* p) {\n  p[0] = tex2D<float>(1, 2, 3);\n}\nint main() {}\n",
      "program.cu:2: textures are not simulated"),
-    ('__global__ void k() {\n  asm volatile("bar.sync 0;");\n}\nint main() {}\n', "program.cu:2: inline PTX"),
+    ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
+    ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
+     "program.cu:3: inline PTX: ld.global.u32.wrong is not simulated"),
+    ('__global__ void k(int* p) { asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(*p)); }\nint main() {}\n',
+     "clusters of blocks are not simulated"),
+    ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
+    ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
+     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(1));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: operands are neither"),
     ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])

@@ -1,11 +1,14 @@
 """Turns preprocessed CUDA C++ into C++ for the simulator: launches, memory spaces, dynamic shared memory.
 
 It works on tokens, keeps every line where it is, and leaves what is not the user's (system headers, the simulator's
-own) as it stands. Whatever it cannot turn it refuses, with the line.
+own) as it stands. Whatever it cannot turn it refuses, with the line. Inline PTX is ptx.py's.
 """
 import dataclasses
 
+import ptx
+
 OPENING, CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
+ASM = ("asm", "__asm__", "__asm")
 SPACES = ("__shared__", "__constant__", "__device__", "__managed__")
 DROPPED = ("__global__", "__host__", "__noinline__")
 QUALIFIERS = ("static", "extern", "volatile", "const", "constexpr", "inline", "alignas", "__attribute__", "typename",
@@ -139,7 +142,7 @@ def tokens_of(text, own_file):
 class FrontEnd:
     def __init__(self, tokens):
         self.tokens = tokens
-        self.guards = 0
+        self.guards = self.asms = 0
 
     def refuse(self, i, text):
         raise Refused(f"{self.tokens[i].file}:{self.tokens[i].line}: {text}")
@@ -438,6 +441,48 @@ class FrontEnd:
                 result.append(f"{element} {pointer} = ({element} (*){rest})::simt::dynamic_shared_memory()")
         return ";".join(result)
 
+    # ---- Inline PTX ------------------------------------------------------------------------------------------------
+
+    def rewrite_asm(self, i):
+        """`i` is asm. Its line is that of all that it becomes."""
+        opening = i + 1
+        while self.tokens[opening].text in ("volatile", "__volatile__", "__volatile"):
+            opening += 1
+        if self.tokens[opening].text != "(":
+            self.refuse(i, f"asm {self.tokens[opening].text} is not supported")
+        close, sections = self.closing(opening), [[]]
+        j, last = opening + 1, opening + 1
+        cuts = []
+        while j < close:
+            text = self.tokens[j].text
+            if text in OPENING:
+                j = self.closing(j)
+            elif text in (":", "::"):
+                cuts.append((last, j))
+                cuts += [(j, j)] * (len(text) - 1)
+                last = j + 1
+            j += 1
+        cuts.append((last, close))
+        try:
+            strings = [ptx.c_string(token.text) for token in self.tokens[cuts[0][0]:cuts[0][1]]]
+            sections = [self.asm_operands(*cut) for cut in cuts[1:3]] + [[], []]
+            self.asms += 1
+            code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1])
+        except ptx.Unknown as unknown:
+            self.refuse(i, f"inline PTX: {unknown}; docs/sim.md lists what is there")
+        return code + "".join(token.before for token in self.tokens[i + 1:close + 1]), close + 1
+
+    def asm_operands(self, begin, end):
+        """[(constraint, expression)]"""
+        operands, last = [], begin
+        for comma in [*self.commas(begin, end), end] if begin < end else ():
+            if self.tokens[last].text == "[":
+                raise ptx.Unknown("operands with names are not simulated: use %0, %1")
+            constraint = ptx.c_string(self.tokens[last].text)
+            operands.append((constraint, " ".join(self.rewritten(last + 2, self.closing(last + 1)).split())))
+            last = comma + 1
+        return operands
+
     # ---- All of it -------------------------------------------------------------------------------------------------
 
     def rewritten(self, begin, end):
@@ -474,8 +519,12 @@ class FrontEnd:
                 result.append(token.before)
                 i += 1
                 continue
-            if text in ("asm", "__asm__", "__asm"):
-                self.refuse(i, "inline PTX is not supported: call the CUDA function that does the same")
+            if text in ASM:
+                marks.append(i)
+                rewritten, following = self.rewrite_asm(i)
+                result.append(token.before + rewritten)
+                i = following
+                continue
             if text in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") and self.tokens[i + 1].text == "(":
                 commas = self.commas(i + 2, self.closing(i + 1))
                 first, last = self.typed_kernel(i + 2, commas[0]) if commas else (i + 2, i + 2)
@@ -544,3 +593,8 @@ class FrontEnd:
 def translate(text, own_file):
     """C++ for the simulator, of what the preprocessor made of `own_file`."""
     return FrontEnd(tokens_of(text, own_file)).run()
+
+
+def has_asm(text, own_file):
+    """Whether the user's part has inline PTX: then common/cuda/ptx.hpp must come before it."""
+    return "asm" in text and any(token.text in ASM for token in tokens_of(text, own_file))

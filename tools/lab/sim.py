@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from cuda_front_end import Refused, translate
+from cuda_front_end import Refused, has_asm, translate
 from machine import BUILD, ROOT, Unusable
 
 DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its kernels in the simulator, then prints "
@@ -18,7 +18,7 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
 
 FAULT, REFUSED = 4, 2
 LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
-             "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe", "cuda_bf16": "bfloat16", "cuda_fp8": "fp8",
+             "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
 REMEDY = "compute that on the host, or in a kernel of your own"
@@ -45,7 +45,9 @@ def tool(command, **options):
 
 
 def missing(message):
-    """One line about what g++ did not find, if that is CUDA's."""
+    """One line about what g++ did not find, if that is CUDA's; or what a static_assert says of inline PTX."""
+    if found := re.match(r"(.*?:\d+):\d+: error: static assertion failed: ptx: (.*)", message):
+        return f"{found[1]}: inline PTX: {found[2]}"
     if found := re.match(r"(.*?:\d+):\d+: fatal error: (\S+): No such file", message):
         for prefix, name in LIBRARIES.items():
             if found[2].startswith(prefix):
@@ -95,6 +97,9 @@ def compile_file(source, target, toolchain, options):
     preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     if preprocessed.returncode != 0:
         refuse_compilation(preprocessed.stderr)
+    if has_asm(preprocessed.stdout, source):
+        words += ["-include", str(ROOT / "common/cuda/ptx.hpp")]
+        preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     refuse_libraries(preprocessed.stdout)
     try:
         translated = translate(preprocessed.stdout, source)

@@ -5,8 +5,7 @@
 
 /// @cond
 __forceinline__ void __pipeline_memcpy_async(void* shared, const void* global, size_t bytes, size_t zeros = 0) {
-  if (zeros != 0 && zeros != bytes) __builtin_trap();  // a part of a copy is not simulated
-  simt::copy_async(shared, global, static_cast<unsigned>(bytes), zeros == 0);
+  simt::copy_async(shared, global, static_cast<unsigned>(bytes), static_cast<unsigned>(bytes - zeros));
 }
 __forceinline__ void __pipeline_commit() { simt::commit_copies(); }
 __forceinline__ void __pipeline_wait_prior(unsigned pending) { simt::wait_copies(pending); }

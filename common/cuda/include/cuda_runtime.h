@@ -103,6 +103,12 @@ __forceinline__ unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
 __forceinline__ void __threadfence_system() { __threadfence(); }
+__forceinline__ size_t __cvta_generic_to_shared(const void* pointer) { return simt::shared_address_of(pointer); }
+__forceinline__ void* __cvta_shared_to_generic(size_t address) {
+  return reinterpret_cast<void*>(simt::address_of_shared(address));
+}
+__forceinline__ size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+__forceinline__ void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
 __forceinline__ void __trap() { __builtin_trap(); }
 __forceinline__ int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
   return simt::block_votes(predicate, line);
