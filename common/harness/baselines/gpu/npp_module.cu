@@ -51,10 +51,10 @@ class NppFilter final : public Stage {
     const bool padded = problem.pad_h > 0 || problem.pad_w > 0;
     if (padded && problem.padding == Padding::reflect)
       return Verdict::refuse("NPP's filter of floats repeats the edge or has zeros outside; got reflect");
-    // Its kernels for these do not read past the region that they write, wherever the anchor is: the last rows and
-    // columns came out wrong (NPP 13.2 on an H100; 1 x 1, 3 x 5, 7 x 7, 11 x 4 and 11 x 11 were right).
+    // The last rows and columns came out wrong, wherever the anchor is, on an H100; why is not known. 1 x 1, 3 x 5,
+    // 7 x 7, 11 x 4 and 11 x 11 were right.
     if (problem.r == problem.s && (problem.r == 3 || problem.r == 5))
-      return Verdict::refuse("NPP's filter of {} x {} floats is wrong in the last rows and columns", problem.r,
+      return Verdict::refuse("NPP's filter of {} x {} floats came out wrong in the last rows and columns", problem.r,
                              problem.s);
     return verdict;
   }
