@@ -1,8 +1,9 @@
 // Common kernels at a size that is given, for tools/simulator_cost/measure.py: what the simulator takes for them.
+#include <cuda_runtime.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 
 __global__ void add(const float *a, const float *b, float *c, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -71,12 +72,24 @@ int main(int argc, char **argv) {
   }
   const dim3 tiles(n / 16, n / 16), threads(16, 16);
   switch (argv[1][0]) {
-    case 'a': add<<<(n + 255) / 256, 256>>>(a, b, c, n); break;
-    case 'r': reduce<<<256, 256>>>(a, c, n); break;
-    case 't': transpose<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(a, b, n); break;
-    case 'h': histogram<<<256, 256>>>(a, (unsigned *)c, n); break;
-    case 'g': gemm<<<tiles, threads>>>(a, b, c, n); break;
-    case 'G': tiled<<<tiles, threads>>>(a, b, c, n); break;
+    case 'a':
+      add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+      break;
+    case 'r':
+      reduce<<<256, 256>>>(a, c, n);
+      break;
+    case 't':
+      transpose<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(a, b, n);
+      break;
+    case 'h':
+      histogram<<<256, 256>>>(a, (unsigned *)c, n);
+      break;
+    case 'g':
+      gemm<<<tiles, threads>>>(a, b, c, n);
+      break;
+    case 'G':
+      tiled<<<tiles, threads>>>(a, b, c, n);
+      break;
   }
   const cudaError_t error = cudaDeviceSynchronize();
   for (float *p : {a, b, c}) cudaFree(p);

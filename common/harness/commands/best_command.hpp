@@ -21,9 +21,9 @@ struct BestCommand {
 void require_usable(const BestCommand& command);
 
 /// Runs every stage of the type that takes the layer, in each configuration that its lesson speaks of or that `tune`
-/// found, and prints them in the order of their times. The table is kept in the folder of tune's logs; a later call with
-/// the same layer, type and device prints it again, for any error. SIGINT and SIGTERM end the program, and nothing is
-/// kept.
+/// found, and prints them in the order of their times. The table is kept in the folder of tune's logs; a later call
+/// with the same layer, type and device prints it again, for any error. SIGINT and SIGTERM end the program, and nothing
+/// is kept.
 /// @return exit status: 0, or 3 where no stage takes the layer or none meets the error
 /// @throws UsageError, RefusedError, MachineError
 int best_command(const BestCommand& command);

@@ -82,8 +82,8 @@ class StageRun {
   void note_observation(const Observation& seen);
   void add_guard_faults(std::vector<Fault>& faults) const;
 
-  std::vector<float> output_;           ///< of the last launch
-  std::optional<ErrorModel> errors_;    ///< once it is prepared
+  std::vector<float> output_;                   ///< of the last launch
+  std::optional<ErrorModel> errors_;            ///< once it is prepared
   std::shared_ptr<const OutputBounds> bounds_;  ///< once they were needed
 };
 

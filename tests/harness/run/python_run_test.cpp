@@ -31,7 +31,8 @@ for line in sys.stdin:
 /// A file with a program, where words of kCopy or of another text are replaced.
 class Script {
  public:
-  explicit Script(const std::string& text) : path_(std::filesystem::temp_directory_path() / "convladder-python-run-test.py") {
+  explicit Script(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / "convladder-python-run-test.py") {
     std::ofstream(path_) << text;
   }
   ~Script() { std::filesystem::remove(path_); }
