@@ -198,10 +198,10 @@ int main() {
   cudaDeviceSynchronize();
   int bad = 0;
   for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 8; ++j) {
+    for (int column = 0; column < 8; ++column) {
       int sum = 0;
-      for (int k = 0; k < 16; ++k) sum += (i * 16 + k) * 7 % 13 * ((k * 8 + j) * 5 % 11);
-      bad += d[i * 8 + j] != sum;
+      for (int k = 0; k < 16; ++k) sum += (i * 16 + k) * 7 % 13 * ((k * 8 + column) * 5 % 11);
+      bad += d[i * 8 + column] != sum;
     }
   ones<<<1, 32>>>(out);
   cudaDeviceSynchronize();

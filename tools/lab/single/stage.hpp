@@ -83,6 +83,7 @@ class Stage {
   virtual Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
   virtual Verdict check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
   virtual void prepare(const ConvProblem&, const Tensors&, Stream) {}
+  virtual void calibrate(const ConvProblem&, const Tensors&, Stream) {}
   virtual void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) = 0;
   virtual bool launch_without_transform(const ConvProblem&, const Tensors&, Stream) { return false; }
 
