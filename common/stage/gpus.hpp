@@ -1,6 +1,6 @@
 /// @file
-/// GPUs that are known by name, by their public specifications: what `./lab explore` reckons with, and what a plain
-/// CUDA program under `./lab sim --gpu` is told.
+/// GPUs that are known by name, by their public specifications: what explore reckons with, and what a plain CUDA
+/// program in the simulator is told.
 #pragma once
 #include <cstdint>
 #include <span>

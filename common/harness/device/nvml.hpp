@@ -11,7 +11,7 @@ namespace convladder {
 /// Why the clocks are lower than they could be: bits as NVML has them ("clocks event reasons", once "throttle
 /// reasons").
 enum ClockReason : std::uint64_t {
-  kGpuIdle = 0x1,
+  kGpuIdle = 0x1,              ///< nothing runs
   kApplicationsClocks = 0x2,   ///< somebody has set them
   kPowerCap = 0x4,             ///< the board is at its power limit
   kHardwareSlowdown = 0x8,     ///< by a factor of two or more: too hot, or the power supply asks for it
@@ -19,7 +19,7 @@ enum ClockReason : std::uint64_t {
   kThermalSlowdown = 0x20,     ///< the driver keeps the temperature down
   kHardwareThermal = 0x40,     ///< so does the hardware, by kHardwareSlowdown
   kHardwarePowerBrake = 0x80,  ///< the power supply asks for it, by kHardwareSlowdown
-  kDisplayClocks = 0x100,
+  kDisplayClocks = 0x100,      ///< a display holds them down
 };
 
 /// Their names as nvidia-smi has them, "sw_power_cap", in the order of the bits; an unknown bit is "reason_0x200". An

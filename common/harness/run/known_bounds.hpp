@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "common/harness/check/checker.hpp"
 #include "common/harness/check/inputs.hpp"
@@ -26,11 +27,7 @@ class KnownBounds {
                                          const HostTensors& tensors, const Reference& reference);
 
  private:
-  struct Known {
-    WinogradForm form;
-    std::shared_ptr<const OutputBounds> bounds;
-  };
-  std::deque<Known> known_;  // the latest last
+  std::deque<std::pair<WinogradForm, std::shared_ptr<const OutputBounds>>> known_;  // the latest last
 };
 
 }  // namespace convladder

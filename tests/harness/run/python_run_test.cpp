@@ -10,6 +10,7 @@
 #include "common/harness/baselines/python_rows.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/files/problem_io.hpp"
+#include "tests/folder.hpp"
 
 namespace convladder {
 namespace {
@@ -31,14 +32,11 @@ for line in sys.stdin:
 /// A file with a program, where words of kCopy or of another text are replaced.
 class Script {
  public:
-  explicit Script(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / "convladder-python-run-test.py") {
-    std::ofstream(path_) << text;
-  }
-  ~Script() { std::filesystem::remove(path_); }
+  explicit Script(const std::string& text) : path_(folder_ / "rows.py") { std::ofstream(path_) << text; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  Folder folder_;
   std::filesystem::path path_;
 };
 
