@@ -48,7 +48,7 @@ def test_no_file_includes_the_projects_headers():
         assert '#include "' not in text, stage
         assert text.count("int main()") == 1, stage
         assert text.startswith(f"// {stage.rpartition('/')[2]}: "), stage
-        assert len(text.splitlines()) < 2500, stage
+        assert len(text.splitlines()) < 3000, stage
 
 
 @pytest.mark.slow
