@@ -1071,6 +1071,12 @@ def test_best_of_fp32_is_exact_by_default():
     assert told["error"] == 1e-5 and told["best"]["rel_l2_err"] <= 1e-5, told["best"]
     assert any(row["status"] == "ok" and row["rel_l2_err"] > 1e-5 for row in told["candidates"]), "nothing left out"
     assert "are beyond the error" in succeeds(*layer).stdout
+    # A bound below the error of the fastest of all: the fastest of those that meet it.
+    right = [row for row in told["candidates"] if row["status"] == "ok"]
+    bound = max(row["rel_l2_err"] for row in right if row["rel_l2_err"] < told["best"]["rel_l2_err"])
+    within = json.loads(succeeds(*layer, "--json", "--error", repr(bound)).stdout)
+    exact = [row for row in right if row["rel_l2_err"] <= bound]
+    assert within["best"] == min(exact, key=lambda row: row["estimated_cycles"]) != told["best"], within["best"]
 
 
 def test_best_with_wrong_arguments():
