@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,6 +21,7 @@
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
+#include "common/simt/hopper.hpp"
 #include "common/simt/machine.hpp"
 #include "common/stage/gpus.hpp"
 
@@ -439,6 +441,21 @@ Managed::Managed(void* address, size_t bytes, const char* name) {
   runtime().blocks[address_of(address)] = {name, {"", 0}, bytes, true, true, true};
 }
 
+}  // namespace simt_cuda
+
+namespace {
+constexpr std::size_t kTileValue = 16;  // bytes that a thread of a tile gives others
+thread_local std::array<std::array<char, kTileValue>, 1024> tile_values;
+}  // namespace
+
+namespace simt_cuda {
+void tile_barrier(unsigned tile, unsigned threads) { simt::named_barrier(15 - tile, threads, true); }
+void tile_write(unsigned rank, const void* value, std::size_t bytes) {
+  std::memcpy(tile_values[rank].data(), value, bytes);
+}
+void tile_read(unsigned rank, void* value, std::size_t bytes) {
+  std::memcpy(value, tile_values[rank].data(), bytes);
+}
 }  // namespace simt_cuda
 
 using simt_cuda::Place;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/simt/half.hpp"
+
 namespace simt {
 namespace {
 
@@ -57,6 +59,29 @@ float e5m2_to_float(unsigned bits) noexcept {
   const unsigned rest = bits & 0x7f;
   const float magnitude = rest > 0x7c ? NAN : rest == 0x7c ? INFINITY : number(rest, 2, 15);
   return bits & 0x80 ? -magnitude : magnitude;
+}
+
+std::uint64_t half_sum(std::uint64_t old, std::uint64_t value) {
+  return half_add(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(value));
+}
+
+std::uint64_t halves_sum(std::uint64_t old, std::uint64_t value) {
+  return half_sum(old, value) | half_sum(old >> 16, value >> 16) << 16;
+}
+
+std::uint64_t bf16_sum(std::uint64_t old, std::uint64_t value) {
+  const auto number = [](std::uint64_t bits) {
+    return double{__builtin_bit_cast(float, static_cast<std::uint32_t>(bits & 0xffff) << 16)};
+  };
+  return bf16_from(number(old) + number(value));
+}
+
+std::uint64_t bf16s_sum(std::uint64_t old, std::uint64_t value) {
+  return bf16_sum(old, value) | bf16_sum(old >> 16, value >> 16) << 16;
+}
+
+std::uint64_t exchanged_16(std::uint64_t old, std::uint64_t value) {
+  return (old & 0xffff) == value >> 16 ? value & 0xffff : old;
 }
 
 }  // namespace simt

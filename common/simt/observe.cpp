@@ -689,11 +689,24 @@ void wait_copies(unsigned pending) {
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
+SIMT_ATOMIC(long long, atomicMin, value < old ? value : old)
+SIMT_ATOMIC(long long, atomicMax, old < value ? value : old)
+SIMT_ATOMIC(long long, atomicAnd, old& value)
+SIMT_ATOMIC(long long, atomicOr, old | value)
+SIMT_ATOMIC(long long, atomicXor, old ^ value)
 SIMT_ATOMIC(float, atomicAdd, old + value)
 SIMT_ATOMIC(double, atomicAdd, old + value)
 SIMT_ATOMIC(unsigned, atomicInc, old >= value ? 0 : old + 1)
 SIMT_ATOMIC(unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
 SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
+namespace simt {
+std::uint64_t atomic_update(void* address, unsigned bytes, std::uint64_t value,
+                            std::uint64_t (*update)(std::uint64_t, std::uint64_t)) {
+  const auto change = [=](std::uint64_t old) { return update(old, value); };
+  if (bytes == 2) return atomic(static_cast<std::uint16_t*>(address), change, SIMT_HERE);
+  return atomic(static_cast<std::uint32_t*>(address), change, SIMT_HERE);
+}
+}  // namespace simt
 
 // ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ------------------------------
 
