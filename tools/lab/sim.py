@@ -17,7 +17,7 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
@@ -131,7 +131,7 @@ def build(options, folder):
     program = folder / "program"
     linked = tool([toolchain["compiler"], *map(str, objects), "-o", str(program),
                    "-Wl,--whole-archive", toolchain["libraries"][0], "-Wl,--no-whole-archive",
-                   *toolchain["libraries"][1:], "-lm"])
+                   *toolchain["libraries"][1:], "-lgomp", "-lm"])
     if linked.returncode != 0:
         refuse_compilation(linked.stderr)
     return program
