@@ -13,9 +13,12 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/cuda/host_memory.hpp"
 #include "common/cuda/include/cuda_runtime.h"
@@ -352,11 +355,37 @@ cudaError refuse_launch(cudaError error, std::string why, const Place& place) {
 }
 }  // namespace
 
+bool in_kernel() { return simt::machine.running; }
+Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
+Unseen::~Unseen() { simt::machine.watching = was; }
+
+namespace {
+/// What the running kernel has launched.
+struct Child {
+  std::unique_ptr<Step> step;
+  bool last;  ///< a tail launch
+};
+std::vector<Child> children;
+
+/// They run in order once their parent has ended, and each is complete, with its own children, before the next begins:
+/// one of the orders that CUDA allows.
+void launch_children(cudaStream_t stream) {
+  const std::vector<Child> mine = std::move(children);
+  children.clear();
+  for (const bool last : {false, true})
+    for (const Child& child : mine)
+      if (child.last == last) child.step->run(stream);
+}
+}  // namespace
+
+void launch_later(cudaStream_t stream, Step* step) {
+  children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
+}
+
 cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*),
               const void* arguments) {
   Runtime& state = runtime();
   const Place place{configuration.file, configuration.line};
-  if (simt::machine.running) refuse("a kernel that starts a kernel is not supported; launch it from the host", place);
   if (state.sticky != cudaSuccess) return state.sticky;
   if (!is_stream(configuration.stream))
     return refuse_launch(cudaErrorInvalidResourceHandle, "its stream is none, or was destroyed", place);
@@ -394,7 +423,8 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   simt::watch_device_memory(host_touches);
   add_launch(kernel);
   if (simt::machine.interrupted) end_by_limit();
-  if (!simt::machine.stopped) return cudaSuccess;
+  if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
+  children.clear();
   const auto& fault = simt::measurement().faults.back();
   if (fault.kind == simt::FaultKind::invalid_launch)
     return refuse_launch(fault.detail.starts_with("block") ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
@@ -699,6 +729,9 @@ const char* cudaGetErrorName(cudaError error) {
 }
 
 cudaError cudaDeviceSynchronize() {
+  if (simt::machine.running)
+    simt_cuda::refuse("cudaDeviceSynchronize in a kernel: since CUDA 12 a kernel cannot wait for those it launches",
+                      {"a kernel", 0});
   simt_cuda::wait_for_all();
   return result();
 }

@@ -672,6 +672,12 @@ void wait_copies(unsigned pending) {
     return simt::atomic(                                    \
         address, [=](T old) { return update; }, SIMT_HERE); \
   }
+#define SIMT_COMPARE_AND_SWAP(T)                                                  \
+  T atomicCAS(T* address, T compare, T value) {                                   \
+    simt::note_guess_of(address);                                                 \
+    return simt::atomic(                                                          \
+        address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
+  }
 #define SIMT_ATOMICS(T)                                                           \
   SIMT_ATOMIC(T, atomicAdd, old + value)                                          \
   SIMT_ATOMIC(T, atomicMin, value < old ? value : old)                            \
@@ -681,14 +687,11 @@ void wait_copies(unsigned pending) {
   SIMT_ATOMIC(T, atomicAnd, old& value)                                           \
   SIMT_ATOMIC(T, atomicOr, old | value)                                           \
   SIMT_ATOMIC(T, atomicXor, old ^ value)                                          \
-  T atomicCAS(T* address, T compare, T value) {                                   \
-    simt::note_guess_of(address);                                                 \
-    return simt::atomic(                                                          \
-        address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
-  }
+  SIMT_COMPARE_AND_SWAP(T)
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
+SIMT_COMPARE_AND_SWAP(unsigned short)
 SIMT_ATOMIC(long long, atomicMin, value < old ? value : old)
 SIMT_ATOMIC(long long, atomicMax, old < value ? value : old)
 SIMT_ATOMIC(long long, atomicAnd, old& value)

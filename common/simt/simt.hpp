@@ -321,6 +321,7 @@ SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 #undef SIMT_ATOMICS
+unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value);
 long long atomicMin(long long* address, long long value);
 long long atomicMax(long long* address, long long value);
 long long atomicAnd(long long* address, long long value);

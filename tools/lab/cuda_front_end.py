@@ -504,8 +504,8 @@ class FrontEnd:
                 continue
             if text in SPACES and not self.is_function(i):
                 first = start if all(self.is_qualifier(k) for k in range(start, i)) else i
-                if first == i and text == "__device__" and i > start:  # after a type: `int __device__ x`
-                    first = start
+                if first == i > start and is_name(self.tokens[start].text) and self.tokens[start].text != "template":
+                    first = start  # after a type: `int __device__ x`, `extern float __shared__ x[]`
                 rewritten, following = self.rewrite_variable(first, i)
                 while marks and marks[-1] >= first:
                     marks.pop()
