@@ -163,11 +163,17 @@ void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsi
 
 // ---- Initialisation ------------------------------------------------------------------------------------------------
 
-bool all_written(const std::uint8_t* state, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i)
-    if (!(state[i] & kWritten)) return false;
-  return true;
+/// Whether something has written what is read, but for gaps as a struct has them between and behind its members, which a
+/// copy of the struct reads, too: less than half, and not at the beginning.
+bool is_written(const std::uint8_t* state, std::size_t bytes) {
+  std::size_t unwritten = 0;
+  for (std::size_t i = 0; i < bytes; ++i) unwritten += !(state[i] & kWritten);
+  return unwritten == 0 || ((state[0] & kWritten) && 2 * unwritten < bytes);
 }
+
+/// The access is of a piece of a struct that is_written() as a whole.
+bool copies_struct = false;
+constexpr std::size_t kMostOfStruct = 256;
 
 void mark_written(std::uint8_t* state, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i) state[i] |= kWritten;
@@ -200,7 +206,7 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
     out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") +
                           describe_global(allocation && allocation->live ? allocation->end : address));
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
-  if (kind != Kind::store && !all_written(state, bytes))
+  if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
   if (kind == Kind::load)
     machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
@@ -240,7 +246,7 @@ void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::
                    Kind kind, Pc pc, const Variable* variable) {
   state += address - begin;
   if (machine.copying && meets_copy(cells, state, begin, address, bytes, kind, pc)) return;
-  if (kind != Kind::store && !all_written(state, bytes))
+  if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc,
            (variable ? "shared memory '" + variable->name + "'" : "the dynamic shared memory") +
                ", nothing in this block has written it");
@@ -395,7 +401,7 @@ namespace {
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
   check_alignment(address, bytes, pc);
   const auto space = check_access(address, bytes, kind, pc);
-  machine.volatile_access = false;  // other threads may run before this one goes on
+  machine.volatile_access = copies_struct = false;  // other threads may run before this one goes on
   if (!space) return;
   ++machine.measurement.thread_accesses;
   machine.progress += kind == Kind::store;
@@ -468,6 +474,16 @@ inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kin
   exchange_knowledge(address);
 }
 
+bool range_is_written(std::uintptr_t address, std::size_t bytes) {
+  if (const Allocation* const allocation = find_allocation(address))
+    return allocation->live && address + bytes <= allocation->end &&
+           is_written(allocation->bytes + (address - allocation->begin), bytes);
+  const bool dynamic = in(address, machine.dynamic_begin, machine.dynamic_end);
+  if (!dynamic && !in(address, program().tls_begin, program().tls_end)) return false;
+  if (address + bytes > (dynamic ? machine.dynamic_end : program().tls_end)) return false;
+  return is_written(shared_state(address).bytes, bytes);
+}
+
 /// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
 void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, const void* return_address,
                 const void* frame) {
@@ -476,8 +492,11 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
     return;
   }
   const auto* bytes_of = static_cast<const volatile char*>(pointer);
+  const bool is_copy = kind == Kind::load && machine.watching && bytes <= kMostOfStruct &&
+                       range_is_written(reinterpret_cast<std::uintptr_t>(pointer), bytes);
   const unsigned piece = (reinterpret_cast<std::uintptr_t>(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (std::size_t done = 0; done < bytes;) {
+    copies_struct = is_copy;
     hook(bytes_of + done, piece, kind, return_address, frame);
     done += piece;
   }

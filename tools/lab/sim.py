@@ -17,7 +17,7 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
