@@ -241,9 +241,12 @@ __attribute__((constructor(101))) void start() {
     }
   }
   simt::adopt_device_variables();
-  simt::watch_device_memory(host_touches);
   if (const char* const seconds = std::getenv("CONVLADDER_SIM_LIMIT")) std::thread(limit, std::atoi(seconds)).detach();
 }
+
+/// After the objects of the program, which stand before this library: their constructors may be what initialises a
+/// __device__ variable.
+__attribute__((constructor)) void watch_host() { simt::watch_device_memory(host_touches); }
 
 /// The error that a GPU reports for a fault that ends the launch; cudaSuccess where the kernel goes on.
 cudaError error_of(simt::FaultKind kind) {
@@ -728,10 +731,10 @@ const char* cudaGetErrorName(cudaError error) {
   return "cudaErrorUnknown";
 }
 
-cudaError cudaDeviceSynchronize() {
+cudaError cudaDeviceSynchronize(const char* file, int line) {
   if (simt::machine.running)
     simt_cuda::refuse("cudaDeviceSynchronize in a kernel: since CUDA 12 a kernel cannot wait for those it launches",
-                      {"a kernel", 0});
+                      {file, line});
   simt_cuda::wait_for_all();
   return result();
 }

@@ -363,6 +363,11 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
     access_static_shared(address, bytes, kind, pc);
     return Space::shared;
   }
+  // A __device__ variable may lie as near to the constants as an index past their end reaches.
+  if (in(address, loaded.device_begin, loaded.device_end) && find_allocation(address)) {
+    access_global(address, bytes, kind, pc);
+    return Space::global;
+  }
   if (loaded.constant_begin != 0 &&
       in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
     access_constant(address, bytes, kind, pc);

@@ -553,8 +553,8 @@ cudaError cudaGetLastError();
 cudaError cudaPeekAtLastError();
 const char* cudaGetErrorString(cudaError error);
 const char* cudaGetErrorName(cudaError error);
-cudaError cudaDeviceSynchronize();
-inline cudaError cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError cudaDeviceSynchronize(SIM_HERE);
+inline cudaError cudaThreadSynchronize(SIM_HERE) { return cudaDeviceSynchronize(file, line); }
 cudaError cudaDeviceReset(SIM_HERE);
 inline cudaError cudaThreadExit(SIM_HERE) { return cudaDeviceReset(file, line); }
 cudaError cudaGetDeviceCount(int* count);
