@@ -85,12 +85,41 @@ bool happened_before(const Access& earlier, std::uint32_t oldest) {
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
 }
 
-void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest) {
+/// The bytes of a word that an access touches, as a mask of its bits.
+std::uint32_t mask_of(const Access& access) {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < 4; ++i) mask |= (access.bytes >> i & 1 ? 0xffu : 0u) << 8 * i;
+  return mask;
+}
+
+std::uint32_t word_at(std::uintptr_t address) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
+  return word;
+}
+
+void settle_rewrites(int thread) {
+  std::erase_if(machine.rewrites, [&](const Machine::Rewrite& write) {
+    if (thread >= 0 && write.thread != static_cast<unsigned>(thread)) return false;
+    if ((word_at(write.address) ^ write.before) & write.mask) machine.measurement.faults[write.fault].changes = true;
+    return true;
+  });
+}
+
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest,
+                std::uintptr_t word) {
   if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
   FaultRecord& fault =
       report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
   fault.access = word_for(kind);
   fault.other_access = word_for(earlier_kind);
+  if (kind == Kind::store && earlier_kind == Kind::store && word != 0 && !now.warp_wide && !now.async && !earlier.async) {
+    fault.rewrites = true;
+    machine.rewrites.push_back({static_cast<std::size_t>(&fault - machine.measurement.faults.data()),
+                                machine.thread_number, word, word_at(word), mask_of(now)});
+  } else {
+    fault.changes = true;
+  }
   if (earlier.block < machine.first_block_serial)
     fault.detail = "'" + unordered_launch(earlier.block)->name + "' runs in another stream, and nothing orders the two";
 }
@@ -119,8 +148,9 @@ Met find_unordered(const void* pointer, std::size_t bytes, bool writes) {
 
 namespace {
 
-void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
-  check_pair(cell.write, Kind::store, now, kind, oldest);
+/// @param word where it lies
+void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest, std::uintptr_t word) {
+  check_pair(cell.write, Kind::store, now, kind, oldest, word);
   check_pair(cell.atomic, Kind::atomic, now, kind, oldest);
   if (kind == Kind::load) {
     if (cell.read.block != now.block) {
@@ -158,7 +188,10 @@ void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, un
 void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
                  std::uint32_t oldest) {
   for_each_word(cells, begin, address, bytes, kind, pc,
-                [=](Cell& cell, const Access& now) { check_races(cell, kind, now, oldest); });
+                [=](Cell& cell, const Access& now) {
+                  const auto index = static_cast<std::uintptr_t>(&cell - cells);
+                  check_races(cell, kind, now, oldest, begin + 4 * index);
+                });
 }
 
 // ---- Initialisation ------------------------------------------------------------------------------------------------
@@ -404,6 +437,7 @@ namespace {
 
 /// Checks one access and leaves it in the trace.
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
+  if (!machine.rewrites.empty()) settle_rewrites(static_cast<int>(machine.thread_number));
   check_alignment(address, bytes, pc);
   const auto space = check_access(address, bytes, kind, pc);
   machine.volatile_access = copies_struct = false;  // other threads may run before this one goes on
