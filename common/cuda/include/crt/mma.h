@@ -1,5 +1,4 @@
 /// @file
-/// Matrix fragments (WMMA) under CUDA's own name.
+/// WMMA.
 #pragma once
-#include "common/cuda/include/cuda_fp16.h"
-#include "common/simt/wmma.hpp"
+#include "common/cuda/include/mma.h"
