@@ -486,9 +486,7 @@ void tile_barrier(unsigned tile, unsigned threads) { simt::named_barrier(15 - ti
 void tile_write(unsigned rank, const void* value, std::size_t bytes) {
   std::memcpy(tile_values[rank].data(), value, bytes);
 }
-void tile_read(unsigned rank, void* value, std::size_t bytes) {
-  std::memcpy(value, tile_values[rank].data(), bytes);
-}
+void tile_read(unsigned rank, void* value, std::size_t bytes) { std::memcpy(value, tile_values[rank].data(), bytes); }
 }  // namespace simt_cuda
 
 using simt_cuda::Place;
@@ -658,15 +656,26 @@ cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t 
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
   const Place place{file, line};
   if (!c) return result(cudaErrorInvalidValue);
-  if (c->srcArray || c->dstArray)
-    simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
-  const auto at = [](const cudaPitchedPtr& p, const cudaPos& at, size_t z) {
-    return static_cast<char*>(p.ptr) + ((at.z + z) * p.ysize + at.y) * p.pitch + at.x;
+  // With an array, widths and its positions are in elements.
+  const cudaArray* const array = c->srcArray ? c->srcArray : c->dstArray;
+  const size_t element = array ? simt_cuda::bytes_of_element(array->format) : 1;
+  struct Side {
+    char* begin;
+    size_t pitch, rows;
   };
+  const auto side = [&](const cudaArray* of, const cudaPitchedPtr& p, const cudaPos& at) -> Side {
+    if (of) {
+      const size_t rows = std::max<size_t>(1, of->height);
+      return {static_cast<char*>(of->data) + (at.z * rows + at.y) * sim_pitch(of) + at.x * element, sim_pitch(of),
+              rows};
+    }
+    return {static_cast<char*>(p.ptr) + (at.z * p.ysize + at.y) * p.pitch + at.x, p.pitch, p.ysize};
+  };
+  const Side to = side(c->dstArray, c->dstPtr, c->dstPos), from = side(c->srcArray, c->srcPtr, c->srcPos);
   for (size_t z = 0; z < c->extent.depth; ++z) {
     const cudaError error =
-        simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z), c->srcPtr.pitch,
-                            c->extent.width, c->extent.height, c->kind},
+        simt_cuda::copy_2d({to.begin + z * to.rows * to.pitch, to.pitch, from.begin + z * from.rows * from.pitch,
+                            from.pitch, c->extent.width * element, c->extent.height, c->kind},
                            "cudaMemcpy3D", nullptr, true, SIM_PC, place);
     if (error != cudaSuccess) return error;
   }

@@ -57,8 +57,8 @@ def missing(message):
                          r"atomic|coalesced|this_grid|grid_group|tex|surf|clock|nvcuda|thrust)\w*)[^’']*[’'].*"
                          r"(?:not declared|has not been declared|is not a member|does not name a type|no matching)",
                          message):
-        if found[2].startswith(("tex", "surf", "cudaTex", "cudaSurf", "cudaCreateTex", "cudaCreateSurf", "cudaArray")):
-            return f"{found[1]}: textures are not simulated ('{found[2]}'): read the array through a pointer"
+        if found[2] in ("texture", "surface", "cudaBindTexture", "cudaBindTexture2D", "cudaBindTextureToArray"):
+            return f"{found[1]}: CUDA 12 has no texture references any more ('{found[2]}'): use a texture object"
         return f"{found[1]}: '{found[2]}' is not supported by the simulator, or not as it is used here: see docs/sim.md"
     return None
 

@@ -165,3 +165,4 @@ __forceinline__ unsigned __match_all_sync(unsigned mask, T value, int* all, int 
 
 #include "common/cuda/include/cuda_runtime_api.h"
 #include "common/cuda/include/library_types.h"
+#include "common/cuda/include/texture_fetch_functions.h"
