@@ -97,12 +97,11 @@ def test_exit_status_is_the_programs(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("#include <curand.h>\nint main() {}\n", "program.cu:1: cuRAND is not simulated (#include curand"),
+    ("#include <cufft.h>\nint main() {}\n", "program.cu:1: cuFFT is not simulated (#include cufft"),
     ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
     ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
-    ("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n", "program.cu:1: textures are not simulated"),
-    ("__global__ void k(float* p) {\n  p[0] = tex2D<float>(1, 2, 3);\n}\nint main() {}\n",
-     "program.cu:2: textures are not simulated"),
+    ("texture<float, 2> t;\n__global__ void k(float* p) {\n  p[0] = tex2D(t, 1, 2);\n}\nint main() {}\n",
+     "program.cu:1: texture references are not simulated"),
     ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
