@@ -101,7 +101,7 @@ def test_exit_status_is_the_programs(tmp_path):
     ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
     ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
     ("texture<float, 2> t;\n__global__ void k(float* p) {\n  p[0] = tex2D(t, 1, 2);\n}\nint main() {}\n",
-     "program.cu:1: texture references are not simulated"),
+     "program.cu:1: CUDA 12 has no texture references any more ('texture')"),
     ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
