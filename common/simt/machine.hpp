@@ -264,6 +264,14 @@ struct Machine {
   std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten, kInFlight
   std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
 
+  /// Writes that race with one before them, and have yet to be made: whether they change what is there.
+  struct Rewrite {
+    std::size_t fault;  ///< its number in the measurement
+    unsigned thread;
+    std::uintptr_t address;  ///< of a word
+    std::uint32_t before, mask;
+  };
+  std::vector<Rewrite> rewrites;
   std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
 
   Knowledge block_acquired;
@@ -334,7 +342,9 @@ bool happened_before(const Access& earlier, std::uint32_t oldest);
 /// The launch of that block, if nothing orders it before the running one; else null.
 const Unordered* unordered_launch(std::uint32_t block_serial);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
-void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest);
+/// @param word where it lies, if what a plain store changes there may be asked
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest,
+                std::uintptr_t word = 0);
 /// What is known of shared memory, from `address` on; its words, and where they begin.
 struct SharedState {
   std::uint8_t* bytes;
@@ -342,6 +352,8 @@ struct SharedState {
   std::uintptr_t begin;
 };
 SharedState shared_state(std::uintptr_t address);
+/// Looks at what the writes of `rewrites` have left, all or those of one thread.
+void settle_rewrites(int thread = -1);
 /// The static shared variable that holds all of these bytes, or null; it counts as used.
 const Variable* static_variable(std::uintptr_t address, std::size_t bytes, Pc pc);
 /// Reports an access to shared memory that a copy_async has yet to write. Whether it was one.

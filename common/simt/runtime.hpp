@@ -83,6 +83,8 @@ struct FaultRecord {
   std::int64_t count = 1;
   int line = 0, other_line = 0;                 ///< of barriers and collectives, which know their own; else 0
   const char *access = "", *other_access = "";  ///< "reads", "writes" or "updates" (an atomic), where that is known
+  bool rewrites = false;  ///< two writes, of which the second may leave what is there as it is; then nothing is wrong
+  bool changes = false;   ///< and here it did not
 };
 
 /// Starts a measurement: forgets all counts and faults.

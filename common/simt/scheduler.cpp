@@ -362,6 +362,7 @@ Outcome run_block(bool alone) {
     const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
+      if (!machine.rewrites.empty()) settle_rewrites();
       if (machine.stopped) return Outcome::ended;
     }
     if (machine.async && resume_waiting()) continue;
@@ -729,6 +730,7 @@ std::pair<std::uint32_t, std::uint32_t> last_blocks() { return {machine.launch_s
 // ---- For the host --------------------------------------------------------------------------------------------------
 
 void begin_measurement() {
+  machine.rewrites.clear();
   machine.measurement = {};
   machine.stopped = false;
   if (machine.recording) machine.recording->launches.clear();
@@ -758,6 +760,8 @@ const Measurement& measurement() {
            ((is(fault.access, "reads") && is(fault.other_access, "updates") && machine.guesses.count(fault.pc)) ||
             (is(fault.access, "updates") && is(fault.other_access, "reads") && machine.guesses.count(fault.other_pc)));
   });
+  // Threads that write what is there already, as when each sets a flag, do no harm to each other.
+  std::erase_if(faults, [](const FaultRecord& fault) { return fault.rewrites && !fault.changes; });
   // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
   std::vector<Pc> racing;
   for (const FaultRecord& fault : faults)

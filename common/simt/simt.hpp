@@ -151,6 +151,11 @@ void collective(unsigned mask, void* payload, Combine combine, Orders orders, in
 enum class Scope { block, device };
 void fence(Scope scope);
 
+/// An atomic access of 2 or 4 bytes: what `update` makes of the old value and `value` takes its place.
+/// @returns the old one
+std::uint64_t atomic_update(void* address, unsigned bytes, std::uint64_t value,
+                            std::uint64_t (*update)(std::uint64_t old, std::uint64_t value));
+
 void copy_memory(void* to, const void* from, std::size_t bytes);
 void set_memory(void* to, int value, std::size_t bytes);
 
@@ -316,6 +321,12 @@ SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 #undef SIMT_ATOMICS
+unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value);
+long long atomicMin(long long* address, long long value);
+long long atomicMax(long long* address, long long value);
+long long atomicAnd(long long* address, long long value);
+long long atomicOr(long long* address, long long value);
+long long atomicXor(long long* address, long long value);
 /// @endcond
 /// As in CUDA.
 float atomicAdd(float* address, float value);

@@ -213,8 +213,19 @@ class FrontEnd:
         if before in ("&", "*"):
             before = self.tokens[i - 2].text
         elif before == ",":
-            return after in ("(", "{")
+            return after in ("(", "{") or after in (",", ";", "=") and self.begins_with_type(i)
         return bool(before) and is_name(before) and before not in ("return", "case", "else", "sizeof")
+
+    def begins_with_type(self, i):
+        """Whether the statement of `i` begins as a declaration does: `dim3 gridDim, blockDim`."""
+        while i > 0 and self.tokens[i - 1].text not in (";", "{", "}"):
+            if self.tokens[i - 1].text in CLOSING:
+                i = self.opening(i - 1)
+            else:
+                i -= 1
+        while self.tokens[i].text in ("const", "static"):
+            i += 1
+        return all(is_name(self.tokens[k].text or ";") for k in (i, i + 1)) and self.tokens[i].text != "return"
 
     def end_of_scope(self, i):
         """Where a variable that is declared at `i` ends."""
@@ -504,8 +515,8 @@ class FrontEnd:
                 continue
             if text in SPACES and not self.is_function(i):
                 first = start if all(self.is_qualifier(k) for k in range(start, i)) else i
-                if first == i and text == "__device__" and i > start:  # after a type: `int __device__ x`
-                    first = start
+                if first == i > start and is_name(self.tokens[start].text) and self.tokens[start].text != "template":
+                    first = start  # after a type: `int __device__ x`, `extern float __shared__ x[]`
                 rewritten, following = self.rewrite_variable(first, i)
                 while marks and marks[-1] >= first:
                     marks.pop()

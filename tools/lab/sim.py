@@ -17,7 +17,7 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
@@ -57,8 +57,8 @@ def missing(message):
                          r"atomic|coalesced|this_grid|grid_group|tex|surf|clock|nvcuda|thrust)\w*)[^’']*[’'].*"
                          r"(?:not declared|has not been declared|is not a member|does not name a type|no matching)",
                          message):
-        if found[2].startswith(("tex", "surf", "cudaTex", "cudaSurf", "cudaCreateTex", "cudaCreateSurf", "cudaArray")):
-            return f"{found[1]}: textures are not simulated ('{found[2]}'): read the array through a pointer"
+        if found[2] in ("texture", "surface", "cudaBindTexture", "cudaBindTexture2D", "cudaBindTextureToArray"):
+            return f"{found[1]}: CUDA 12 has no texture references any more ('{found[2]}'): use a texture object"
         return f"{found[1]}: '{found[2]}' is not supported by the simulator, or not as it is used here: see docs/sim.md"
     return None
 
@@ -131,7 +131,7 @@ def build(options, folder):
     program = folder / "program"
     linked = tool([toolchain["compiler"], *map(str, objects), "-o", str(program),
                    "-Wl,--whole-archive", toolchain["libraries"][0], "-Wl,--no-whole-archive",
-                   *toolchain["libraries"][1:], "-lm"])
+                   *toolchain["libraries"][1:], "-lgomp", "-lm"])
     if linked.returncode != 0:
         refuse_compilation(linked.stderr)
     return program
