@@ -61,6 +61,15 @@ std::vector<SuiteCase> implicit_gemm_suite();
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_implicit_gemm_suite();
 
+/// Of implicit_gemm_suite() the cases with zero padding and strides of 1 and 2 whose taps lie near each other.
+std::vector<SuiteCase> near_taps_suite();
+/// More of that kind, for tiles that are one line of positions: outputs around a tile's, of one image, of a part of it
+/// and of several; phases of a stride that have no pixel; channels and filters around 64.
+/// @param many_filters whether all have more than 64
+std::vector<SuiteCase> line_tiles_suite(bool many_filters);
+/// Some of these, for the values of a knob.
+std::vector<SuiteCase> short_line_tiles_suite(bool many_filters);
+
 /// Batches of images with a 1 x 1 filter, for products of whole multiples of 8 channels and filters: pixels, channels
 /// and filters around 64.
 std::vector<SuiteCase> pointwise_suite();
