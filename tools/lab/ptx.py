@@ -11,7 +11,7 @@ TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std:
          "f64": "double"}
 ATOMIC_TYPES = {"b32": "unsigned", "u32": "unsigned", "s32": "int", "b64": "unsigned long long",
                 "u64": "unsigned long long", "s64": "unsigned long long", "f32": "float", "f64": "double"}
-U32, S32, U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
+U16, U32, S32, U64 = TYPES["u16"], TYPES["u32"], TYPES["s32"], TYPES["u64"]
 SPACES = ("shared", "shared::cta", "shared::cluster", "global", "local", "const", "param", "param::entry")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 CONSTRAINTS = "hrlfdni"
@@ -417,10 +417,10 @@ def bulk_copy(i):
         return f"::simt::bulk_wait({i.read(0, U32)});"
     if any(part.startswith("multicast") for part in rest):
         i.refuse(CLUSTERS)
-    if any(part.startswith(("im2col", "tile::")) for part in rest):
-        i.refuse("copy a tile")
-    hints = "L2::cache_hint" in rest
-    rest = [part for part in rest if part not in ("L2::cache_hint", "tile")]
+    if any(part.startswith(("im2col_", "im2col::", "tile::")) for part in rest):
+        i.refuse("copy a tile, or load by im2col")
+    hints, columns = "L2::cache_hint" in rest, "im2col" in rest
+    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "im2col")]
     operands = i.operands[:len(i.operands) - hints]
     tensor = rest[0] == "tensor"
     if tensor:
@@ -437,11 +437,16 @@ def bulk_copy(i):
     if rest in (["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
                 ["shared::cta", "global", "mbarrier::complete_tx::bytes"]):
         to = b.address(operands[0], "shared")
-        barrier = b.address(operands[-1], "shared")
+        barrier = b.address(operands[2 if columns else -1], "shared")
         if tensor:
             form, at = b.tensor(operands[1])
             if len(at) != int(dimensions[0]):
                 i.refuse("it has other coordinates than dimensions")
+            if columns:
+                offsets = [b.read(each, U16) for each in b.elements(operands[3])] if len(operands) == 4 else []
+                if len(offsets) != len(at) - 2 or not offsets:
+                    i.refuse("im2col has two offsets less than dimensions")
+                return f"::simt_ptx::im2col_load({to}, {form}, {barrier}, {{{', '.join(offsets)}}}, {', '.join(at)});"
             return f"::simt_ptx::tensor_load({to}, {form}, {barrier}, {', '.join(at)});"
         return f"::simt::bulk_load({to}, {b.address(operands[1], 'global')}, {b.read(operands[2], U32)}, {barrier});"
     if rest == ["global", "shared::cta", "bulk_group"]:
