@@ -130,6 +130,20 @@ def test_limit_ends_a_loop_of_the_host(tmp_path):
     assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
 
 
+def test_several_cores_change_nothing(tmp_path, monkeypatch):
+    """In a launch that is long enough to be shared."""
+    program = written(tmp_path, "__global__ void k(float* a) { __shared__ float s[256]; s[threadIdx.x] = threadIdx.x; "
+                      "float sum = 0; for (int i = 0; i < 200; ++i) { __syncthreads(); sum += s[(threadIdx.x + i) % 256]; } "
+                      "a[blockIdx.x * 256 + threadIdx.x] = sum; if (threadIdx.x == 7) printf(\"%d %g\\n\", blockIdx.x, sum); }\n"
+                      "int main() { float* a; cudaMalloc(&a, 1 << 16); k<<<40, 256>>>(a); cudaFree(a); }\n")
+    outputs = []
+    for cores in "1", "3":
+        monkeypatch.setenv("CONVLADDER_SIM_CORES", cores)
+        outputs.append(sim("--json", "--lines", program).stdout)
+    assert outputs[0].splitlines()[:2] == ["0 21300", "1 21300"] and len(outputs[0].splitlines()) == 41
+    assert outputs[0].replace(str(tmp_path), "") == outputs[1].replace(str(tmp_path), "")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")
