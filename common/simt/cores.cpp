@@ -224,7 +224,7 @@ struct Fresh {
 
   void write(Writer& out, std::uint32_t first_serial) const {
     out.put(static_cast<std::uint64_t>(machine.shared_touched.size()));
-    for (const Variable* variable : machine.shared_touched) out.put(variable);
+    for (const Variable* variable : machine.shared_touched) out.put(variable->begin);
     for_each_allocation([&](Allocation& allocation) {
       if (allocation.live) write_words(out, allocation, first_serial);
     });
@@ -310,8 +310,9 @@ struct Helper {
   /// Whether its blocks do not depend on those that have run here since it was started.
   bool is_independent(Reader in) const {
     for (auto count = in.get<std::uint64_t>(); count > 0; --count) {
-      const auto& here = machine.shared_touched;
-      if (std::find(here.begin(), here.end(), in.get<const Variable*>()) == here.end()) return false;
+      const auto begin = in.get<std::uintptr_t>();
+      const auto is_it = [begin](const Variable* variable) { return variable->begin == begin; };
+      if (std::none_of(machine.shared_touched.begin(), machine.shared_touched.end(), is_it)) return false;
     }
     const std::uint32_t serial = machine.first_block_serial + static_cast<std::uint32_t>(since);
     bool independent = true;
@@ -324,7 +325,7 @@ struct Helper {
   }
 
   void add(Reader in) {
-    for (auto count = in.get<std::uint64_t>(); count > 0; --count) in.get<const Variable*>();
+    for (auto count = in.get<std::uint64_t>(); count > 0; --count) in.get<std::uintptr_t>();
     for_each_allocation([&](Allocation& allocation) {
       if (!allocation.live) return;
       for (HandedWord word(in); !word.is_end(); word = HandedWord(in)) word.add_to(allocation);

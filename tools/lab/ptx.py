@@ -3,6 +3,7 @@
 Whatever is not in the table below is refused by name: nothing else is ever run in its place.
 """
 import itertools
+import re
 
 TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std::int8_t", "b16": "std::uint16_t",
          "u16": "std::uint16_t", "s16": "std::int16_t", "f16": "std::uint16_t", "bf16": "std::uint16_t",
@@ -962,6 +963,26 @@ def branch(i):
     return f"goto {i.block.label(i.operands[0])};"
 
 
+# ---- What a GPU has ---------------------------------------------------------------------------------------------------
+
+# From which compute capability on there is an instruction: the notes on target architectures in the PTX ISA. All others
+# are as old as sm_70. Of the rows that match, the highest counts.
+CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability in (
+    (r"ldmatrix", 75), (r"mma\.sync.*m16n8k8.*\.f16", 75), (r"tanh\.approx", 75), (r"ex2\.approx(\.ftz)?\.f16", 75),
+    (r"(min|max)(\.NaN)?\.f16", 80), (r".*\.L2::(64B|128B|256B)", 75),
+    (r"mma\.sync.*m16n8k4", 80), (r"mma\.sync.*m16n8k16", 80), (r"mma\.sync.*m16n8k32", 80),
+    (r"mma\.sync.*\.(bf16|tf32|f64)", 80), (r"cp\.async", 80), (r"mbarrier", 80), (r"redux", 80), (r"createpolicy", 80),
+    (r".*\.L2::cache_hint", 80), (r".*\.bf16", 80), (r"cvt.*\.tf32", 80), (r"mma\.sync.*\.(e4m3|e5m2)", 89),
+    (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
+    (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
+    (r"elect", 90), (r"griddepcontrol", 90), (r".*\.cluster", 90), (r"mapa", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
+ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone
+
+
+def capability_of(opcode):
+    return max((capability for pattern, capability in CAPABILITIES if pattern.match(opcode)), default=70)
+
+
 # ---- One asm statement -----------------------------------------------------------------------------------------------
 
 
@@ -972,8 +993,9 @@ def operand_kind(constraint):
     return letter
 
 
-def translate(number, text, outputs, inputs):
-    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]"""
+def translate(number, text, outputs, inputs, capability=90):
+    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]
+    @param capability the GPU's, 10 major + minor"""
     if not text.strip():
         return '__asm__ volatile("" ::: "memory")'
     code, operands = [], []
@@ -1007,6 +1029,10 @@ def translate(number, text, outputs, inputs):
             body.append(f"{block.label(statement[1])}:;")
         else:
             _, predicate, opcode, words = statement
+            if (needed := capability_of(opcode)) > capability:
+                raise Unknown(f"{opcode} needs sm_{needed}{'a' if opcode.startswith(ARCHITECTURE_ONLY) else ''}, and the "
+                              f"chosen GPU is sm_{capability}: choose a newer one by --gpu, or put it behind "
+                              f"#if __CUDA_ARCH__ >= {10 * needed}")
             handler = HANDLERS.get(opcode.split(".")[0])
             if handler is None:
                 raise Unknown(f"{opcode} is not simulated")
