@@ -27,3 +27,6 @@ foreach(case IN LISTS harness-tests_TESTS simt-tests_TESTS stage-tests_TESTS)
     set_tests_properties("${case}" PROPERTIES RUN_SERIAL ON)
   endif()
 endforeach()
+
+# Tests run beside each other; each takes one core.
+set(ENV{CONVLADDER_SIM_CORES} 1)
