@@ -63,6 +63,7 @@ struct Allocation {
   bool live;
   std::uint8_t* bytes;  ///< one a byte: kWritten, kLoaded
   Cell* cells;          ///< one a 4-byte word
+  int device = 0;       ///< whose it is, from 1 on; 0: everybody's
 };
 constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
 constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
@@ -229,6 +230,7 @@ struct Machine {
   LoadLog* load_log = nullptr;
 
   const void* kernel = nullptr;
+  int device = 0;  ///< that runs it, from 1 on; 0: the only one
   dim3 grid, block;
   unsigned threads_per_block = 0;
   uint3 block_index{};
