@@ -65,6 +65,7 @@ struct Allocation {
   std::uint8_t* bytes;    ///< one a byte: kWritten, kLoaded
   Cell* cells;            ///< one a 4-byte word
   std::uint8_t* touched;  ///< in a helper (cores.hpp) one for each kTouchedTogether; else null
+  int device = 0;         ///< whose it is, from 1 on; 0: everybody's
 };
 constexpr std::uintptr_t kTouchedTogether = 256;  ///< bytes
 constexpr std::uint8_t kWritten = 1;              ///< by the host or a kernel
@@ -234,6 +235,7 @@ struct Machine {
   LoadLog* load_log = nullptr;
 
   const void* kernel = nullptr;
+  int device = 0;  ///< that runs it, from 1 on; 0: the only one
   dim3 grid, block;
   unsigned threads_per_block = 0;
   uint3 block_index{};

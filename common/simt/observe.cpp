@@ -240,6 +240,10 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   if (!allocation || !allocation->live || address + bytes > allocation->end)
     out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") +
                           describe_global(allocation && allocation->live ? allocation->end : address));
+  if (allocation->device != 0 && machine.device != 0 && allocation->device != machine.device)
+    out_of_bounds(pc, std::string("device ") + std::to_string(machine.device - 1) +
+                          (kind == Kind::load ? " reads '" : " writes '") + allocation->name + "' of device " +
+                          std::to_string(allocation->device - 1));
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
   if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");

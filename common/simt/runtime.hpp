@@ -67,6 +67,9 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  deadlock,              ///< several devices: a send or a receive that no rank answers
+  size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
+  not_captured,          ///< several devices: work that would be missing in a CUDA graph
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);

@@ -822,6 +822,12 @@ const char* to_string(FaultKind kind) {
       return "missing_wgmma_fence";
     case FaultKind::wgmma_in_flight:
       return "wgmma_in_flight";
+    case FaultKind::deadlock:
+      return "deadlock";
+    case FaultKind::size_mismatch:
+      return "size_mismatch";
+    case FaultKind::not_captured:
+      return "not_captured";
   }
   return "?";
 }
