@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -166,6 +167,7 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest,
   } else {
     for (const Access* read : {&cell.read, &cell.second_read, &cell.other_warp_read, &cell.earlier_block_read})
       check_pair(*read, Kind::load, now, kind, oldest);
+    if (now.atomic && cell.atomic.block != now.block) machine.blocks_meet |= cell.atomic.block >= oldest;
     (now.atomic ? cell.atomic : cell.write) = now;
   }
 }
@@ -238,6 +240,10 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   if (!allocation || !allocation->live || address + bytes > allocation->end)
     out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") +
                           describe_global(allocation && allocation->live ? allocation->end : address));
+  if (allocation->device != 0 && machine.device != 0 && allocation->device != machine.device)
+    out_of_bounds(pc, std::string("device ") + std::to_string(machine.device - 1) +
+                          (kind == Kind::load ? " reads '" : " writes '") + allocation->name + "' of device " +
+                          std::to_string(allocation->device - 1));
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
   if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
@@ -245,6 +251,10 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
     machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
   else
     mark_written(state, bytes);
+  if (allocation->touched)
+    for (std::uintptr_t chunk = (address - allocation->begin) / kTouchedTogether;
+         chunk <= (address + bytes - 1 - allocation->begin) / kTouchedTogether; ++chunk)
+      allocation->touched[chunk] = 1;
   check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.oldest_serial);
   for (const Unordered& work : machine.unordered) {
     for (const Unordered::Range& range : work.ranges) {
@@ -620,6 +630,7 @@ ThreadId current_thread() {
 }
 
 FaultRecord& report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+  leave_to_others();
   auto& faults = machine.measurement.faults;
   for (FaultRecord& fault : faults) {
     if (fault.kind == kind && fault.pc == pc && fault.other_pc == other_pc && fault.kernel == machine.kernel) {

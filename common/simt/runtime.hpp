@@ -1,8 +1,9 @@
 /// @file
 /// The simulator as the host sees it: memory, measurement, faults. Kernels see simt.hpp.
 ///
-/// One block after another runs on the calling thread, its threads as fibers; so every number is the same on any
-/// machine, and a program must use the simulator from one thread only.
+/// One block after another runs on the calling thread, its threads as fibers. Where a launch takes long, other cores
+/// run blocks in copies of the process, see cores.hpp; every number is the same on any machine. A program must use the
+/// simulator from one thread only.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -66,6 +67,9 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  deadlock,              ///< several devices: a send or a receive that no rank answers
+  size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
+  not_captured,          ///< several devices: work that would be missing in a CUDA graph
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
@@ -237,7 +241,11 @@ void log_loads(LoadLog* log);
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
 
-/// A place in the source.
+/// On how many cores the blocks of a launch run; 0, as at first: those that the process may use, or as many as
+/// CONVLADDER_SIM_CORES says. Results, counts and faults do not depend on it.
+/// @param at_once even where the launch is short
+void set_cores(unsigned cores, bool at_once = false);
+
 /// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.
 std::size_t constant_bytes();
 

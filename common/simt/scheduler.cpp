@@ -12,6 +12,7 @@
 #include <new>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -522,12 +523,20 @@ void run_cooperative(std::uint64_t blocks) {
   run_together(residents, true);
 }
 
-/// One after another; where one seems to wait for others, these are run beside it, as many as a GPU might.
+/// A block of those that run one after another.
+Outcome run_next(std::uint64_t block) {
+  start_block(block);
+  return run_block(block + 1 == std::uint64_t{machine.grid.x} * machine.grid.y * machine.grid.z);
+}
+
+/// One after another, or on several cores; where one seems to wait for others, these are run beside it, as many as a
+/// GPU might.
 void run_in_order(std::uint64_t blocks) {
   constexpr std::uint64_t kTogether = 264;
-  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
-    start_block(i);
-    if (run_block(i + 1 == blocks) != Outcome::spinning) continue;
+  Helpers helpers(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
+  for (std::uint64_t i = 0; (i = helpers.next(i)) < blocks && !machine.stopped; ++i) {
+    if (run_next(i) != Outcome::spinning) continue;
+    helpers.dismiss();
     std::list<Resident> residents;
     residents.emplace_back(i, true);
     for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
@@ -699,6 +708,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.call = call;
   machine.arguments = arguments;
   machine.cooperative = cooperative;
+  machine.blocks_meet = false;
   machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
   for (const Unordered& work : machine.unordered)
     if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
@@ -812,6 +822,12 @@ const char* to_string(FaultKind kind) {
       return "missing_wgmma_fence";
     case FaultKind::wgmma_in_flight:
       return "wgmma_in_flight";
+    case FaultKind::deadlock:
+      return "deadlock";
+    case FaultKind::size_mismatch:
+      return "size_mismatch";
+    case FaultKind::not_captured:
+      return "not_captured";
   }
   return "?";
 }

@@ -405,6 +405,36 @@ __attribute__((no_sanitize("thread"))) void enter(void (*kernel)(Parameters...),
   kernel(static_cast<Parameters&&>(values)...);
 }
 
+/// A launch that waits on a stream of one of several devices.
+struct DeferredLaunch {
+  const void* kernel;
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  void (*call)(const void*);
+};
+/// Puts it on the stream, with a copy of its arguments.
+void defer(convladder::Stream stream, const DeferredLaunch& launch, const void* arguments, std::size_t bytes);
+
+/// Copies of a kernel's arguments.
+template <class... Values>
+struct Kept {
+  static Kept of() { return {}; }
+  template <class... Parameters, class... All>
+  __attribute__((no_sanitize("thread"))) void pass(void (*kernel)(Parameters...), const All&... all) const {
+    enter<Parameters...>(kernel, static_cast<Parameters>(all)...);
+  }
+};
+template <class First, class... Rest>
+struct Kept<First, Rest...> {
+  First first;
+  Kept<Rest...> rest;
+  static Kept of(First value, Rest... values) { return {value, Kept<Rest...>::of(values...)}; }
+  template <class... Parameters, class... Before>
+  __attribute__((no_sanitize("thread"))) void pass(void (*kernel)(Parameters...), const Before&... before) const {
+    rest.pass(kernel, before..., first);
+  }
+};
+
 }  // namespace simt
 /// @endcond
 
@@ -418,16 +448,31 @@ struct Launch {
   std::size_t shared_bytes;
   Stream stream;
 
-  /// Runs the grid.
+  /// Runs the grid; on a stream of one of several devices, when its turn comes.
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
+    struct Later {
+      void (*kernel)(Parameters...);
+      simt::Kept<Parameters...> values;
+      __attribute__((no_sanitize("thread"))) static void run(const void* self) {
+        const Later& kept = *static_cast<const Later*>(self);
+        kept.values.pass(kept.kernel);
+      }
+    };
+    const auto* const address = reinterpret_cast<const void*>(kernel);
+    if constexpr (__is_trivially_copyable(Later)) {
+      if (stream) {
+        const Later later{kernel, simt::Kept<Parameters...>::of(static_cast<Parameters>(arguments)...)};
+        return simt::defer(stream, {address, grid, block, shared_bytes, &Later::run}, &later, sizeof later);
+      }
+    }
     // Not instrumented: it reads the host's stack.
     const auto call = [&]() __attribute__((no_sanitize("thread"))) {
       simt::enter<Parameters...>(kernel, static_cast<Parameters>(arguments)...);
     };
     using Call = decltype(call);
     simt::run_grid(
-        reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+        address, grid, block, shared_bytes,
         [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); }, &call);
   }
 };

@@ -140,8 +140,8 @@ def tokens_of(text, own_file):
 
 
 class FrontEnd:
-    def __init__(self, tokens):
-        self.tokens = tokens
+    def __init__(self, tokens, capability):
+        self.tokens, self.capability = tokens, capability
         self.guards = self.asms = 0
 
     def refuse(self, i, text):
@@ -478,7 +478,7 @@ class FrontEnd:
             strings = [ptx.c_string(token.text) for token in self.tokens[cuts[0][0]:cuts[0][1]]]
             sections = [self.asm_operands(*cut) for cut in cuts[1:3]] + [[], []]
             self.asms += 1
-            code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1])
+            code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1], self.capability)
         except ptx.Unknown as unknown:
             self.refuse(i, f"inline PTX: {unknown}; docs/sim.md lists what is there")
         return code + "".join(token.before for token in self.tokens[i + 1:close + 1]), close + 1
@@ -601,9 +601,9 @@ class FrontEnd:
         return self.rewritten(0, len(self.tokens))
 
 
-def translate(text, own_file):
-    """C++ for the simulator, of what the preprocessor made of `own_file`."""
-    return FrontEnd(tokens_of(text, own_file)).run()
+def translate(text, own_file, capability=90):
+    """C++ for the simulator, of what the preprocessor made of `own_file`. @param capability the GPU's, 10 major + minor"""
+    return FrontEnd(tokens_of(text, own_file), capability).run()
 
 
 def has_asm(text, own_file):

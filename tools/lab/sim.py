@@ -41,6 +41,18 @@ def add_arguments(parser):
                         help="end the program then, with what was counted so far")
 
 
+def capability(gpu):
+    """10 major + minor of a GPU of the table in common/stage/gpus.cpp, which is an H200 where none is named."""
+    def plain(name):
+        return re.sub("^(nvidia|geforce|tesla)+", "", re.sub("[^a-z0-9]", "", name.lower()))
+
+    table = re.findall(r'^ +\{"([^"]+)", "[^"]+", (\d+),', (ROOT / "common/stage/gpus.cpp").read_text(), re.MULTILINE)
+    for name, capability in table:
+        if plain(name) == plain(gpu or "H200"):
+            return int(capability)
+    raise Unusable(f"sim: --gpu must be one of {', '.join(name for name, _ in table)}; got '{gpu}'")
+
+
 def tool(command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **options)
 
@@ -93,7 +105,8 @@ def compile_file(source, target, toolchain, options):
     include = ["-isystem", str(ROOT / "common/cuda/include"), "-isystem", str(ROOT)]
     language = ["-std=c++17", "-DSIMT_PLAIN_CUDA"]
     words = [*language, *include, "-include", str(ROOT / "common/cuda/include/cuda_runtime.h"),
-             *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros)]
+             *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros),
+             f"-D__CUDA_ARCH__={10 * capability(options.gpu)}"]
     compiler = toolchain["compiler"]
     preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     if preprocessed.returncode != 0:
@@ -103,7 +116,7 @@ def compile_file(source, target, toolchain, options):
         preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     refuse_libraries(preprocessed.stdout)
     try:
-        translated = translate(preprocessed.stdout, source)
+        translated = translate(preprocessed.stdout, source, capability(options.gpu))
     except Refused as refusal:
         raise Unusable(f"sim: {refusal}") from None
     text = target.with_suffix(".ii")

@@ -30,7 +30,9 @@
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
 #define __CUDACC_VER_BUILD__ 88
+#ifndef __CUDA_ARCH__  // tools/lab/sim.py gives that of the GPU of --gpu
 #define __CUDA_ARCH__ 900
+#endif
 #define CUDART_VERSION 13000
 #define __builtin_align__(n) __align__(n)
 #define __cudart_builtin__
