@@ -11,6 +11,7 @@ set(slow
   "stage-tests: ?3[234] .*: (rows|tiles|strips, chunks and blocks of filters)"
   "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
   "harness-tests: ?filtered pictures: every stage gives the exact picture"
+  "harness-tests: ?simulated GPUs: each stage"
   "harness-tests: ?the bounds hold for all kinds of inputs")
 list(JOIN slow "|" slow)
 

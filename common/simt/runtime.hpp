@@ -66,6 +66,7 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  missing_instruction,   ///< an instruction that the GPU of set_target() does not have
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
@@ -229,6 +230,16 @@ void log_loads(LoadLog* log);
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
+
+/// The GPU that the simulator stands for.
+struct Target {
+  const char* name = "NVIDIA H200";
+  int compute_capability = 90;  ///< 10 * major + minor: which instructions it has
+  std::size_t shared_bytes = std::size_t{227}
+                             << 10;  ///< the most shared memory that one block may have; 227 KB at most
+};
+/// Holds for the launches that follow. At first an H200. @param gpu its name must live on
+void set_target(const Target& gpu);
 
 /// A place in the source.
 /// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.

@@ -107,6 +107,7 @@ def run(words):
         require_usable(words, folder)
         return 0
     folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("results.json", "submission.json"):  # of an earlier run
         (folder / name).unlink(missing_ok=True)
     status = status_of(subprocess.run([PROGRAM, "bench", *words, "--backend", "gpu", "--json", folder / "results.json"]))
