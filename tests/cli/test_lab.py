@@ -554,11 +554,17 @@ def test_bench_writes_what_a_pull_request_of_results_needs(submitting):
     assert "checked out" in done.stderr and "out has what a pull request of your results needs" in done.stderr
     results, own = ((submitting.folder / "out" / name).read_text() for name in ("results.json", "submission.json"))
     own = json.loads(own)
-    assert own["commit"] == submitting.run("git", "rev-parse", "HEAD").stdout.strip()
+    commit = own["commit"]
+    assert commit == submitting.run("git", "rev-parse", "HEAD").stdout.strip()
     assert own["sha256"] == {"results.json": hashlib.sha256(results.encode()).hexdigest()}
     assert own["device"] == {"name": "NVIDIA X", "compute_capability": 90, "driver": "580.1", "power_limit_w": 700.0,
                              "most_sm_mhz": 1980.0}
     assert (own["command"], own["versions"]) == ("./lab bench --workload all", {"compiler": "g++"})
+    submitting.write("results-of-another-run", "")
+    for words in (["add", "-A"], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "no code"]):
+        assert submitting.run("git", *words).returncode == 0
+    assert submitting.tool("submit", "--submit", "out2", RESULT=RESULTS).returncode == 0
+    assert json.loads((submitting.folder / "out2/submission.json").read_text())["commit"] == commit
     assert submitting.tool("submit", "--submit=out", RESULT=RESULTS, CHECK="1").returncode == 1  # does not hold together
     assert submitting.tool("submit", "--submit=out", RESULT=RESULTS, STATUS="1").returncode == 1  # a row failed
     done = submitting.tool("submit", "--submit", "out", RESULT="", STATUS="2")  # nothing of the earlier run remains

@@ -121,7 +121,7 @@ void wait_for(Stream stream);
 class OnOwnGpu {
  public:
   OnOwnGpu();
-  ~OnOwnGpu();
+  ~OnOwnGpu();  // NOLINT(performance-trivially-destructible): the simulator has nothing to do there
   OnOwnGpu(const OnOwnGpu&) = delete;
   OnOwnGpu& operator=(const OnOwnGpu&) = delete;
 
@@ -134,7 +134,7 @@ class OnOwnGpu {
 class StreamOrder {
  public:
   StreamOrder() = default;
-  ~StreamOrder();
+  ~StreamOrder();  // NOLINT(performance-trivially-destructible): as above
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
 
