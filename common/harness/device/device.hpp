@@ -134,7 +134,7 @@ class OnOwnGpu {
 class StreamOrder {
  public:
   StreamOrder() = default;
-  ~StreamOrder();  // NOLINT(performance-trivially-destructible): as above
+  ~StreamOrder();  // NOLINT(performance-trivially-destructible): on a GPU it destroys an event
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
 

@@ -15,7 +15,9 @@
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/timing.hpp"
 #include "common/kernel/compiled_kernel.hpp"
+#include "common/simt/devices.hpp"
 #include "common/simt/runtime.hpp"
+#include "common/stage/communicator.hpp"
 #include "common/stage/gpus.hpp"
 
 namespace convladder {
@@ -115,6 +117,9 @@ void stand_for(const Gpu* gpu) {
                                       std::size_t{1024} * static_cast<unsigned>(gpu->shared_kib)}
                        : simt::Target{});
 }
+
+int most_local_ranks() { return 8; }
+LocalRanks* make_local_ranks(int count) { return new simt::Devices(count); }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
   try {
