@@ -210,6 +210,7 @@ void multiply_any(void** lanes, unsigned mask) {
 
 void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("ldmatrix", Generation::turing, pc);
   Transfer transfer{reinterpret_cast<std::uintptr_t>(row),
                     d,
                     count,
@@ -220,6 +221,7 @@ void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed
 
 void store_matrices(void* row, const unsigned* values, unsigned count, bool transposed, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("stmatrix", Generation::hopper, pc);
   Transfer transfer{reinterpret_cast<std::uintptr_t>(row),
                     const_cast<unsigned*>(values),
                     count,
@@ -230,18 +232,21 @@ void store_matrices(void* row, const unsigned* values, unsigned count, bool tran
 
 void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   Product product{d, a, b, pc};
   wait_at_collective(~0u, &product, multiply<double, float>, Orders::nothing, line, pc);
 }
 
 void multiply_matrices(const MmaForm& form, unsigned* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   GeneralProduct product{form, {d, a, b, pc}};
   wait_at_collective(~0u, &product, multiply_any, Orders::nothing, line, pc);
 }
 
 void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   Product product{d, a, b, pc};
   wait_at_collective(~0u, &product, multiply<unsigned, int>, Orders::nothing, line, pc);
 }

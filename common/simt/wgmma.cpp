@@ -527,6 +527,7 @@ bool check_registers() {
 
 void set_max_registers(unsigned registers, bool increase) {
   const Pc pc = SIMT_PC;
+  require_instruction("setmaxnreg", Generation::hopper_alone, pc);
   const Unwatched unwatched;
   AsyncBlock& block = async_block();
   if (block.registers.empty()) block.registers.assign(block.warps, registers_at_start());
@@ -567,6 +568,7 @@ std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned lead
 
 void wgmma(const Wgmma& product, int line) {
   const Pc pc = SIMT_PC;
+  require_instruction("wgmma", Generation::hopper_alone, pc);
   const Unwatched unwatched;
   Wgmma copy = product;
   wait_at_collective(~0u, &copy, issue_wgmma, Orders::nothing, line, pc);
