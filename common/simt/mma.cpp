@@ -5,9 +5,11 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
+#include "common/simt/tensor_core.hpp"
 #include "common/simt/warp.hpp"
 #include "common/stage/half_convert.hpp"
 
@@ -143,6 +145,16 @@ struct GeneralProduct {
   Product product;
 };
 
+/// An 8-bit float.
+template <class Kind>
+double number_of(std::uint8_t bits) {
+  if (Kind::is_nan(bits)) return NAN;
+  const double size = Kind::is_finite(bits)
+                          ? std::ldexp(std::abs(Kind::significand(bits)), Kind::exponent(bits) - Kind::kFraction)
+                          : INFINITY;
+  return Kind::is_negative(bits) ? -size : size;
+}
+
 /// The numbers of a word: 1, 2 or 4.
 unsigned unpack(unsigned word, MmaElement element, double* numbers) {
   switch (element) {
@@ -161,6 +173,12 @@ unsigned unpack(unsigned word, MmaElement element, double* numbers) {
       return 4;
     case MmaElement::u8:
       for (unsigned i = 0; i < 4; ++i) numbers[i] = static_cast<unsigned char>(word >> 8 * i);
+      return 4;
+    case MmaElement::e4m3:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = number_of<E4m3>(static_cast<std::uint8_t>(word >> 8 * i));
+      return 4;
+    case MmaElement::e5m2:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = number_of<E5m2>(static_cast<std::uint8_t>(word >> 8 * i));
       return 4;
   }
   return 0;

@@ -95,6 +95,11 @@ struct FaultRecord {
 /// Starts a measurement: forgets all counts and faults.
 void begin_measurement();
 
+/// A checksum of all that kernels can read: device memory and constants.
+std::uint64_t memory_checksum();
+/// How much that is.
+std::size_t memory_bytes();
+
 /// Counts and faults of launches.
 struct Measurement {
   Counters counters;
