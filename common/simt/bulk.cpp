@@ -225,6 +225,7 @@ std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, 
 
 void bulk_store(void* global, const void* shared, unsigned size) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto to = reinterpret_cast<std::uintptr_t>(global), from = reinterpret_cast<std::uintptr_t>(shared);
   check_source("a bulk copy", to, size, pc);
@@ -238,6 +239,7 @@ void bulk_store(void* global, const void* shared, unsigned size) {
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   const auto to = reinterpret_cast<std::uintptr_t>(shared), from = reinterpret_cast<std::uintptr_t>(global);
@@ -252,6 +254,7 @@ void bulk_load(void* shared, const void* global, unsigned bytes, void* address) 
 
 void bulk_prefetch(const void* global, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.prefetch", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto from = reinterpret_cast<std::uintptr_t>(global);
   check_source("a bulk prefetch", from, bytes, pc);
@@ -264,6 +267,7 @@ void bulk_prefetch(const void* global, unsigned bytes) {
 void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count,
                  const int* offsets) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   const Box box(map, at, offsets, count, pc);
@@ -281,6 +285,7 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
 
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
   const Box box(map, at, nullptr, count, pc);
   for (int i = 0; i < count; ++i)
