@@ -64,9 +64,10 @@ class Torus final : public SeveralStage {
   // Fills the rows around all bands, as far as this rank sends or receives them.
   void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const {
     const std::int64_t bytes = problem.w * static_cast<std::int64_t>(sizeof(float));
-    // The row just above each band comes from the rank before. That is one row of those that are needed.
+    // The row just above each band comes from its owner. That is one row of those that are needed.
     if (own.problem.n == 0) return;
-    const int before = (all.rank() + all.ranks() - 1) % all.ranks(), after = (all.rank() + 1) % all.ranks();
+    const int before = owner_of(problem, wrapped(own.first_row - 1, problem.h), all.ranks());
+    const int after = owner_of(problem, wrapped(own.first_row + own.rows, problem.h), all.ranks());
     all.group_start();
     all.send(own.row(0, own.above + own.rows - 1), bytes, after, stream);
     all.receive(own.row(0, own.above - 1), bytes, before, stream);
