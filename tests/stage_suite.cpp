@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "common/harness/check/device_tensors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/ladder/tuning_log.hpp"
 #include "common/harness/ladder/workloads.hpp"
@@ -695,6 +696,40 @@ void check_product_alone(std::string_view designation, const std::vector<std::st
     if (backend() == Backend::gpu) continue;
     CHECK(stored_by_product == problem.output_size() * 4);
     CHECK(stored > stored_by_product);
+  }
+}
+
+void check_bits_of_one_device(std::string_view designation, const std::vector<std::string>& shapes) {
+  if (backend() == Backend::gpu) return;
+  for (const std::string& text : shapes) {
+    for (const Padding padding : kPaddings) {
+      ConvProblem problem = shape(text);
+      problem.padding = padding;
+      if (!defined(problem)) continue;
+      CAPTURE(text);
+      CAPTURE(static_cast<int>(padding));
+      const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, kSeed);
+      DeviceTensors tensors(problem, Elements::floats, host.input.data(), host.filter.data());
+      const auto output_of = [&](Stage& stage) {
+        run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
+        tensors.poison_output();
+        const Observation seen = observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false);
+        if (!seen.faults.empty()) FAIL(seen.faults.front().kind << ": " << seen.faults.front().other);
+        std::vector<float> output(static_cast<std::size_t>(problem.output_size()));
+        tensors.download_output(output.data());
+        return output;
+      };
+      const std::unique_ptr<Stage> single(find_stage("09").make());
+      const std::vector<float> expected = output_of(*single);
+      for (const int devices : {1, 2, 3, 4, 8}) {
+        CAPTURE(devices);
+        const std::unique_ptr<Stage> made(find_stage(designation).make());
+        auto& stage = dynamic_cast<TunableStage&>(*made);
+        stage.use(with_values(stage.knobs(), {devices}));
+        const std::vector<float> output = output_of(stage);
+        CHECK(std::memcmp(output.data(), expected.data(), output.size() * sizeof(float)) == 0);
+      }
+    }
   }
 }
 

@@ -124,6 +124,10 @@ void check_winograd_prediction(std::string_view stage, std::string_view settings
 /// @return how many there are in all
 int check_configurations(std::string_view stage);
 
+/// For cases named "... (simulator)": of a stage for several devices, that for each shape and padding mode its output
+/// on 1, 2, 3, 4 and 8 of them has the bits of stage 09's.
+void check_bits_of_one_device(std::string_view stage, const std::vector<std::string>& shapes);
+
 /// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
 std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape, std::string_view settings = {});
 
