@@ -1,8 +1,8 @@
 // 38 depthwise-planes: whole planes by bulk copies, the next ones while these are summed.
 //
-// Since 15: no halo and no tile. Where planes are small, a block takes some of them whole, as they lie in memory, by one
-// request of one thread. planes.cuh has the kernel and its numbered steps; this file has the plans that a search may
-// try, what runs where nothing was tuned, the filter's copy and the launch.
+// Since 15: no halo and no tile. Where planes are small, a block takes some of them whole, as they lie in memory, by
+// one request of one thread. planes.cuh has the kernel and its numbered steps; this file has the plans that a search
+// may try, what runs where nothing was tuned, the filter's copy and the launch.
 //
 // A filter belongs to a channel, and planes n c and n c + 1 to neighbouring ones. So the filters of a group follow each
 // other too, until the last channel, after which comes the first. prepare() makes a copy of the filter that goes on
@@ -67,8 +67,8 @@ Verdict check_plan(const Depthwise& d, const Plan& s, std::int64_t shared_bytes_
   return Verdict::accept();
 }
 
-// A strip as wide as the plane where that leaves registers for more than one row, and else a narrow one; planes for four
-// warps, and two groups of them where there are blocks enough for the GPU. What does not fit is given up.
+// A strip as wide as the plane where that leaves registers for more than one row, and else a narrow one; planes for
+// four warps, and two groups of them where there are blocks enough for the GPU. What does not fit is given up.
 Plan default_plan(const Depthwise& d, const DeviceLimits& limits) {
   constexpr int kSums = 64;  // of a thread, and room for the window and the taps beside them
   const auto least = [](const auto& values, int needed) {
@@ -107,9 +107,8 @@ Plan default_plan(const Depthwise& d, const DeviceLimits& limits) {
       next.*member *= factor;
     }
   };
-  larger(&Plan::planes, 2, [&](const Plan& now) {
-    return threads_of(d, now) >= 128 || groups_in_all(d, now) <= limits.multiprocessors;
-  });
+  larger(&Plan::planes, 2,
+         [&](const Plan& now) { return threads_of(d, now) >= 128 || groups_in_all(d, now) <= limits.multiprocessors; });
   Plan ahead = s;
   ahead.groups = ahead.buffers = 2;
   if (groups_in_all(d, s) >= 4 * limits.multiprocessors && valid(ahead) &&

@@ -26,10 +26,10 @@ struct Plan {
   int buffers;        // 2: the next group comes while this one is summed
 };
 
-constexpr int kMostOutputs = 128;   // of a thread
-constexpr int kMostWindow = 96;     // pixels of a row that a thread holds
+constexpr int kMostOutputs = 128;    // of a thread
+constexpr int kMostWindow = 96;      // pixels of a row that a thread holds
 constexpr int kMostUnrolled = 4096;  // products of a thread in straight-line code: above it compiling takes long
-constexpr int kPiece = 4;           // floats of 16 bytes
+constexpr int kPiece = 4;            // floats of 16 bytes
 
 // ---- Sizes that follow. D is Depthwise, S is Plan, or types with the same names as static constants. ---------------
 
@@ -175,7 +175,8 @@ __device__ __forceinline__ void fetch(float* buffer, Mbarrier* full, const float
   if (pixels % kPiece != 0)
     for (long long i = copied < first ? first : copied; i < end; ++i) buffer[i - begin] = input[i];
   fence_async_proxy();
-  const int bytes = static_cast<int>(copied - begin) * 4, taps_bytes = static_cast<int>(group.count * taps_pitch(d)) * 4;
+  const int bytes = static_cast<int>(copied - begin) * 4,
+            taps_bytes = static_cast<int>(group.count * taps_pitch(d)) * 4;
   mbarrier_expect(full, bytes + taps_bytes);
   if (bytes > 0) bulk_load(buffer, input + begin, bytes, full);
   bulk_load(buffer + pixel_floats(d, s), filter + group.first % d.channels * taps_pitch(d), taps_bytes, full);
@@ -364,8 +365,8 @@ __device__ __forceinline__ void convolve_planes(const float* input,   // [planes
     // 4.
     float sums[PlanSizes<D, S>::outputs] = {};
     if (own < group.count)
-      sum(sums, buffer(it) + behind(group, plane) + own * plane,
-          buffer(it) + pixel_floats(d, s) + own * taps_pitch(d), p, q, d, s);
+      sum(sums, buffer(it) + behind(group, plane) + own * plane, buffer(it) + pixel_floats(d, s) + own * taps_pitch(d),
+          p, q, d, s);
     __syncthreads();
     // 5.
     if (own < group.count) put(buffer(it) + behind(group, out_plane) + own * out_plane, sums, p, q, d, s);

@@ -19,11 +19,11 @@ std::unique_ptr<TunableStage> make_tunable() {
 TEST_CASE("38 depthwise-planes: every plane is right") { check_suite("38", depthwise_suite()); }
 
 TEST_CASE("38 depthwise-planes: counters are what the lesson predicts (simulator)") {
-  check_prediction("38", {"h=1,w=1", depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"),
-                          depthwise_shape(3, "n=2,h=17,w=19,r=3,s=5"),
-                          depthwise_shape(2, "h=33,w=40,r=5,s=3,stride_h=2,stride_w=2"),
-                          depthwise_shape(40, "h=7,w=7,r=7,s=7"), depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"),
-                          depthwise_shape(1, "h=24,w=30,r=3,s=3,dilation_h=2,dilation_w=3")});
+  check_prediction(
+      "38",
+      {"h=1,w=1", depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"), depthwise_shape(3, "n=2,h=17,w=19,r=3,s=5"),
+       depthwise_shape(2, "h=33,w=40,r=5,s=3,stride_h=2,stride_w=2"), depthwise_shape(40, "h=7,w=7,r=7,s=7"),
+       depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"), depthwise_shape(1, "h=24,w=30,r=3,s=3,dilation_h=2,dilation_w=3")});
 }
 
 TEST_CASE("38 depthwise-planes: other plans are right") {
@@ -36,9 +36,10 @@ TEST_CASE("38 depthwise-planes: other plans are right") {
   }
   odd.push_back({parse_shape(depthwise_shape(3, "n=5,h=7,w=9,r=3,s=5,pad_h=3,pad_w=4")), InputKind::normal});
   odd.push_back({parse_shape(depthwise_shape(7, "n=2,h=9,w=9,r=3,s=3,stride_h=2,stride_w=2")), InputKind::normal});
-  for (const char* plan : {"planes=1,rows=1,columns=4,groups=1,buffers=1", "planes=1,rows=2,columns=8,groups=8,buffers=2",
-                           "planes=2,rows=4,columns=4,groups=4,buffers=1", "planes=4,rows=4,columns=8,groups=2,buffers=2",
-                           "planes=8,rows=1,columns=8,groups=1,buffers=1"})
+  for (const char* plan :
+       {"planes=1,rows=1,columns=4,groups=1,buffers=1", "planes=1,rows=2,columns=8,groups=8,buffers=2",
+        "planes=2,rows=4,columns=4,groups=4,buffers=1", "planes=4,rows=4,columns=8,groups=2,buffers=2",
+        "planes=8,rows=1,columns=8,groups=1,buffers=1"})
     check_suite("38", odd, plan);
 }
 
@@ -62,9 +63,9 @@ TEST_CASE("38 depthwise-planes: the default is valid, whatever the problem that 
   const auto tunable = make_tunable();
   for (const char* shape :
        {"h=1,w=1", "h=1,w=1,r=3,s=3", "n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7", "h=200,w=200,r=3,s=3",
-        "n=8,c=128,k=128,groups=128,h=56,w=56,r=31,s=31", "h=1,w=29000,s=3", "h=29000,w=1,r=3", "n=2147483647,h=1,w=17,s=9",
-        "h=90,w=500,r=3,s=65,stride_w=40", "n=700,c=9,k=9,groups=9,h=1,w=3", "h=60,w=60,r=101,s=101,pad_h=50,pad_w=50",
-        "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000"}) {
+        "n=8,c=128,k=128,groups=128,h=56,w=56,r=31,s=31", "h=1,w=29000,s=3", "h=29000,w=1,r=3",
+        "n=2147483647,h=1,w=17,s=9", "h=90,w=500,r=3,s=65,stride_w=40", "n=700,c=9,k=9,groups=9,h=1,w=3",
+        "h=60,w=60,r=101,s=101,pad_h=50,pad_w=50", "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000"}) {
     CAPTURE(shape);
     const ConvProblem problem = parse_shape(shape);
     const Verdict verdict = tunable->check(problem, device_limits());

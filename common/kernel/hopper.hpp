@@ -13,7 +13,8 @@
 /// - mbarrier_init() and fence_mbarrier_init() by one thread, a barrier of the block, then all else.
 /// - Stores to shared memory, fence_async_proxy() by each thread that stored, a barrier; then wgmma(), a copy.
 /// - mbarrier_expect(), bulk_load() or tensor_load() by one thread; mbarrier_wait() by all that read the bytes.
-/// - tensor_store() or bulk_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is written again, and
+/// - tensor_store() or bulk_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is
+/// written again, and
 ///   its bulk_wait() before anybody reads global memory.
 /// - wgmma_fence(), wgmma(), wgmma_commit(), wgmma_wait() by the whole warpgroup; then sums may be read, and operands
 ///   written.
@@ -341,7 +342,8 @@ __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* s
 }
 
 /// `cp.async.bulk.global.shared::cta.bulk_group`: starts a copy from shared memory, by one thread, after
-/// fence_async_proxy() by each thread that wrote the bytes and a barrier. bulk_commit() follows, as after tensor_store().
+/// fence_async_proxy() by each thread that wrote the bytes and a barrier. bulk_commit() follows, as after
+/// tensor_store().
 /// @param global, shared multiples of 16  @param bytes a multiple of 16
 __device__ __forceinline__ void bulk_store(void* global, const void* shared, int bytes) {
   CONVLADDER_SM90("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),

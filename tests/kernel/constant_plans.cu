@@ -47,7 +47,7 @@ Stage* make() {
 using Seven = ConstantProblem<2, 5, 7, 7, 7, 7, 1, Padding::zero>;
 using SevenMirrored = ConstantProblem<2, 5, 7, 7, 7, 7, 1, Padding::reflect>;
 using Fourteen = ConstantProblem<3, 5, 14, 14, 5, 5, 1, Padding::zero>;
-using Vectors = ConstantProblem<2, 3, 19, 36, 7, 7, 1, Padding::zero>;       // several strips across, of whole vectors
+using Vectors = ConstantProblem<2, 3, 19, 36, 7, 7, 1, Padding::zero>;        // several strips across, of whole vectors
 using Repeated = ConstantProblem<2, 3, 13, 17, 5, 3, 1, Padding::replicate>;  // of none
 using Strided = ConstantProblem<1, 4, 21, 24, 3, 3, 2, Padding::zero>;
 using Wide = ConstantProblem<2, 1, 5, 120, 3, 95, 1, Padding::reflect>;  // too wide a window for registers
@@ -60,8 +60,7 @@ const ConstantSchedule kConstantPlans[7] = {
     {"n=3,c=5,k=5,groups=5,h=14,w=14,r=5,s=5", Padding::zero, &make<Fourteen, Point<2, 4, 16, 1, 1>>},
     {"n=2,c=3,k=3,groups=3,h=19,w=36,r=7,s=7", Padding::zero, &make<Vectors, Point<2, 4, 8, 2, 1>>},
     {"n=2,c=3,k=3,groups=3,h=13,w=17,r=5,s=3", Padding::replicate, &make<Repeated, Point<1, 2, 4, 8, 2>>},
-    {"c=4,k=4,groups=4,h=21,w=24,r=3,s=3,stride_h=2,stride_w=2", Padding::zero,
-     &make<Strided, Point<4, 2, 16, 1, 1>>},
+    {"c=4,k=4,groups=4,h=21,w=24,r=3,s=3,stride_h=2,stride_w=2", Padding::zero, &make<Strided, Point<4, 2, 16, 1, 1>>},
     {"n=2,c=1,k=1,groups=1,h=5,w=120,r=3,s=95", Padding::reflect, &make<Wide, Point<1, 1, 32, 1, 1>>},
 };
 
