@@ -13,8 +13,8 @@
 //   5. The sums take the pixels' place in shared memory, once nobody reads these any more.
 //   6. Give: one thread has them stored by one bulk copy, and the outputs at its ends one by one.
 #pragma once
-#include "common/kernel/border.hpp"
 #include "common/kernel/hopper.hpp"
+#include "common/kernel/tracks/strips.hpp"
 
 namespace convladder {
 
@@ -26,72 +26,20 @@ struct Plan {
   int buffers;        // 2: the next group comes while this one is summed
 };
 
-constexpr int kMostOutputs = 128;    // of a thread
-constexpr int kMostWindow = 96;      // pixels of a row that a thread holds
-constexpr int kMostUnrolled = 4096;  // products of a thread in straight-line code: above it compiling takes long
-constexpr int kPiece = 4;            // floats of 16 bytes
+constexpr int kMostOutputs = 128;  // of a thread
+constexpr int kPiece = 4;          // floats of 16 bytes
 
 // ---- Sizes that follow. D is Depthwise, S is Plan, or types with the same names as static constants. ---------------
 
-__host__ __device__ __forceinline__ constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
-__host__ __device__ __forceinline__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
-__host__ __device__ __forceinline__ constexpr long long round_up(long long a, int b) { return (a + b - 1) / b * b; }
 // The widest access that divides rows of so many floats.
 __host__ __device__ __forceinline__ constexpr int vector_of(int width) {
   return width % 4 == 0 ? 4 : width % 2 == 0 ? 2 : 1;
 }
 
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr int strips_down(const D& d, const S& s) {
-  return ceil_div(d.out_height, s.rows);
-}
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr int strips_across(const D& d, const S& s) {
-  return ceil_div(d.out_width, s.columns);
-}
 // Threads of a block: whole warps.
 template <class D, class S>
 __host__ __device__ __forceinline__ constexpr long long threads_of(const D& d, const S& s) {
   return round_up(static_cast<long long>(s.planes) * strips_down(d, s) * strips_across(d, s), 32);
-}
-
-// Rows of input that a strip needs, from its first to its last.
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr long long span_down(const D& d, const S& s) {
-  return static_cast<long long>(s.rows - 1) * d.stride_y + static_cast<long long>(d.rows - 1) * d.dilation_y + 1;
-}
-// Whether a thread goes through pairs of a row of outputs and a row of taps, since the rows of input are far apart.
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr bool by_pairs(const D& d, const S& s) {
-  return d.dilation_y != 1 || span_down(d, s) > static_cast<long long>(d.rows) * s.rows;
-}
-// Rows of input that a thread goes through.
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr int steps_of(const D& d, const S& s) {
-  return static_cast<int>(by_pairs(d, s) ? static_cast<long long>(d.rows) * s.rows : span_down(d, s));
-}
-
-// Columns that a window is begun further left than its first tap, so that it can be read by vectors.
-template <class D>
-__host__ __device__ __forceinline__ constexpr int lead(const D& d) {
-  return static_cast<int>(round_up(d.pad_x, vector_of(d.width)) - d.pad_x);
-}
-// Pixels of a row that a thread holds: the whole row, where its strip is as wide as the plane.
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr long long window_of(const D& d, const S& s) {
-  return strips_across(d, s) == 1 ? d.width
-                                  : round_up(lead(d) + static_cast<long long>(s.columns - 1) * d.stride_x +
-                                                 static_cast<long long>(d.columns - 1) * d.dilation_x + 1,
-                                             vector_of(d.width));
-}
-// Whether it holds none, as they are too many, and each product asks shared memory.
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr bool asks_for_each(const D& d, const S& s) {
-  return window_of(d, s) > kMostWindow || static_cast<long long>(d.columns) * s.rows * s.columns > kMostUnrolled;
-}
-template <class D, class S>
-__host__ __device__ __forceinline__ constexpr bool unrolls(const D& d, const S& s) {
-  return !asks_for_each(d, s) && static_cast<long long>(d.rows) * d.columns * s.rows * s.columns <= kMostUnrolled;
 }
 
 // Floats from a filter to the next: whole pieces, an odd number of them, so that eight threads that read a piece each,
@@ -120,12 +68,13 @@ __host__ __device__ __forceinline__ constexpr long long shared_bytes(const D& d,
 // Array sizes and loop lengths that must be constants.
 template <class D, class S>
 struct PlanSizes {
-  static constexpr bool unrolled = unrolls(D{}, S{});
+  static constexpr bool unrolled = unrolls(D{}, S{}, vector_of(D::width));
   static constexpr int outputs = S::rows * S::columns;
-  static constexpr int window = asks_for_each(D{}, S{}) ? 1 : static_cast<int>(window_of(D{}, S{}));
+  static constexpr int window =
+      asks_for_each(D{}, S{}, vector_of(D::width)) ? 1 : static_cast<int>(window_of(D{}, S{}, vector_of(D::width)));
   static constexpr int taps = unrolled ? static_cast<int>(taps_pitch(D{})) : 1;
   static constexpr int row_unrolling = unrolled ? kMostUnrolled : 1;
-  static constexpr int column_unrolling = asks_for_each(D{}, S{}) ? 1 : kMostUnrolled;
+  static constexpr int column_unrolling = asks_for_each(D{}, S{}, vector_of(D::width)) ? 1 : kMostUnrolled;
 };
 // Of a kernel for any problem: as much as any needs.
 template <class D>
@@ -200,12 +149,6 @@ __device__ __forceinline__ void give(float* output, const float* buffer, const G
 
 // ---- 4. Sum --------------------------------------------------------------------------------------------------------
 
-// The row or column of input that a position of the padded plane reads, or -1: outside of zeros, and past the padding,
-// where no output looks.
-__device__ __forceinline__ int source_of(int at, int size, int pad, Padding padding) {
-  return at >= -pad && at < size + pad ? border_index(at, size, padding) : -1;
-}
-
 // A vector of floats.
 template <int Vector>
 __device__ __forceinline__ void get(float* to, const float* from) {
@@ -223,7 +166,7 @@ template <class D, class S>
 __device__ __forceinline__ void load(float (&window)[PlanSizes<D, S>::window], const float* row, int left, const D& d,
                                      const S& s) {
   const bool whole = strips_across(d, s) == 1, vectors = whole || d.padding == Padding::zero;
-  const int vector = vector_of(d.width), count = static_cast<int>(window_of(d, s));
+  const int vector = vector_of(d.width), count = static_cast<int>(window_of(d, s, vector));
   if (vectors && vector > 1) {
     UNROLL
     for (int i = 0; i < count; i += vector) {
@@ -246,13 +189,6 @@ __device__ __forceinline__ void load(float (&window)[PlanSizes<D, S>::window], c
   }
 }
 
-// Where product (e, s) of a row finds its pixel in the window, or -1 where the plane's border gives zero.
-template <class D, class S>
-__device__ __forceinline__ int in_window(int e, int c, const D& d, const S& s) {
-  const int at = e * d.stride_x + c * d.dilation_x;
-  return strips_across(d, s) == 1 ? border_index(at - d.pad_x, d.width, d.padding) : lead(d) + at;
-}
-
 // Adds a row of input to row v of the strip, through a row of taps.
 template <class D, class S>
 __device__ __forceinline__ void add(float (&sums)[PlanSizes<D, S>::outputs],
@@ -263,11 +199,11 @@ __device__ __forceinline__ void add(float (&sums)[PlanSizes<D, S>::outputs],
     UNROLL
     for (int e = 0; e < s.columns; ++e) {
       if (strips_across(d, s) == 1 && e >= d.out_width) continue;
-      if (asks_for_each(d, s)) {
+      if (asks_for_each(d, s, vector_of(d.width))) {
         const int x = source_of((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
         if (x >= 0) sums[v * s.columns + e] += row[x] * taps[c];
       } else {
-        const int i = in_window(e, c, d, s);
+        const int i = in_window(e, c, d, s, vector_of(d.width));
         if (i >= 0) sums[v * s.columns + e] += window[i] * taps[c];
       }
     }
@@ -279,11 +215,10 @@ template <class D, class S>
 __device__ __forceinline__ void sum(float (&sums)[PlanSizes<D, S>::outputs], const float* pixels, const float* taps,
                                     int p, int q, const D& d, const S& s) {
   using Sizes = PlanSizes<D, S>;
-  const int left = strips_across(d, s) == 1 ? 0 : q * d.stride_x - d.pad_x - lead(d);
+  const int left = strips_across(d, s) == 1 ? 0 : q * d.stride_x - d.pad_x - lead(d, vector_of(d.width));
   float window[Sizes::window], held[Sizes::taps];
   UNROLL_BY((Sizes::row_unrolling))
   for (int i = 0; i < steps_of(d, s); ++i) {
-    const int below = by_pairs(d, s) ? i % s.rows * d.stride_y + i / s.rows * d.dilation_y : i;
     if constexpr (Sizes::unrolled) {  // taps that this step is the first to need
       const int first = by_pairs(d, s) ? (i % s.rows == 0 ? i / s.rows : d.rows) : i;
       if (first < d.rows) {
@@ -292,14 +227,14 @@ __device__ __forceinline__ void sum(float (&sums)[PlanSizes<D, S>::outputs], con
           get<4>(held + k * kPiece, taps + k * kPiece);
       }
     }
-    const int y = source_of(p * d.stride_y - d.pad_y + below, d.height, d.pad_y, d.padding);
+    const int y = source_of(p * d.stride_y - d.pad_y + step_below(i, d, s), d.height, d.pad_y, d.padding);
     if (y < 0) continue;
     const float* const row = pixels + y * d.width;
-    if (!asks_for_each(d, s)) load(window, row, left, d, s);
+    if (!asks_for_each(d, s, vector_of(d.width))) load(window, row, left, d, s);
     UNROLL
     for (int v = 0; v < s.rows; ++v) {
       if (strips_down(d, s) == 1 && v >= d.out_height) continue;
-      const int r = !by_pairs(d, s) ? i - v * d.stride_y : i % s.rows == v ? i / s.rows : -1;
+      const int r = step_taps(i, v, d, s);
       if (r < 0 || r >= d.rows) continue;
       add(sums, window, row, (Sizes::unrolled ? held : taps) + r * d.columns, v, q, d, s);
     }
