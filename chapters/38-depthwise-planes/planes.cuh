@@ -184,7 +184,7 @@ __device__ __forceinline__ void load(float (&window)[PlanSizes<D, S>::window], c
   }
   UNROLL
   for (int i = 0; i < count; ++i) {
-    const int x = source_of(left + i, d.width, d.pad_x, d.padding);
+    const int x = source_at(left + i, d.width, d.pad_x, d.padding);
     window[i] = whole ? row[i] : x >= 0 ? row[x] : 0.0f;
   }
 }
@@ -200,7 +200,7 @@ __device__ __forceinline__ void add(float (&sums)[PlanSizes<D, S>::outputs],
     for (int e = 0; e < s.columns; ++e) {
       if (strips_across(d, s) == 1 && e >= d.out_width) continue;
       if (asks_for_each(d, s, vector_of(d.width))) {
-        const int x = source_of((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
+        const int x = source_at((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
         if (x >= 0) sums[v * s.columns + e] += row[x] * taps[c];
       } else {
         const int i = in_window(e, c, d, s, vector_of(d.width));
@@ -227,7 +227,7 @@ __device__ __forceinline__ void sum(float (&sums)[PlanSizes<D, S>::outputs], con
           get<4>(held + k * kPiece, taps + k * kPiece);
       }
     }
-    const int y = source_of(p * d.stride_y - d.pad_y + step_below(i, d, s), d.height, d.pad_y, d.padding);
+    const int y = source_at(p * d.stride_y - d.pad_y + step_below(i, d, s), d.height, d.pad_y, d.padding);
     if (y < 0) continue;
     const float* const row = pixels + y * d.width;
     if (!asks_for_each(d, s, vector_of(d.width))) load(window, row, left, d, s);

@@ -98,7 +98,7 @@ __device__ __forceinline__ void convolve_pairs(const half* __restrict__ input,  
   float2 sums[Sizes::outputs] = {}, window[Sizes::window];
   UNROLL_BY((Sizes::row_unrolling))
   for (int i = 0; i < steps_of(d, s); ++i) {
-    const int y = source_of(p * d.stride_y - d.pad_y + step_below(i, d, s), d.height, d.pad_y, d.padding);
+    const int y = source_at(p * d.stride_y - d.pad_y + step_below(i, d, s), d.height, d.pad_y, d.padding);
     if (y < 0) continue;
     const half* const row = in + static_cast<long long>(y) * d.width * d.channels;
     const auto pixel = [&](int x) { return load_pair(row + static_cast<long long>(x) * d.channels, has_second, d); };
@@ -106,7 +106,7 @@ __device__ __forceinline__ void convolve_pairs(const half* __restrict__ input,  
     if (!asks_for_each(d, s, 1)) {
       UNROLL
       for (int j = 0; j < static_cast<int>(window_of(d, s, 1)); ++j) {
-        const int x = whole ? j : source_of(left + j, d.width, d.pad_x, d.padding);
+        const int x = whole ? j : source_at(left + j, d.width, d.pad_x, d.padding);
         window[j] = x >= 0 ? pixel(x) : make_float2(0.0f, 0.0f);
       }
     }
@@ -123,7 +123,7 @@ __device__ __forceinline__ void convolve_pairs(const half* __restrict__ input,  
           if (whole && e >= d.out_width) continue;
           float2& sum = sums[v * s.columns + e];
           if (asks_for_each(d, s, 1)) {
-            const int x = source_of((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
+            const int x = source_at((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
             if (x < 0 || q + e >= d.out_width) continue;
             const float2 value = pixel(x);
             sum.x += value.x * tap.x;

@@ -88,7 +88,7 @@ __device__ __forceinline__ int in_window(int e, int c, const D& d, const S& s, i
 
 /// The row or column of input that a position of the padded plane reads, or -1: outside of zeros, and past the padding,
 /// where no output looks.
-__device__ __forceinline__ int source_of(int at, int size, int pad, Padding padding) {
+__device__ __forceinline__ int source_at(int at, int size, int pad, Padding padding) {
   return at >= -pad && at < size + pad ? border_index(at, size, padding) : -1;
 }
 
