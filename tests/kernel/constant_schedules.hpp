@@ -11,7 +11,7 @@ struct ConstantSchedule {
   Padding padding;
   Stage* (*make)();
 };
-extern const ConstantSchedule kConstantSchedules[5];  ///< of 15
+extern const ConstantSchedule kConstantSchedules[8];  ///< of 15
 extern const ConstantSchedule kConstantPlans[7];      ///< of 38
 
 }  // namespace convladder
