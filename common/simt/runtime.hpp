@@ -66,6 +66,7 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  absent_block,          ///< an access to shared memory of a block of the cluster that may not have begun, or has ended
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);

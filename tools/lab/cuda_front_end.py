@@ -142,7 +142,7 @@ def tokens_of(text, own_file):
 class FrontEnd:
     def __init__(self, tokens):
         self.tokens = tokens
-        self.guards = self.asms = 0
+        self.guards = self.asms = self.clusters = 0
 
     def refuse(self, i, text):
         raise Refused(f"{self.tokens[i].file}:{self.tokens[i].line}: {text}")
@@ -323,6 +323,26 @@ class FrontEnd:
         call += "".join(arguments)
         call += self.tokens[close].before + ")"
         return begin, lead + call, close + 1
+
+    def rewrite_cluster(self, start, i):
+        """`i` is __cluster_dims__ in a statement that begins at `start`: what tells the runtime, and what follows."""
+        if self.tokens[i + 1].text != "(":
+            self.refuse(i, "__cluster_dims__ must be followed by the cluster's size in parentheses")
+        close = self.closing(i + 1)
+        if self.tokens[start].text == "template":
+            parameters = {t.text for t in self.tokens[start + 1:self.end_of_template(start + 1, i) or i]}
+            if any(t.text in parameters and is_name(t.text) for t in self.tokens[i + 2:close]):
+                self.refuse(i, "__cluster_dims__ of a template's parameters are not simulated: give the size at the launch, "
+                            "by cudaLaunchKernelEx")
+        name = close + 1
+        while self.tokens[name + 1].text != "(" or self.tokens[name].text in ("__attribute__", "alignas", "decltype"):
+            name = self.closing(name + 1) + 1 if self.tokens[name + 1].text == "(" else name + 1
+            if self.tokens[name].text in (";", "{", ""):
+                self.refuse(i, "no kernel follows __cluster_dims__")
+        size = " ".join(self.text(i + 2, close).split())
+        self.clusters += 1
+        return (f"static const ::simt_cuda::ClusterDims simt_cluster_{self.clusters}("
+                f'"{self.tokens[name].text}", ::dim3({size}));'), close + 1
 
     # ---- Memory spaces ---------------------------------------------------------------------------------------------
 
@@ -518,6 +538,11 @@ class FrontEnd:
                 marks.append(i)
                 result.append(token.before)
                 i += 1
+                continue
+            if text == "__cluster_dims__":
+                registration, following = self.rewrite_cluster(start, i)
+                result[marks.index(start)] = registration + result[marks.index(start)]
+                i = following
                 continue
             if text in ASM:
                 marks.append(i)
