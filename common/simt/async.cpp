@@ -76,6 +76,17 @@ void View::set_reads_of(unsigned rank, unsigned reader, std::int32_t done) {
 
 bool View::knows_of(unsigned rank) const { return rank == rank_ || (rank < others_.size() && !others_[rank].empty()); }
 
+void View::publish(unsigned rank, std::uint32_t block_serial, Knowledge& published) const {
+  if (!knows_of(rank)) return;
+  const auto phase = static_cast<std::uint32_t>(number_of(rank, first_phase() - 1));
+  for (unsigned i = 0; i < threads_; ++i) {
+    const std::int32_t clock = number_of(rank, i);
+    if (clock == 0) continue;
+    std::uint64_t& known = published.threads[std::uint64_t{block_serial} << 16 | i];
+    known = std::max(known, stamp(phase, static_cast<std::uint32_t>(clock)));
+  }
+}
+
 void View::fence() {
   const auto cover = [this](std::vector<std::int32_t>& numbers) {
     for (unsigned i = 0; i < threads_; ++i) numbers[threads_ + i] = std::max(numbers[threads_ + i], numbers[i]);
@@ -100,6 +111,7 @@ View& whole_view(unsigned number) {
     std::int32_t& clock = mine.clock(first + lane);
     clock = std::max(clock, static_cast<std::int32_t>(thread.warp_clocks[lane]));
   }
+  mine.phase() = static_cast<std::int32_t>(machine.phase);
   if (thread.ordering && !thread.ordering->acquired.empty()) mine.outside.join(thread.ordering->acquired);
   return mine;
 }
@@ -234,6 +246,13 @@ void publish_known_threads(Knowledge& published) {
     if (clock == 0) continue;
     std::uint64_t& known = published.threads[std::uint64_t{machine.block_serial} << 16 | i];
     known = std::max(known, stamp(machine.phase, static_cast<std::uint32_t>(clock)));
+  }
+  if (!has_peers()) return;
+  const View* const others = known_by_cluster(view());
+  for (const ClusterBlock& block : machine.cluster->blocks) {
+    const AsyncBlock& async = *block.async;
+    if (async.serial != machine.block_serial) view().publish(async.rank, async.serial, published);
+    if (others) others->publish(async.rank, async.serial, published);
   }
 }
 
@@ -480,21 +499,25 @@ bool report_stuck_barrier() {
     stuck = std::find_if(begin, end, [](const Thread& thread) { return thread.state == State::at_mbarrier; });
   if (stuck == end) return false;
   machine.thread_number = static_cast<unsigned>(stuck - begin);
-  report(FaultKind::stuck_barrier, stuck->wait_pc,
-         what_is_missing(*stuck) + "; threads wait: " + who_waits(async_block()));
+  report(FaultKind::stuck_barrier, stuck->wait_pc, what_is_missing(*stuck) + "; threads wait: " + who_waits());
   machine.stopped = true;
   return true;
 }
 
 // ---- For kernels ---------------------------------------------------------------------------------------------------
 
-Mbarrier& mbarrier_at(std::uintptr_t at, Pc pc) {
+Mbarrier& mbarrier_at(std::uintptr_t at, Pc pc, bool by_copy) {
   AsyncBlock& block = memory_block();
   for (Mbarrier& barrier : block.mbarriers) {
     if (barrier.address != at) continue;
     // A fence_mbarrier_init() before a barrier of the cluster makes it visible, whatever else that barrier orders.
-    if (!barrier.fenced || async_block().views[machine.thread_number].passed <= barrier.fenced_before)
-      check_access(at, sizeof(std::uint64_t), Kind::atomic, pc);
+    const bool visible = barrier.fenced && async_block().views[machine.thread_number].passed > barrier.fenced_before;
+    if (by_copy && machine.visited) {
+      if (!visible)
+        check_pair(barrier.init, Kind::store, access_now(Kind::atomic, pc), Kind::atomic, machine.shared_oldest);
+      return barrier;
+    }
+    if (!visible) check_access(at, sizeof(std::uint64_t), Kind::atomic, pc);
     if (machine.visited) barrier.arrivals_of[machine.cluster->running] = access_now(Kind::atomic, pc);
     return barrier;
   }

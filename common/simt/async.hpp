@@ -27,6 +27,7 @@ class View {
   std::int32_t& fenced(unsigned thread) { return numbers_[threads_ + thread]; }  ///< of these, before a proxy fence
   std::int32_t& fenced_phase() { return numbers_[2 * threads_]; }  ///< all accesses in phases of the block before it
   std::int32_t& reads(unsigned reader) { return numbers_[2 * threads_ + 1 + reader]; }  ///< tickets that are done
+  std::int32_t& phase() { return numbers_[first_phase() - 1]; }  ///< of the block, when somebody told last
   std::int32_t& phases(unsigned mbarrier);  ///< of it, that are complete: the copies that belong to them have landed
 
   // Of a block of the cluster, by its rank:
@@ -35,6 +36,8 @@ class View {
   std::int32_t reads_of(unsigned rank, unsigned reader) const;
   void set_reads_of(unsigned rank, unsigned reader, std::int32_t done);
   bool knows_of(unsigned rank) const;  ///< anything
+  /// Adds what is known of that block's threads.
+  void publish(unsigned rank, std::uint32_t block_serial, Knowledge& published) const;
   /// A proxy fence: covers all that is known.
   void fence();
 
@@ -43,7 +46,7 @@ class View {
 
  private:
   std::int32_t number_of(unsigned rank, std::size_t index) const;
-  std::size_t first_phase() const { return 2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp; }
+  std::size_t first_phase() const { return 2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp + 1; }
 
   unsigned threads_, rank_;
   std::vector<std::int32_t> numbers_;
@@ -288,11 +291,14 @@ void end_async_block();
 // ---- For bulk.cpp and wgmma.cpp ------------------------------------------------------------------------------------
 
 /// The barrier that an mbarrier_init() has made there, for an operation of the running thread.
-Mbarrier& mbarrier_at(std::uintptr_t address, Pc pc);
+/// @param by_copy not now, but when the copy is complete
+Mbarrier& mbarrier_at(std::uintptr_t address, Pc pc, bool by_copy = false);
 /// Lets the phase end, if nothing is missing. @param barrier of memory_block()
 void complete_phase(Mbarrier& barrier, Pc pc);
 /// Each place where threads of a block wait, and how many: "12 at line 34".
 std::string who_waits(const AsyncBlock& block);
+/// The same of the running block, or of each in its cluster.
+std::string who_waits();
 
 /// Reports what an asynchronous access may not see, or may be seen after: a write that it knows of, by ordinary
 /// instructions, without a proxy fence in between. Whether all was well.

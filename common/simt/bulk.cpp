@@ -93,7 +93,7 @@ void deliver(const Source& source, void* shared, void* barrier, unsigned alignme
   const auto to = reinterpret_cast<std::uintptr_t>(shared), at = reinterpret_cast<std::uintptr_t>(barrier);
   const auto start_at = [&](std::uintptr_t address, std::uintptr_t barrier_address) {
     check_async_operand(address, source.bytes.size(), alignment, pc);
-    start(address, source, mbarrier_at(barrier_address, pc), pc);
+    start(address, source, mbarrier_at(barrier_address, pc, true), pc);
   };
   if (mask != 0) {
     const std::size_t blocks = cluster().blocks.size();

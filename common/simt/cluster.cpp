@@ -40,9 +40,6 @@ SharedPlace shared_place(const void* pointer, Pc pc) {
   return {cluster().running, address};
 }
 
-/// The running thread's index at the barrier: how many phases it has passed.
-std::int32_t& passed() { return async_block().views[machine.thread_number].passed; }
-
 /// In each warp, lanes that come by an instruction for all of them must come by the same.
 bool check_alignment(const AsyncBlock& block) {
   for (unsigned first = 0; first < machine.threads_per_block; first += kWarp) {
@@ -252,19 +249,24 @@ void end_cluster_block() {
                   reader.pc, "reads");
 }
 
+std::string who_waits() {
+  if (!has_peers()) return who_waits(async_block());
+  std::string places;
+  for (const ClusterBlock& block : machine.cluster->blocks)
+    if (const std::string text = who_waits(*block.async); !text.empty())
+      places += (places.empty() ? "block " : "; block ") + std::to_string(block.async->rank) + ": " + text;
+  return places;
+}
+
 void report_stuck_cluster() {
   const Cluster& all = *machine.cluster;
-  std::string places;
-  for (unsigned rank = 0; rank < all.blocks.size(); ++rank)
-    if (const std::string text = who_waits(*all.blocks[rank].async); !text.empty())
-      places += (places.empty() ? "" : "; ") + ("block " + std::to_string(rank) + ": ") + text;
   for (unsigned i = 0; i < machine.threads_per_block; ++i) {
     const Thread& thread = machine.threads[i];
     if (thread.state != State::at_cluster_barrier) continue;
     machine.thread_number = i;
     report(FaultKind::stuck_barrier, thread.wait_pc,
            "the cluster's barrier: " + std::to_string(all.arrived) + " of " + std::to_string(all.alive) +
-               " threads came; threads wait: " + places)
+               " threads came; threads wait: " + who_waits())
         .line = thread.line;
     machine.stopped = true;
     return;
@@ -335,7 +337,7 @@ void cluster_arrive(bool release, bool aligned, int line) {
   const Unwatched unwatched;
   Cluster& all = cluster();
   Thread& thread = *machine.thread;
-  if (thread.cluster_arrivals > passed())
+  if (thread.cluster_arrivals > thread.cluster_waits)
     fail(FaultKind::invalid_barrier, pc, "the thread comes to the cluster's barrier twice and has not waited between");
   ++thread.cluster_arrivals;
   thread.arrive_pc = pc;
@@ -351,13 +353,14 @@ void cluster_wait(int line) {
   const Unwatched unwatched;
   const Cluster& all = cluster();
   Thread& thread = *machine.thread;
-  if (thread.cluster_arrivals == passed())
+  if (thread.cluster_arrivals == thread.cluster_waits)
     fail(FaultKind::invalid_barrier, pc, "the thread waits at the cluster's barrier and has not come to it");
   thread.wait_pc = pc;
   thread.line = line;
   if (thread.cluster_arrivals > all.completed) yield_as(State::at_cluster_barrier);
-  passed() = thread.cluster_arrivals;
-  acquire_outside(all.known[thread.cluster_arrivals & 1].outside);
+  ++thread.cluster_waits;
+  async_block().views[machine.thread_number].passed = thread.cluster_waits;
+  acquire_outside(all.known[thread.cluster_waits & 1].outside);
 }
 
 }  // namespace simt

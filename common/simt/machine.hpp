@@ -211,6 +211,7 @@ struct Thread {
   unsigned wait_barrier;     ///< number of the mbarrier or named barrier it waits at
   std::unique_ptr<Registers> registers;
   std::int32_t cluster_arrivals;  ///< at the cluster's barrier
+  std::int32_t cluster_waits;     ///< there
   Pc arrive_pc;                   ///< of the last
   int arrive_line;                ///< of it; 0 where the lanes of a warp may come alone
 };

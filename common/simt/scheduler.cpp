@@ -148,7 +148,7 @@ void start_block(std::uint64_t block) {
     thread.copies.clear();
     thread.groups = 0;
     thread.registers.reset();
-    thread.cluster_arrivals = 0;
+    thread.cluster_arrivals = thread.cluster_waits = 0;
     thread.arrive_line = 0;
   }
   std::fill_n(machine.dynamic_bytes.begin(), machine.dynamic_end - machine.dynamic_begin, std::uint8_t{0});
