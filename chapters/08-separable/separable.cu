@@ -1,6 +1,7 @@
-// 08 separable, the stage: the split filter, the two passes of separable.cuh with their choices as knobs, and what the
-// lesson predicts.
+// 08 separable, the stage: the split filter, the two passes of separable.cuh with their choices as knobs or the one
+// kernel of fused.cuh, and what the lesson predicts.
 
+#include "chapters/08-separable/fused.cuh"
 #include "chapters/08-separable/rank_one.cuh"
 #include "chapters/08-separable/separable.cuh"
 #include "common/stage/tunable.hpp"
@@ -21,23 +22,59 @@ constexpr const char* kIndexWords[] = {"border", "every"};
 enum { kGroups, kSingle };
 constexpr int kRests[] = {kGroups, kSingle};
 constexpr const char* kRestWords[] = {"groups", "single"};
-constexpr Knob kKnobs[] = {{"rows", kRowCounts, 2},
-                           {"threads", kThreadCounts, kRowThreads},
-                           {"loads", kLoads, kLoadWords, kTogether},
-                           {"index", kIndices, kIndexWords, kBorder},
-                           {"rest", kRests, kRestWords, kGroups}};
+enum { kAuto, kTwoPasses, kOneKernel };
+constexpr int kFused[] = {kAuto, kTwoPasses, kOneKernel};
+constexpr const char* kFusedWords[] = {"auto", "no", "yes"};
+constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},     {"rows", kRowCounts, 2},
+                           {"threads", kThreadCounts, kRowThreads},   {"loads", kLoads, kLoadWords, kTogether},
+                           {"index", kIndices, kIndexWords, kBorder}, {"rest", kRests, kRestWords, kGroups}};
 
 class Separable final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, false}; }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_image(problem); }
 
+  // The choices a to e are of the two passes alone.
+  static bool of_two_passes(const Configuration& configuration) {
+    for (int k = 0; k < configuration.knobs.count; ++k)
+      if (configuration.knobs.knobs[k].values != kFused && configuration.values[k] != kKnobs[k].usual) return true;
+    return false;
+  }
+
+  // fused=auto: one kernel where the input, the intermediate image and the output together are larger than L2, so that
+  // the two passes move all four images through DRAM.
+  Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
+                        const Configuration& configuration) const override {
+    Configuration c = configuration;
+    if (c["fused"] != kAuto) return c;
+    const std::int64_t images = 4 * (problem.input_size() + between_pixels(problem) + problem.output_size());
+    c["fused"] = kOneKernel;
+    if (images <= limits.l2_bytes || !check_configuration(problem, limits, c).accepted()) c["fused"] = kTwoPasses;
+    return c;
+  }
+
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
+                              const Configuration& configuration) const override {
+    if (configuration["fused"] != kOneKernel) return Verdict::accept();
+    if (of_two_passes(configuration))
+      return Verdict::refuse(
+          "rows, threads, loads, index and rest are choices of the two passes: leave them out, or set fused=no");
+    const std::int64_t bytes = fused_bytes(static_cast<int>(problem.r), static_cast<int>(problem.s));
+    if (bytes > limits.shared_bytes_per_block)
+      return Verdict::refuse("both passes in one kernel take {} bytes of shared memory, a block has {}: set fused=no",
+                             bytes, limits.shared_bytes_per_block);
+    return Verdict::accept();
+  }
+
+  static std::int64_t between_pixels(const ConvProblem& problem) { return problem.n * problem.h * problem.q(); }
+  bool fused() const { return knob("fused") == kOneKernel; }
+
   Verdict check_filter(const ConvProblem& problem, const float* filter) const override {
     return check_rank_one(filter, static_cast<int>(problem.r), static_cast<int>(problem.s));
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    between_.allocate(problem.n * problem.h * problem.q());
+    if (!fused()) between_.allocate(between_pixels(problem));
     parts_.allocate(2 * kMaxFilterSide);
     convladder::launch(split_filter, 1, 96, 0, stream)(tensors.filter, parts_.floats(), static_cast<int>(problem.r),
                                                        static_cast<int>(problem.s));
@@ -48,6 +85,7 @@ class Separable final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Image image = image_of(problem);
+    if (fused()) return launch_both(tensors.input, tensors.output, image, segment(image), stream);
     if (knob("rows") == 1)
       rows_of<1>(tensors.input, image, stream);
     else if (knob("rows") == 2)
@@ -56,6 +94,8 @@ class Separable final : public TunableStage {
       rows_of<4>(tensors.input, image, stream);
     columns(tensors.output, image, stream);
   }
+
+  static int segment(const Image& image) { return segment_of(image, device_limits().multiprocessors); }
 
   // Pass 1, with as many rows a thread.
   template <int kRows>
@@ -92,9 +132,10 @@ class Separable final : public TunableStage {
       launch_columns<false, false>(between, output, image, stream);
   }
 
-  // Both passes: the input by rows, the intermediate image by columns. The same for all configurations.
+  // Both passes: the input by rows, the intermediate image by columns. The same for all their choices.
   Prediction predict(const ConvProblem& problem) const override {
     const Image image = image_of(problem);
+    if (fused()) return prediction_of_both(problem, image);
     const std::int64_t row_reads = image.height * reads_by_tile(horizontal(image), kRowTile);
     const std::int64_t column_reads = reads_by_tile(vertical(image), kColumnTile) * image.out_width;
     const std::int64_t between = problem.n * problem.h * problem.q();
@@ -103,6 +144,26 @@ class Separable final : public TunableStage {
     p.global_store_bytes = (between + problem.output_size()) * 4;
     p.shared_load_conflicts = p.shared_store_conflicts = 0;
     p.flops = 2 * (between * problem.s + problem.output_size() * problem.r);
+    return p;
+  }
+
+  // One kernel: the input by segments of strips; the row sums between two segments are made twice.
+  static Prediction prediction_of_both(const ConvProblem& problem, const Image& image) {
+    const int rows = segment(image);
+    const std::int64_t segments = (image.out_height + rows - 1) / rows;
+    const std::int64_t strips = (image.out_width + kStrip - 1) / kStrip;
+    std::int64_t steps = segments * lag_of(image.rows);  // of all blocks in a strip
+    for (int y = 0; y < image.out_height; y += rows) {
+      const int outputs = rows < image.out_height - y ? rows : image.out_height - y;
+      steps += (outputs + kBand - 1) / kBand;
+    }
+    Prediction p;
+    p.global_load_bytes = reads_by_tile(image, rows, kStrip) * 4;
+    p.global_store_bytes = problem.output_size() * 4;
+    p.shared_load_conflicts = p.shared_store_conflicts = 0;
+    p.barriers = 2 * steps * strips * image.batch;
+    p.flops = 2 * ((image.out_height + segments * (image.rows - 1)) * image.out_width * image.batch * problem.s +
+                   problem.output_size() * problem.r);
     return p;
   }
 

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/settings.hpp"
+#include "common/harness/ladder/tuning_log.hpp"
+#include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;
@@ -85,6 +89,50 @@ TEST_CASE("08 separable: counters are what the lesson predicts (simulator)") {
 TEST_CASE("08 separable: and with every configuration (simulator)") {
   for (const std::string& settings : configurations())
     check_prediction("08", {"h=9,w=270,r=7,s=11", "h=133,w=5,r=12,s=4,pad_h=0"}, FilterForm::rank_one, settings);
+}
+
+TEST_CASE("08 separable: every image is right in one kernel") {
+  check_suite("08", image_suite(FilterForm::rank_one), "fused=yes");
+}
+
+TEST_CASE("08 separable: counters are what the lesson predicts of one kernel (simulator)") {
+  // Filters of a known size and others; one band of rows and several; segments, whole and not; lags of 0, 1 and 2
+  // bands.
+  check_prediction("08",
+                   {"h=1,w=1", "h=64,w=300,r=5,s=5", "h=4,w=800,r=1,s=5", "h=300,w=8,r=7,s=3", "n=2,h=133,w=45,r=4,s=3",
+                    "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "h=80,w=70,r=65,s=33", "h=330,w=290,r=31,s=31",
+                    "h=100,w=130,r=33,s=16", "h=70,w=140,r=34,s=32"},
+                   FilterForm::rank_one, "fused=yes");
+}
+
+TEST_CASE("08 separable: one kernel where three images are larger than L2, if a block has the memory") {
+  const std::unique_ptr<Stage> stage(find_stage("08").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  DeviceLimits limits = device_limits();
+  limits.l2_bytes = 50 << 20;
+  limits.shared_bytes_per_block = 227 << 10;
+  const auto fused = [&](const char* shape, const char* settings) {
+    const ConvProblem problem = parse_shape(shape);
+    Configuration configuration(tunable.knobs());
+    if (*settings) apply_settings(settings, configuration);
+    return value_text(tunable.knobs().knobs[0], tunable.decided(problem, limits, configuration)["fused"]);
+  };
+  CHECK(fused("h=2160,w=3840,r=31,s=31", "") == "yes");
+  CHECK(fused("h=1080,w=1920,r=31,s=31", "") == "no");
+  CHECK(fused("n=4,h=1080,w=1920,r=31,s=31", "") == "yes");
+  CHECK(fused("h=2160,w=3840,r=31,s=31", "rows=1") == "no");  // a choice of the two passes
+  CHECK(fused("h=1080,w=1920,r=31,s=31", "fused=yes") == "yes");
+  limits.shared_bytes_per_block = 64 << 10;
+  CHECK(fused("h=2160,w=3840,r=5,s=5", "") == "no");
+  const auto refusal = [&](const char* settings) {
+    Configuration configuration(tunable.knobs());
+    apply_settings(settings, configuration);
+    return std::string(tunable.check_configuration(parse_shape("h=9,w=9,r=65,s=65"), limits, configuration).reason());
+  };
+  CHECK(refusal("fused=no,rows=1") == "");
+  CHECK(refusal("fused=yes,rows=1").find("choices of the two passes") != std::string::npos);
+  CHECK(refusal("fused=yes") ==
+        "both passes in one kernel take 100864 bytes of shared memory, a block has 65536: set fused=no");
 }
 
 TEST_CASE("08 separable: each setting changes what it is about (simulator)") {

@@ -3,7 +3,7 @@
 // Since 14: two more primitives, cache and unroll, and no answer by hand to how large the tiles are, which loop is
 // outermost, and what is kept where. schedule.cuh has a kernel for every answer; this file has the space.
 //
-//   1. The knobs: 25,920 combinations.
+//   1. The knobs: 51,840 combinations.
 //   2. The rule that says which of them are valid for a problem and a GPU.
 //   3. What runs where nothing was tuned.
 //   4. The launch: the kernel compiled for this problem and schedule, or the one compiled with the program.
@@ -23,7 +23,8 @@ namespace convladder {
 // The kernel that is compiled with the program: its arrays are as large as any schedule needs, and nothing unrolls.
 template <>
 struct Sizes<Depthwise, Schedule> {
-  static constexpr int rows = 8, columns = 4, window = 72, row_unrolling = 1, column_unrolling = 1, batch = 4;
+  static constexpr int rows = 8, columns = 4, window = 72, row_unrolling = 1, column_unrolling = 1, batch = 4,
+                       parts = 1;
 };
 
 namespace {
@@ -34,7 +35,7 @@ constexpr int kThreadRows[] = {1, 2, 4, 8}, kThreadColumns[] = {1, 2, 4};
 constexpr int kOrders[] = {kFilterRows, kInputRows};
 constexpr int kInputs[] = {kInputCache, kInputRegisters, kInputShared};
 constexpr int kFilters[] = {kFilterCache, kFilterConstant, kFilterShared};
-constexpr int kUnrolling[] = {0, 1};
+constexpr int kUnrolling[] = {0, 1}, kStages[] = {1, 2};
 constexpr const char* kOrderWords[] = {"filter-rows", "input-rows"};
 constexpr const char* kInputWords[] = {"cache", "registers", "shared"};
 constexpr const char* kFilterWords[] = {"cache", "constant", "shared"};
@@ -48,11 +49,12 @@ constexpr Knob kKnobs[] = {{"block_planes", kBlockPlanes, 1},
                            {"order", kOrders, kOrderWords, kInputRows},
                            {"input", kInputs, kInputWords, kInputShared},
                            {"filter", kFilters, kFilterWords, kFilterShared},
-                           {"unroll", kUnrolling, kUnrollWords, 1}};
+                           {"unroll", kUnrolling, kUnrollWords, 1},
+                           {"stages", kStages, 1}};
 
 Schedule schedule_of(const Configuration& c) {
   return {c["block_planes"], c["block_rows"], c["block_columns"], c["thread_rows"], c["thread_columns"],
-          c["order"],        c["input"],      c["filter"],        c["unroll"]};
+          c["order"],        c["input"],      c["filter"],        c["unroll"],      c["stages"]};
 }
 
 Configuration configuration_of(const Schedule& s) {
@@ -66,6 +68,7 @@ Configuration configuration_of(const Schedule& s) {
   c["input"] = s.input;
   c["filter"] = s.filter;
   c["unroll"] = s.unroll;
+  c["stages"] = s.stages;
   return c;
 }
 
@@ -77,8 +80,22 @@ constexpr int kMaxUnrolledFromCache = 1024;  // the same where each product asks
 // Whether a smaller value of the knob, half of this one, does the same: it covers the whole plane already.
 bool is_twin(int value, int smallest, int needed) { return value > smallest && value / 2 >= needed; }
 
+// Blocks that run: one for each tile. With two stages as many as the GPU has at a time, if a thread takes at most 64
+// registers; each then goes from tile to tile.
+long long blocks_of(const Depthwise& d, const Schedule& s, const DeviceLimits& limits) {
+  const long long tiles = tiles_of(d, s);
+  if (s.stages == 1) return tiles;
+  constexpr int kRegisters = 65536 / 64, kReserved = 1024;  // of a multiprocessor; bytes of each of its blocks
+  const long long by_memory = (limits.shared_bytes_per_block + kReserved) / (shared_floats(d, s) * 4 + kReserved);
+  const long long by_threads = kRegisters / threads_of(d, s);
+  const long long resident = by_memory < by_threads ? by_memory : by_threads;
+  const long long at_once = limits.multiprocessors * (resident > 0 ? resident : 1);
+  return tiles < at_once ? tiles : at_once;
+}
+
 // 2.
-Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t shared_bytes_per_block) {
+Verdict check_schedule(const Depthwise& d, const Schedule& s, const DeviceLimits& limits) {
+  const std::int64_t shared_bytes_per_block = limits.shared_bytes_per_block;
   if (is_twin(s.block_planes, 1, planes(d)) || is_twin(s.block_rows, 4, d.out_height) ||
       is_twin(s.block_columns, 16, d.out_width) || is_twin(s.thread_rows, 1, d.out_height) ||
       is_twin(s.thread_columns, 1, d.out_width))
@@ -106,15 +123,17 @@ Verdict check_schedule(const Depthwise& d, const Schedule& s, std::int64_t share
   const int most = s.input == kInputCache ? kMaxUnrolledFromCache : kMaxUnrolled;
   if (s.unroll && products > most)
     return Verdict::refuse("at most {} products of a thread are unrolled; got {}", most, products);
-  if (blocks_of(d, s) > INT32_MAX)
-    return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got {}", blocks_of(d, s));
+  if (tiles_of(d, s) > INT32_MAX) return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got {}", tiles_of(d, s));
+  if (s.stages > 1 && s.input != kInputShared) return Verdict::refuse("only tiles in shared memory come in stages");
+  if (s.stages > 1 && blocks_of(d, s, limits) == tiles_of(d, s))
+    return Verdict::refuse("a block has one tile, and none comes after it: stages=1 does the same");
   return Verdict::accept();
 }
 
 // 3. Tiles of one plane, all cached in shared memory; the more outputs there are, the more of them a thread has. These
 // are rules of thumb from tuning on an NVIDIA H200. What a problem does not allow is given up, from the most useful to
 // the least.
-Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_block) {
+Schedule default_schedule(const Depthwise& d, const DeviceLimits& limits) {
   constexpr long long kFew = 1 << 15, kMany = 1 << 20;
   const long long outputs = planes(d) * output_plane(d);
   Schedule s = schedule_of(Configuration(kKnobs));
@@ -139,7 +158,7 @@ Schedule default_schedule(const Depthwise& d, std::int64_t shared_bytes_per_bloc
   shrink(s.thread_columns, 1, d.out_width);
   // Small planes: several of them make a block of some warps.
   while (s.block_planes < 8 && s.block_planes < planes(d) && threads_of(d, s) < 64) s.block_planes *= 2;
-  const auto valid = [&] { return check_schedule(d, s, shared_bytes_per_block).accepted(); };
+  const auto valid = [&] { return check_schedule(d, s, limits).accepted(); };
   if (!valid()) s.order = kFilterRows;
   if (!valid()) s.unroll = 0;
   if (!valid()) s.thread_rows = s.thread_columns = 1, s.block_rows = 4, s.block_columns = 16;
@@ -222,18 +241,18 @@ class DepthwiseTuned final : public TunableStage {
       return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most {}; got {}, {}",
                              kMaxDepthwisePosition, down, across);
     const Depthwise d = depthwise_of(problem);
-    return check_schedule(d, default_schedule(d, limits.shared_bytes_per_block), limits.shared_bytes_per_block);
+    return check_schedule(d, default_schedule(d, limits), limits);
   }
 
   Knobs knobs() const override { return kKnobs; }
 
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
-    return check_schedule(depthwise_of(problem), schedule_of(configuration), limits.shared_bytes_per_block);
+    return check_schedule(depthwise_of(problem), schedule_of(configuration), limits);
   }
 
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    return configuration_of(default_schedule(depthwise_of(problem), limits.shared_bytes_per_block));
+    return configuration_of(default_schedule(depthwise_of(problem), limits));
   }
 
   Schedule schedule() const { return schedule_of(configuration()); }
@@ -253,7 +272,7 @@ class DepthwiseTuned final : public TunableStage {
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
     const Schedule s = schedule();
-    const dim3 grid(static_cast<unsigned>(blocks_of(d, s))), block(threads_of(d, s));
+    const dim3 grid(static_cast<unsigned>(blocks_of(d, s, device_limits()))), block(threads_of(d, s));
     const auto bytes = static_cast<std::size_t>(shared_floats(d, s) * 4);
     if (kernel_.compiled())
       kernel_.launch(grid, block, bytes, stream)(tensors.input, tensors.filter, tensors.output);

@@ -6,11 +6,6 @@
 namespace convladder {
 namespace {
 
-long long blocks_of(const Depthwise& d, const Schedule& s) {
-  return static_cast<long long>(ceil_div(planes(d), s.block_planes)) * ceil_div(d.out_height, tile_rows(d, s)) *
-         ceil_div(d.out_width, tile_columns(d, s));
-}
-
 // The positions that the kernel reads, as a dimension without padding: past the padding, which no output needs, it
 // reads nothing, and within it replicate and reflect read something.
 Axis readable(Axis axis) {
@@ -38,7 +33,7 @@ std::int64_t reads_of_taps(Axis axis, int outputs) {
 
 Prediction prediction_of(const Depthwise& d, const Schedule& s) {
   const Axis down = readable(vertical(d)), across = readable(horizontal(d));
-  const std::int64_t blocks = blocks_of(d, s), taps = filter_plane(d);
+  const std::int64_t tiles = tiles_of(d, s), taps = filter_plane(d);
   const std::int64_t strips = static_cast<std::int64_t>(ceil_div(d.out_height, s.thread_rows)) *
                               ceil_div(d.out_width, s.thread_columns) * planes(d);
   std::int64_t pixels = 0;  // of one plane
@@ -55,13 +50,13 @@ Prediction prediction_of(const Depthwise& d, const Schedule& s) {
                          ? reads_of_taps(across, s.thread_columns)
                          : reads_of_tiles(across, s.thread_columns, lead(d) - skipped, window_columns(d, s) - skipped));
   }
-  const std::int64_t weights = s.filter == kFilterShared  ? blocks * s.block_planes * taps
+  const std::int64_t weights = s.filter == kFilterShared  ? tiles * s.block_planes * taps
                                : s.filter == kFilterCache ? strips * s.thread_rows * taps
                                                           : 0;
   Prediction p;
   p.global_load_bytes = (pixels * planes(d) + weights) * 4;
   p.global_store_bytes = planes(d) * output_plane(d) * 4;
-  p.barriers = s.input == kInputShared || s.filter == kFilterShared ? blocks : 0;
+  p.barriers = s.input == kInputShared || s.filter == kFilterShared ? tiles : 0;
   p.flops = 2 * planes(d) * output_plane(d) * taps;
   return p;
 }

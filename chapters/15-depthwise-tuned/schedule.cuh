@@ -6,6 +6,8 @@
 //
 //   1. Tile: a block has block_planes x block_rows x block_columns outputs, a thread thread_rows x thread_columns.
 //   2. Cache, where the schedule says so: the block brings its input with the halo, and its filters, to shared memory.
+//   With
+//      two stages a block has several tiles, and cp.async brings the next one while this one is summed.
 //   3. Sum: over the rows of the filter and, for each, the thread's rows; or over the rows of the input, each added to
 //      every row of outputs that it serves.
 //   4. Store.
@@ -27,6 +29,7 @@ struct Schedule {
   int input;                                    // InputFrom
   int filter;                                   // FilterFrom
   int unroll;                                   // 1: the loop over rows is unrolled
+  int stages;                                   // 2: the next tile is on its way while this one is summed
 };
 
 constexpr int kVector = 4;  // floats of a 16-byte access
@@ -89,20 +92,32 @@ template <class D, class S>
 __host__ __device__ __forceinline__ constexpr int staged_columns(D d, S s) {
   return round_up((strips_across(d, s) - 1) * s.thread_columns * d.stride_x + window_columns(d, s), kVector);
 }
-// Floats of shared memory.
+// Floats of a stage in shared memory, in whole vectors; and of all.
 template <class D, class S>
-__host__ __device__ __forceinline__ constexpr long long shared_floats(D d, S s) {
+__host__ __device__ __forceinline__ constexpr long long stage_floats(D d, S s) {
   long long floats = 0;
   if (s.input == kInputShared)
     floats += static_cast<long long>(s.block_planes) * staged_rows(d, s) * staged_columns(d, s);
   if (s.filter == kFilterShared) floats += static_cast<long long>(s.block_planes) * d.rows * d.columns;
-  return floats;
+  return (floats + kVector - 1) / kVector * kVector;
+}
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr long long shared_floats(D d, S s) {
+  return s.stages * stage_floats(d, s);
+}
+// Tiles of all planes.
+template <class D, class S>
+__host__ __device__ __forceinline__ constexpr long long tiles_of(D d, S s) {
+  return static_cast<long long>(ceil_div(d.batch * d.channels, s.block_planes)) *
+         ceil_div(d.out_height, tile_rows(d, s)) * ceil_div(d.out_width, tile_columns(d, s));
 }
 
 // Array sizes and loop lengths that must be constants.
 template <class D, class S>
 struct Sizes {
   static constexpr int rows = S::thread_rows, columns = S::thread_columns;
+  // Sums of an output, each of some columns of the filter: a thread of few outputs waits for the sum before.
+  static constexpr int parts = rows * columns < 4 ? 4 / (rows * columns) : 1;
   static constexpr int window = S::input == kInputCache ? kVector : window_columns(D{}, S{});
   static constexpr int row_unrolling = S::unroll ? 4096 : 1;
   // A window's columns are always unrolled, so that it stays in registers. Without one, a filter may be very wide.
@@ -117,11 +132,17 @@ struct Sizes {
 
 // ---- Access ---------------------------------------------------------------------------------------------------------
 
+// The input's column at any position of the padded plane, or -1 where it reads zero.
+template <class D>
+__device__ __forceinline__ int column_at(int x, D d) {
+  const bool padded = x >= -d.pad_x && x < d.width + d.pad_x;  // past the padding only where no output needs it
+  return padded ? border_index(x, d.width, d.padding) : -1;
+}
+
 // The input at any position of the padded plane. `row` is a row of it, or null where the row reads zero.
 template <class D>
 __device__ __forceinline__ float pixel(const float* row, int x, D d) {
-  const bool padded = x >= -d.pad_x && x < d.width + d.pad_x;  // past the padding only where no output needs it
-  const int j = padded ? border_index(x, d.width, d.padding) : -1;
+  const int j = column_at(x, d);
   return static_cast<int>(row != nullptr) & static_cast<int>(j >= 0) ? row[j] : 0.0f;
 }
 
@@ -143,18 +164,30 @@ __device__ __forceinline__ float4 four_pixels(const float* row, int x, D d) {
   return make_float4(pixel(row, x, d), pixel(row, x + 1, d), pixel(row, x + 2, d), pixel(row, x + 3, d));
 }
 
+// The same four pixels to shared memory, on their way.
+template <class D>
+__device__ __forceinline__ void copy_four(float* to, const float* row, int x, D d) {
+  const bool inside = row && x >= 0 && x < d.width;
+  if (d.width % kVector == 0 && (inside || d.padding == Padding::zero)) return copy_async<16>(to, row + x, inside);
+  UNROLL
+  for (int e = 0; e < kVector; ++e) {
+    const int j = column_at(x + e, d);
+    copy_async<4>(to + e, row + j, row && j >= 0);
+  }
+}
+
 // ---- 1. The block's tile --------------------------------------------------------------------------------------------
 
-// Where it begins: blocks count the tiles of a plane, and then the groups of planes.
+// Where it begins: the tiles of a plane are counted, and then the groups of planes.
 struct BlockTile {
   int first_plane, y, x;
 };
 
 template <class D, class S>
-__device__ __forceinline__ BlockTile block_tile(D d, S s) {
+__device__ __forceinline__ BlockTile block_tile(int number, D d, S s) {
   const int across = ceil_div(d.out_width, tile_columns(d, s)), down = ceil_div(d.out_height, tile_rows(d, s));
-  const int block = static_cast<int>(blockIdx.x), group = block / (across * down);
-  return {group * s.block_planes, block / across % down * tile_rows(d, s), block % across * tile_columns(d, s)};
+  const int group = number / (across * down);
+  return {group * s.block_planes, number / across % down * tile_rows(d, s), number % across * tile_columns(d, s)};
 }
 
 // ---- 2. Cache -------------------------------------------------------------------------------------------------------
@@ -166,8 +199,8 @@ struct Staged {
 };
 
 template <class D, class S>
-__device__ __forceinline__ Staged staged_memory(D d, S s) {
-  float* input = dynamic_shared<float>();
+__device__ __forceinline__ Staged staged_memory(int stage, D d, S s) {
+  float* input = dynamic_shared<float>() + stage * static_cast<int>(stage_floats(d, s));
   const bool stages_input = s.input == kInputShared;
   const int pitch = stages_input ? staged_columns(d, s) : 1, plane = stages_input ? staged_rows(d, s) * pitch : 1;
   return {input, input + (stages_input ? s.block_planes * plane : 0), pitch, plane};
@@ -200,10 +233,10 @@ __device__ __forceinline__ void cache_input(const Staged& staged, const float* i
 
 // A tap of the block's filters.
 template <class D, class S>
-__device__ __forceinline__ float block_tap(const float* filter, const BlockTile& tile, int at, D d, S s) {
+__device__ __forceinline__ const float* block_tap(const float* filter, const BlockTile& tile, int at, D d, S s) {
   const int taps = d.rows * d.columns;
   const int channel = (tile.first_plane + (s.block_planes == 1 ? 0 : at / taps)) % d.channels;
-  return filter[static_cast<long long>(channel) * taps + at % taps];
+  return filter + static_cast<long long>(channel) * taps + at % taps;
 }
 
 template <class D, class S>
@@ -212,12 +245,30 @@ __device__ __forceinline__ void cache(const Staged& staged, const float* input, 
   const int threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
   const int taps = s.filter == kFilterShared ? s.block_planes * d.rows * d.columns : 0;
   // On its way while the input is asked for.
-  const float first_tap = t < taps ? block_tap(filter, tile, t, d, s) : 0.0f;
+  const float first_tap = t < taps ? *block_tap(filter, tile, t, d, s) : 0.0f;
   if (s.input == kInputShared) cache_input(staged, input, tile, d, s);
   if (t < taps) staged.filter[t] = first_tap;
   for (int at = t + threads; threads < taps && at < taps; at += threads)
-    staged.filter[at] = block_tap(filter, tile, at, d, s);
+    staged.filter[at] = *block_tap(filter, tile, at, d, s);
   if (s.input == kInputShared || s.filter == kFilterShared) __syncthreads();
+}
+
+// The same with cp.async: all of it is on its way, and the thread waits for nothing.
+template <class D, class S>
+__device__ __forceinline__ void start_copies(const Staged& staged, const float* input, const float* filter,
+                                             const BlockTile& tile, D d, S s) {
+  const int planes = d.batch * d.channels, threads = threads_of(d, s), t = static_cast<int>(threadIdx.x);
+  const int left = tile.x * d.stride_x - d.pad_x - lead(d), top = tile.y * d.stride_y - d.pad_y;
+  UNROLL_BY((Sizes<D, S>::batch))
+  for (int at = t * kVector; at < s.block_planes * staged.plane; at += threads * kVector) {
+    const int local = s.block_planes == 1 ? 0 : at / staged.plane, rest = at - local * staged.plane;
+    if (tile.first_plane + local >= planes) break;
+    const float* in = input + static_cast<long long>(tile.first_plane + local) * d.height * d.width;
+    copy_four(staged.input + at, input_row(in, top + rest / staged.pitch, d), left + rest % staged.pitch, d);
+  }
+  const int taps = s.filter == kFilterShared ? s.block_planes * d.rows * d.columns : 0;
+  for (int at = t; at < taps; at += threads) copy_async<4>(staged.filter + at, block_tap(filter, tile, at, d, s));
+  commit_copies();
 }
 
 // ---- 3. Sum ---------------------------------------------------------------------------------------------------------
@@ -235,7 +286,7 @@ struct Sources {
 };
 
 template <class D, class S>
-using Sums = float[Sizes<D, S>::rows][Sizes<D, S>::columns];
+using Sums = float[Sizes<D, S>::rows][Sizes<D, S>::columns][Sizes<D, S>::parts];
 
 // Brings row i of the window to registers.
 template <class D, class S>
@@ -274,7 +325,8 @@ __device__ __forceinline__ void add(Sums<D, S>& sum, const float (&window)[Sizes
     UNROLL
     for (int e = 0; e < s.thread_columns; ++e) {
       const int at = lead(d) + e * d.stride_x + c * d.dilation_x;
-      sum[v][e] += (s.input == kInputCache ? pixel(row, from.left + at, d) : window[at]) * weight;
+      sum[v][e][c % Sizes<D, S>::parts] +=
+          (s.input == kInputCache ? pixel(row, from.left + at, d) : window[at]) * weight;
     }
   }
 }
@@ -314,18 +366,24 @@ __device__ __forceinline__ void sum_by_input_rows(Sums<D, S>& sum, const Sources
 template <class D, class S>
 __device__ __forceinline__ void store(float* output, const Sums<D, S>& sum, int plane, int y, int x, D d, S s) {
   float* out = output + (static_cast<long long>(plane) * d.out_height + y) * d.out_width + x;
+  const auto whole = [&](int v, int e) {
+    float of_parts = sum[v][e][0];
+    UNROLL
+    for (int part = 1; part < Sizes<D, S>::parts; ++part) of_parts += sum[v][e][part];
+    return of_parts;
+  };
   UNROLL
   for (int v = 0; v < s.thread_rows; ++v) {
     if (y + v >= d.out_height) break;
     float* row = out + static_cast<long long>(v) * d.out_width;
     if (s.thread_columns == 4 && d.out_width % 4 == 0) {
-      *reinterpret_cast<float4*>(row) = make_float4(sum[v][0], sum[v][1], sum[v][2], sum[v][3]);
+      *reinterpret_cast<float4*>(row) = make_float4(whole(v, 0), whole(v, 1), whole(v, 2), whole(v, 3));
     } else if (s.thread_columns == 2 && d.out_width % 2 == 0) {
-      *reinterpret_cast<float2*>(row) = make_float2(sum[v][0], sum[v][1]);
+      *reinterpret_cast<float2*>(row) = make_float2(whole(v, 0), whole(v, 1));
     } else {
       UNROLL
       for (int e = 0; e < s.thread_columns; ++e) {
-        if (x + e < d.out_width) row[e] = sum[v][e];
+        if (x + e < d.out_width) row[e] = whole(v, e);
       }
     }
   }
@@ -333,17 +391,10 @@ __device__ __forceinline__ void store(float* output, const Sums<D, S>& sum, int 
 
 // ---- The kernel -----------------------------------------------------------------------------------------------------
 
+// 3 and 4: the thread's outputs in a tile, a strip of its own in one of the planes.
 template <class D, class S>
-__device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
-                                                    const float* __restrict__ filter,  // [channels][rows][columns]
-                                                    const float* constant_filter,      // the same, in constant memory
-                                                    float* __restrict__ output,  // [planes][out_height][out_width]
-                                                    D d, S s) {
-  const BlockTile tile = block_tile(d, s);
-  const Staged staged = staged_memory(d, s);
-  cache(staged, input, filter, tile, d, s);
-
-  // The thread's outputs: a strip of its own in one of the planes.
+__device__ __forceinline__ void compute(const Staged& staged, const float* input, const float* filter,
+                                        const float* constant_filter, float* output, const BlockTile& tile, D d, S s) {
   const int t = static_cast<int>(threadIdx.x), planes = d.batch * d.channels, taps = d.rows * d.columns;
   const int strips = strips_down(d, s) * strips_across(d, s), local = s.block_planes == 1 ? 0 : t / strips;
   const int strip_y = t % strips / strips_across(d, s) * s.thread_rows;
@@ -367,6 +418,33 @@ __device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ in
   else
     sum_by_input_rows(sum, from, d, s);
   store(output, sum, plane, y, x, d, s);
+}
+
+template <class D, class S>
+__device__ __forceinline__ void depthwise_scheduled(const float* __restrict__ input,   // [planes][height][width]
+                                                    const float* __restrict__ filter,  // [channels][rows][columns]
+                                                    const float* constant_filter,      // the same, in constant memory
+                                                    float* __restrict__ output,  // [planes][out_height][out_width]
+                                                    D d, S s) {
+  const int first = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  if (s.stages == 1) {
+    const BlockTile tile = block_tile(first, d, s);
+    const Staged staged = staged_memory(0, d, s);
+    cache(staged, input, filter, tile, d, s);
+    return compute(staged, input, filter, constant_filter, output, tile, d, s);
+  }
+  const int tiles = static_cast<int>(tiles_of(d, s));
+  start_copies(staged_memory(0, d, s), input, filter, block_tile(first, d, s), d, s);
+  int stage = 0;
+  UNROLL_BY(1)
+  for (int number = first; number < tiles; number += blocks, stage ^= 1) {
+    wait_copies<0>();
+    __syncthreads();  // the tile is there, and the one before is done with
+    if (tiles - number > blocks)
+      start_copies(staged_memory(stage ^ 1, d, s), input, filter, block_tile(number + blocks, d, s), d, s);
+    compute(staged_memory(stage, d, s), input, filter, constant_filter, output, block_tile(number, d, s), d, s);
+    if (tiles - number <= blocks) break;
+  }
 }
 
 }  // namespace convladder

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 
 #include "common/harness/files/problem_io.hpp"
@@ -41,8 +42,10 @@ std::string words(const Configuration& configuration) {
   return text;
 }
 
-/// Runs valid points of the space, `step` apart, and requires each to be right and to do what it predicts.
-void check_points(const char* shape, Padding padding, std::size_t first, std::size_t step) {
+/// Runs valid points of the space that `wanted` takes, `step` apart, and requires each to be right and to do what it
+/// predicts.
+void check_points(const char* shape, Padding padding, std::size_t first, std::size_t step,
+                  const std::function<bool(const Configuration&)>& wanted) {
   const StageInfo& stage = find_stage("15");
   const auto tunable = make_tunable();
   ConvProblem problem = parse_shape(shape);
@@ -50,6 +53,7 @@ void check_points(const char* shape, Padding padding, std::size_t first, std::si
   const Workload workload = make_workload("", problem, InputKind::normal, FilterForm::dense, 7);
   int valid = 0;
   for_configurations(tunable->knobs(), first, step, [&](const Configuration& configuration) {
+    if (!wanted(configuration)) return;
     if (!tunable->check_configuration(problem, device_limits(), configuration).accepted()) return;
     ++valid;
     RunOptions options;
@@ -69,8 +73,22 @@ void check_points(const char* shape, Padding padding, std::size_t first, std::si
   CHECK(valid > 0);
 }
 
+/// One stage.
+void check_points(const char* shape, Padding padding, std::size_t first, std::size_t step) {
+  check_points(shape, padding, first, step, [](const Configuration& c) { return c["stages"] == 1; });
+}
+
 /// On a GPU each point is compiled first, which takes a third of a second.
 std::size_t sparse(std::size_t step) { return backend() == Backend::gpu ? 11 * step : step; }
+
+/// Two stages, which only tiles in shared memory have.
+void check_stages(const char* shape, Padding padding, std::size_t step) {
+  constexpr int kShared = 2;  // of input
+  std::size_t place = 0;      // among these points
+  check_points(shape, padding, 0, 1, [&](const Configuration& c) {
+    return c["stages"] == 2 && c["input"] == kShared && place++ % sparse(step) == 0;
+  });
+}
 
 }  // namespace
 
@@ -90,6 +108,16 @@ TEST_CASE("15 depthwise-tuned: any point of the space is right") {
   check_points("c=3,k=3,groups=3,h=37,w=70,r=3,s=5,stride_h=2,stride_w=2", Padding::zero, 1, sparse(101));
   check_points("c=2,k=2,groups=2,h=40,w=44,r=3,s=3,stride_h=3,stride_w=1,dilation_h=2,dilation_w=3", Padding::reflect,
                2, sparse(101));
+}
+
+TEST_CASE("15 depthwise-tuned: two stages are right wherever a block has several tiles") {
+  // Vectors inside a row and across its ends, planes left over, filters from each memory, strides and dilations.
+  for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
+    check_stages("n=3,c=7,k=7,groups=7,h=18,w=36,r=3,s=3", padding, 211);
+    check_stages("n=3,c=7,k=7,groups=7,h=13,w=17,r=5,s=7", padding, 223);
+    check_stages("n=2,c=13,k=13,groups=13,h=37,w=30,r=3,s=5,stride_h=2,stride_w=2", padding, 227);
+    check_stages("n=2,c=9,k=9,groups=9,h=20,w=24,r=3,s=3,stride_h=3,dilation_h=2,dilation_w=3", padding, 229);
+  }
 }
 
 TEST_CASE("15 depthwise-tuned: the default is valid, whatever the problem") {
@@ -120,20 +148,23 @@ TEST_CASE("15 depthwise-tuned: rules of the space") {
     return std::string(tunable->check_configuration(parse_shape(shape), device_limits(), configuration).reason());
   };
   const char* const small = "c=4,k=4,groups=4,h=16,w=32,r=7,s=7";
-  // block_planes, block_rows, block_columns, thread_rows, thread_columns, order, input, filter, unroll
-  CHECK(refusal_of(small, {1, 16, 32, 1, 1, 0, 2, 2, 1}) == "");
-  CHECK(refusal_of(small, {8, 16, 32, 1, 1, 0, 2, 2, 1}).find("half of it") != std::string::npos);
-  CHECK(refusal_of(small, {1, 64, 32, 1, 1, 0, 2, 2, 1}).find("half of it") != std::string::npos);
-  CHECK(refusal_of(small, {1, 4, 32, 8, 1, 0, 2, 2, 1}).find("a thread has 8 rows") != std::string::npos);
-  CHECK(refusal_of(small, {4, 16, 32, 1, 1, 0, 2, 2, 1}).find("at most 1024 threads") != std::string::npos);
-  CHECK(refusal_of("h=80,w=300,r=3,s=201", {1, 4, 16, 1, 1, 0, 1, 2, 0}).find("window") != std::string::npos);
-  CHECK(refusal_of("c=400,k=400,groups=400,h=9,w=9,r=7,s=7", {1, 4, 16, 1, 1, 0, 0, 1, 0}).find("constant memory") !=
+  // block_planes, block_rows, block_columns, thread_rows, thread_columns, order, input, filter, unroll, stages
+  CHECK(refusal_of(small, {1, 16, 32, 1, 1, 0, 2, 2, 1, 1}) == "");
+  CHECK(refusal_of(small, {8, 16, 32, 1, 1, 0, 2, 2, 1, 1}).find("half of it") != std::string::npos);
+  CHECK(refusal_of(small, {1, 64, 32, 1, 1, 0, 2, 2, 1, 1}).find("half of it") != std::string::npos);
+  CHECK(refusal_of(small, {1, 4, 32, 8, 1, 0, 2, 2, 1, 1}).find("a thread has 8 rows") != std::string::npos);
+  CHECK(refusal_of(small, {4, 16, 32, 1, 1, 0, 2, 2, 1, 1}).find("at most 1024 threads") != std::string::npos);
+  CHECK(refusal_of("h=80,w=300,r=3,s=201", {1, 4, 16, 1, 1, 0, 1, 2, 0, 1}).find("window") != std::string::npos);
+  CHECK(refusal_of("c=400,k=400,groups=400,h=9,w=9,r=7,s=7", {1, 4, 16, 1, 1, 0, 0, 1, 0, 1}).find("constant memory") !=
         std::string::npos);
-  CHECK(refusal_of("h=600,w=64,r=301,s=3,stride_h=9", {1, 64, 64, 8, 4, 0, 2, 0, 0}).find("shared memory") !=
+  CHECK(refusal_of("h=600,w=64,r=301,s=3,stride_h=9", {1, 64, 64, 8, 4, 0, 2, 0, 0, 1}).find("shared memory") !=
         std::string::npos);
-  CHECK(refusal_of("h=99,w=99,r=3,s=3,dilation_h=4", {1, 16, 16, 2, 1, 1, 0, 0, 0}).find("walk over 10 rows") !=
+  CHECK(refusal_of("h=99,w=99,r=3,s=3,dilation_h=4", {1, 16, 16, 2, 1, 1, 0, 0, 0, 1}).find("walk over 10 rows") !=
         std::string::npos);
-  CHECK(refusal_of("h=99,w=99,r=15,s=15", {1, 64, 64, 8, 4, 0, 2, 2, 1}).find("unrolled") != std::string::npos);
+  CHECK(refusal_of("n=3,c=4,k=4,groups=4,h=16,w=32,r=7,s=7", {1, 4, 32, 1, 1, 0, 2, 2, 1, 2}) == "");
+  CHECK(refusal_of(small, {1, 4, 32, 1, 1, 0, 1, 2, 1, 2}).find("only tiles in shared memory") != std::string::npos);
+  CHECK(refusal_of(small, {1, 16, 32, 1, 1, 0, 2, 2, 1, 2}).find("one tile") != std::string::npos);
+  CHECK(refusal_of("h=99,w=99,r=15,s=15", {1, 64, 64, 8, 4, 0, 2, 2, 1, 1}).find("unrolled") != std::string::npos);
 }
 
 TEST_CASE("15 depthwise-tuned: taps far apart cost no more than taps side by side") {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,15 +13,19 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <new>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/cuda/host_memory.hpp"
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
+#include "common/simt/hopper.hpp"
 #include "common/simt/machine.hpp"
 #include "common/stage/gpus.hpp"
 
@@ -245,9 +250,12 @@ __attribute__((constructor(101))) void start() {
     }
   }
   simt::adopt_device_variables();
-  simt::watch_device_memory(host_touches);
   if (const char* const seconds = std::getenv("CONVLADDER_SIM_LIMIT")) std::thread(limit, std::atoi(seconds)).detach();
 }
+
+/// After the objects of the program, which stand before this library: their constructors may be what initialises a
+/// __device__ variable.
+__attribute__((constructor)) void watch_host() { simt::watch_device_memory(host_touches); }
 
 /// The error that a GPU reports for a fault that ends the launch; cudaSuccess where the kernel goes on.
 cudaError error_of(simt::FaultKind kind) {
@@ -359,6 +367,33 @@ cudaError refuse_launch(cudaError error, std::string why, const Place& place) {
 }
 }  // namespace
 
+bool in_kernel() { return simt::machine.running; }
+Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
+Unseen::~Unseen() { simt::machine.watching = was; }
+
+namespace {
+/// What the running kernel has launched.
+struct Child {
+  std::unique_ptr<Step> step;
+  bool last;  ///< a tail launch
+};
+std::vector<Child> children;
+
+/// They run in order once their parent has ended, and each is complete, with its own children, before the next begins:
+/// one of the orders that CUDA allows.
+void launch_children(cudaStream_t stream) {
+  const std::vector<Child> mine = std::move(children);
+  children.clear();
+  for (const bool last : {false, true})
+    for (const Child& child : mine)
+      if (child.last == last) child.step->run(stream);
+}
+}  // namespace
+
+void launch_later(cudaStream_t stream, Step* step) {
+  children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
+}
+
 namespace {
 std::string text(dim3 d) {
   return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
@@ -396,7 +431,6 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
               const void* arguments) {
   Runtime& state = runtime();
   const Place place{configuration.file, configuration.line};
-  if (simt::machine.running) refuse("a kernel that starts a kernel is not supported; launch it from the host", place);
   if (state.sticky != cudaSuccess) return state.sticky;
   if (!is_stream(configuration.stream))
     return refuse_launch(cudaErrorInvalidResourceHandle, "its stream is none, or was destroyed", place);
@@ -440,7 +474,8 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   simt::watch_device_memory(host_touches);
   add_launch(kernel);
   if (simt::machine.interrupted) end_by_limit();
-  if (!simt::machine.stopped) return cudaSuccess;
+  if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
+  children.clear();
   const auto& fault = simt::measurement().faults.back();
   if (fault.kind == simt::FaultKind::invalid_launch)
     return refuse_launch(fault.detail.starts_with("block") ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
@@ -522,6 +557,19 @@ Managed::Managed(void* address, size_t bytes, const char* name) {
   runtime().blocks[address_of(address)] = {name, {"", 0}, bytes, true, true, true};
 }
 
+}  // namespace simt_cuda
+
+namespace {
+constexpr std::size_t kTileValue = 16;  // bytes that a thread of a tile gives others
+thread_local std::array<std::array<char, kTileValue>, 1024> tile_values;
+}  // namespace
+
+namespace simt_cuda {
+void tile_barrier(unsigned tile, unsigned threads) { simt::named_barrier(15 - tile, threads, true); }
+void tile_write(unsigned rank, const void* value, std::size_t bytes) {
+  std::memcpy(tile_values[rank].data(), value, bytes);
+}
+void tile_read(unsigned rank, void* value, std::size_t bytes) { std::memcpy(value, tile_values[rank].data(), bytes); }
 }  // namespace simt_cuda
 
 using simt_cuda::Place;
@@ -691,15 +739,26 @@ cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t 
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
   const Place place{file, line};
   if (!c) return result(cudaErrorInvalidValue);
-  if (c->srcArray || c->dstArray)
-    simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
-  const auto at = [](const cudaPitchedPtr& p, const cudaPos& at, size_t z) {
-    return static_cast<char*>(p.ptr) + ((at.z + z) * p.ysize + at.y) * p.pitch + at.x;
+  // With an array, widths and its positions are in elements.
+  const cudaArray* const array = c->srcArray ? c->srcArray : c->dstArray;
+  const size_t element = array ? simt_cuda::bytes_of_element(array->format) : 1;
+  struct Side {
+    char* begin;
+    size_t pitch, rows;
   };
+  const auto side = [&](const cudaArray* of, const cudaPitchedPtr& p, const cudaPos& at) -> Side {
+    if (of) {
+      const size_t rows = std::max<size_t>(1, of->height);
+      return {static_cast<char*>(of->data) + (at.z * rows + at.y) * sim_pitch(of) + at.x * element, sim_pitch(of),
+              rows};
+    }
+    return {static_cast<char*>(p.ptr) + (at.z * p.ysize + at.y) * p.pitch + at.x, p.pitch, p.ysize};
+  };
+  const Side to = side(c->dstArray, c->dstPtr, c->dstPos), from = side(c->srcArray, c->srcPtr, c->srcPos);
   for (size_t z = 0; z < c->extent.depth; ++z) {
     const cudaError error =
-        simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z), c->srcPtr.pitch,
-                            c->extent.width, c->extent.height, c->kind},
+        simt_cuda::copy_2d({to.begin + z * to.rows * to.pitch, to.pitch, from.begin + z * from.rows * from.pitch,
+                            from.pitch, c->extent.width * element, c->extent.height, c->kind},
                            "cudaMemcpy3D", nullptr, true, SIM_PC, place);
     if (error != cudaSuccess) return error;
   }
@@ -764,7 +823,10 @@ const char* cudaGetErrorName(cudaError error) {
   return "cudaErrorUnknown";
 }
 
-cudaError cudaDeviceSynchronize() {
+cudaError cudaDeviceSynchronize(const char* file, int line) {
+  if (simt::machine.running)
+    simt_cuda::refuse("cudaDeviceSynchronize in a kernel: since CUDA 12 a kernel cannot wait for those it launches",
+                      {file, line});
   simt_cuda::wait_for_all();
   return result();
 }

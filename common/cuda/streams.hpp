@@ -8,23 +8,12 @@
 #include <vector>
 
 #include "common/cuda/include/cuda_runtime.h"
+#include "common/simt/clock.hpp"
 #include "common/simt/runtime.hpp"
 
 namespace simt_cuda {
 
-/// How much work of each stream is known to be over.
-class Clock {
- public:
-  /// Of a stream, by its number.
-  std::uint64_t operator[](unsigned stream) const { return stream < over_.size() ? over_[stream] : 0; }
-  /// What either knows.
-  void join(const Clock& other);
-  /// One piece of work more. @return its number
-  std::uint64_t tick(unsigned stream);
-
- private:
-  std::vector<std::uint64_t> over_;
-};
+using simt::Clock;
 
 /// Work begins in a stream: tells the simulator what it can race with.
 /// @param work without what a launch is told of afterwards

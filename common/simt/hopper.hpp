@@ -49,9 +49,9 @@ void set_max_registers(unsigned registers, bool increase);
 ///        place; 0: `shared` says which
 void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier, unsigned multicast = 0);
 void bulk_prefetch(const void* global, unsigned bytes);
-/// @param at `count` coordinates, the innermost first
+/// @param at `count` coordinates, the innermost first  @param offsets of a column of pixels; null for a box
 void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count,
-                 unsigned multicast = 0);
+                 const int* offsets = nullptr, unsigned multicast = 0);
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count);
 void bulk_store(void* global, const void* shared, unsigned bytes);
 void bulk_commit();
@@ -148,6 +148,15 @@ template <class... Coordinates>
 __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* barrier, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates));
+}
+/// Starts a copy of a column of pixels to shared memory, with zeros outside the tensor.
+/// @param offsets of the filter's element, in width, height, depth
+/// @param coordinates of the column's first pixel: channel, width, height, depth, image
+template <class... Coordinates>
+__forceinline__ void im2col_load(void* shared, const TensorMap& map, Mbarrier* barrier,
+                                 const int (&offsets)[sizeof...(Coordinates) - 2], Coordinates... coordinates) {
+  const int at[] = {static_cast<int>(coordinates)...};
+  simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates), offsets);
 }
 /// Starts a copy of the map's box from shared memory; what lies outside the tensor is left out, in pieces of 16 bytes.
 template <class... Coordinates>

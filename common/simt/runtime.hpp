@@ -1,8 +1,9 @@
 /// @file
 /// The simulator as the host sees it: memory, measurement, faults. Kernels see simt.hpp.
 ///
-/// One block after another runs on the calling thread, its threads as fibers; so every number is the same on any
-/// machine, and a program must use the simulator from one thread only.
+/// One block after another runs on the calling thread, its threads as fibers. Where a launch takes long, other cores
+/// run blocks in copies of the process, see cores.hpp; every number is the same on any machine. A program must use the
+/// simulator from one thread only.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -67,6 +68,9 @@ enum class FaultKind {
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
   absent_block,          ///< an access to shared memory of a block of the cluster that may not have begun, or has ended
+  deadlock,              ///< several devices: a send or a receive that no rank answers
+  size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
+  not_captured,          ///< several devices: work that would be missing in a CUDA graph
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
@@ -84,6 +88,8 @@ struct FaultRecord {
   std::int64_t count = 1;
   int line = 0, other_line = 0;                 ///< of barriers and collectives, which know their own; else 0
   const char *access = "", *other_access = "";  ///< "reads", "writes" or "updates" (an atomic), where that is known
+  bool rewrites = false;  ///< two writes, of which the second may leave what is there as it is; then nothing is wrong
+  bool changes = false;   ///< and here it did not
 };
 
 /// Starts a measurement: forgets all counts and faults.
@@ -231,7 +237,11 @@ void log_loads(LoadLog* log);
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
 
-/// A place in the source.
+/// On how many cores the blocks of a launch run; 0, as at first: those that the process may use, or as many as
+/// CONVLADDER_SIM_CORES says. Results, counts and faults do not depend on it.
+/// @param at_once even where the launch is short
+void set_cores(unsigned cores, bool at_once = false);
+
 /// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.
 std::size_t constant_bytes();
 

@@ -13,6 +13,7 @@
 
 #include "common/simt/async.hpp"
 #include "common/simt/cluster.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -382,6 +383,7 @@ Outcome run_block(bool alone) {
     const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
+      if (!machine.rewrites.empty()) settle_rewrites();
       if (machine.stopped) return Outcome::ended;
     }
     if (machine.async && resume_waiting()) continue;
@@ -644,12 +646,20 @@ void run_clusters() {
   }
 }
 
-/// One after another; where one seems to wait for others, these are run beside it, as many as a GPU might.
+/// A block of those that run one after another.
+Outcome run_next(std::uint64_t block) {
+  start_block(block);
+  return run_block(block + 1 == std::uint64_t{machine.grid.x} * machine.grid.y * machine.grid.z);
+}
+
+/// One after another, or on several cores; where one seems to wait for others, these are run beside it, as many as a
+/// GPU might.
 void run_in_order(std::uint64_t blocks) {
   constexpr std::uint64_t kTogether = 264;
-  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
-    start_block(i);
-    if (run_block(i + 1 == blocks) != Outcome::spinning) continue;
+  Helpers helpers(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
+  for (std::uint64_t i = 0; (i = helpers.next(i)) < blocks && !machine.stopped; ++i) {
+    if (run_next(i) != Outcome::spinning) continue;
+    helpers.dismiss();
     std::list<Resident> residents;
     residents.emplace_back(i, true);
     for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
@@ -828,6 +838,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.cooperative = cooperative;
   machine.cluster_size = cluster;
   machine.cluster = nullptr;
+  machine.blocks_meet = false;
   machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
   for (const Unordered& work : machine.unordered)
     if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
@@ -861,6 +872,7 @@ std::pair<std::uint32_t, std::uint32_t> last_blocks() { return {machine.launch_s
 // ---- For the host --------------------------------------------------------------------------------------------------
 
 void begin_measurement() {
+  machine.rewrites.clear();
   machine.measurement = {};
   machine.stopped = false;
   if (machine.recording) machine.recording->launches.clear();
@@ -890,6 +902,8 @@ const Measurement& measurement() {
            ((is(fault.access, "reads") && is(fault.other_access, "updates") && machine.guesses.count(fault.pc)) ||
             (is(fault.access, "updates") && is(fault.other_access, "reads") && machine.guesses.count(fault.other_pc)));
   });
+  // Threads that write what is there already, as when each sets a flag, do no harm to each other.
+  std::erase_if(faults, [](const FaultRecord& fault) { return fault.rewrites && !fault.changes; });
   // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
   std::vector<Pc> racing;
   for (const FaultRecord& fault : faults)
@@ -942,6 +956,12 @@ const char* to_string(FaultKind kind) {
       return "wgmma_in_flight";
     case FaultKind::absent_block:
       return "absent_block";
+    case FaultKind::deadlock:
+      return "deadlock";
+    case FaultKind::size_mismatch:
+      return "size_mismatch";
+    case FaultKind::not_captured:
+      return "not_captured";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 namespace convladder {
 namespace {
 
+// A line each: tools/lab/sim.py reads the name and the compute capability.
 constexpr Gpu kGpus[] = {
     {"V100", "Tesla V100-SXM2-16GB", 70, 80, 96, 96, 6144, 16, 2048, 32, 1530, 877, 4096},
     {"RTX 2080 Ti", "NVIDIA GeForce RTX 2080 Ti", 75, 68, 64, 64, 5632, 11, 1024, 16, 1545, 7000, 352},

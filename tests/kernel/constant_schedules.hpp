@@ -10,6 +10,6 @@ struct ConstantSchedule {
   Padding padding;
   Stage* (*make)();
 };
-extern const ConstantSchedule kConstantSchedules[5];
+extern const ConstantSchedule kConstantSchedules[8];
 
 }  // namespace convladder

@@ -16,6 +16,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tools/lab"))
+import ptx  # noqa: E402
 from cuda_front_end import Refused, translate  # noqa: E402
 
 HEAD = "// > "
@@ -130,6 +131,20 @@ def test_limit_ends_a_loop_of_the_host(tmp_path):
     assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
 
 
+def test_several_cores_change_nothing(tmp_path, monkeypatch):
+    """In a launch that is long enough to be shared."""
+    program = written(tmp_path, "__global__ void k(float* a) { __shared__ float s[256]; s[threadIdx.x] = threadIdx.x; "
+                      "float sum = 0; for (int i = 0; i < 200; ++i) { __syncthreads(); sum += s[(threadIdx.x + i) % 256]; } "
+                      "a[blockIdx.x * 256 + threadIdx.x] = sum; if (threadIdx.x == 7) printf(\"%d %g\\n\", blockIdx.x, sum); }\n"
+                      "int main() { float* a; cudaMalloc(&a, 1 << 16); k<<<40, 256>>>(a); cudaFree(a); }\n")
+    outputs = []
+    for cores in "1", "3":
+        monkeypatch.setenv("CONVLADDER_SIM_CORES", cores)
+        outputs.append(sim("--json", "--lines", program).stdout)
+    assert outputs[0].splitlines()[:2] == ["0 21300", "1 21300"] and len(outputs[0].splitlines()) == 41
+    assert outputs[0].replace(str(tmp_path), "") == outputs[1].replace(str(tmp_path), "")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")
@@ -137,6 +152,39 @@ def test_gpu_is_the_one_that_is_named(tmp_path):
     refused = sim("--gpu", "Voodoo", program)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--gpu must be one of V100, " in refused.stderr
+
+
+def test_gpu_decides_which_instructions_there_are(tmp_path):
+    program = written(tmp_path, """__global__ void k(int* a) {
+#if __CUDA_ARCH__ >= 800
+  __shared__ int s[4];
+  unsigned to = __cvta_generic_to_shared(s);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(a));
+  asm volatile("cp.async.wait_all;");
+#endif
+  a[0] = __CUDA_ARCH__;
+#ifdef NEWEST
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
+#endif
+}
+int main() { int* a; cudaMalloc(&a, 16); cudaMemset(a, 0, 16); k<<<1, 1>>>(a); int b; cudaMemcpy(&b, a, 4, cudaMemcpyDefault);
+  printf("%d\\n", b); cudaFree(a); }
+""")
+    assert sim("--gpu", "V100", program).stdout.startswith("700\n")
+    assert sim("--gpu", "NVIDIA A100", program).stdout.startswith("800\n")
+    refused = sim("--gpu", "l4", "-D", "NEWEST", program)
+    assert refused.returncode == 2
+    assert "program.cu:10: inline PTX: setmaxnreg.inc.sync.aligned.u32 needs sm_90a, and the chosen GPU is sm_89: " \
+           "choose a newer one by --gpu, or put it behind #if __CUDA_ARCH__ >= 900" in refused.stderr
+
+
+@pytest.mark.parametrize("opcode, capability", [
+    ("cp.async.cg.shared.global", 80), ("cp.async.bulk.commit_group", 90), ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", 75),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 80), ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 89),
+    ("fma.rn.bf16x2", 80), ("add.rn.bf16x2", 90), ("mbarrier.init.shared.b64", 80), ("mbarrier.try_wait.parity.shared.b64", 90),
+    ("ld.global.nc.L2::128B.v4.f32", 75), ("add.f32", 70), ("fence.acq_rel.gpu", 70), ("fence.proxy.async.shared::cta", 90)])
+def test_capability_of_an_instruction(opcode, capability):
+    assert ptx.capability_of(opcode) == capability
 
 
 def test_clusters_that_cuda_refuses(tmp_path):

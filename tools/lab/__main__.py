@@ -82,6 +82,8 @@ def run(command, words):
         return module.prune(parser_of("fuse", module).parse_args(words))
     if command == "plot":
         return importlib.import_module("plotted_run").run(words)
+    if command == "submit":
+        return importlib.import_module("submission").run(words)
     raise Unusable(unknown(command))
 
 

@@ -3,6 +3,7 @@
 Whatever is not in the table below is refused by name: nothing else is ever run in its place.
 """
 import itertools
+import re
 
 TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std::int8_t", "b16": "std::uint16_t",
          "u16": "std::uint16_t", "s16": "std::int16_t", "f16": "std::uint16_t", "bf16": "std::uint16_t",
@@ -11,7 +12,7 @@ TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std:
          "f64": "double"}
 ATOMIC_TYPES = {"b32": "unsigned", "u32": "unsigned", "s32": "int", "b64": "unsigned long long",
                 "u64": "unsigned long long", "s64": "unsigned long long", "f32": "float", "f64": "double"}
-U32, S32, U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
+U16, U32, S32, U64 = TYPES["u16"], TYPES["u32"], TYPES["s32"], TYPES["u64"]
 SPACES = ("shared", "shared::cta", "shared::cluster", "global", "local", "const", "param", "param::entry")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 CONSTRAINTS = "hrlfdni"
@@ -470,10 +471,10 @@ def bulk_copy(i):
     if rest in (["wait_group"], ["wait_group", "read"]):
         return f"::simt::bulk_wait({i.read(0, U32)});"
     multicast = "multicast::cluster" in rest
-    if any(part.startswith(("im2col", "tile::")) for part in rest):
-        i.refuse("copy a tile")
-    hints = "L2::cache_hint" in rest
-    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "multicast::cluster")]
+    if any(part.startswith(("im2col_", "im2col::", "tile::")) for part in rest):
+        i.refuse("copy a tile, or load by im2col")
+    hints, columns = "L2::cache_hint" in rest, "im2col" in rest
+    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "im2col", "multicast::cluster")]
     operands = i.operands[:len(i.operands) - hints]
     mask = ""
     if multicast:
@@ -493,11 +494,18 @@ def bulk_copy(i):
     if rest in (["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
                 ["shared::cta", "global", "mbarrier::complete_tx::bytes"]):
         to = b.address(operands[0], "shared")
-        barrier = b.address(operands[-1], "shared")
+        barrier = b.address(operands[2 if columns else -1], "shared")
         if tensor:
             form, at = b.tensor(operands[1])
             if len(at) != int(dimensions[0]):
                 i.refuse("it has other coordinates than dimensions")
+            if columns and multicast:
+                i.refuse("multicast a tile")
+            if columns:
+                offsets = [b.read(each, U16) for each in b.elements(operands[3])] if len(operands) == 4 else []
+                if len(offsets) != len(at) - 2 or not offsets:
+                    i.refuse("im2col has two offsets less than dimensions")
+                return f"::simt_ptx::im2col_load({to}, {form}, {barrier}, {{{', '.join(offsets)}}}, {', '.join(at)});"
             if multicast:
                 return f"::simt_ptx::tensor_multicast({to}, {form}, {barrier}, {mask}, {', '.join(at)});"
             return f"::simt_ptx::tensor_load({to}, {form}, {barrier}, {', '.join(at)});"
@@ -1083,6 +1091,27 @@ def branch(i):
     return f"goto {i.block.label(i.operands[0])};"
 
 
+# ---- What a GPU has ---------------------------------------------------------------------------------------------------
+
+# From which compute capability on there is an instruction: the notes on target architectures in the PTX ISA. All others
+# are as old as sm_70. Of the rows that match, the highest counts.
+CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability in (
+    (r"ldmatrix", 75), (r"mma\.sync.*m16n8k8.*\.f16", 75), (r"tanh\.approx", 75), (r"ex2\.approx(\.ftz)?\.f16", 75),
+    (r"(min|max)(\.NaN)?\.f16", 80), (r".*\.L2::(64B|128B|256B)", 75),
+    (r"mma\.sync.*m16n8k4", 80), (r"mma\.sync.*m16n8k16", 80), (r"mma\.sync.*m16n8k32", 80),
+    (r"mma\.sync.*\.(bf16|tf32|f64)", 80), (r"cp\.async", 80), (r"mbarrier", 80), (r"redux", 80), (r"createpolicy", 80),
+    (r".*\.L2::cache_hint", 80), (r".*\.bf16", 80), (r"cvt.*\.tf32", 80), (r"mma\.sync.*\.(e4m3|e5m2)", 89),
+    (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
+    (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
+    (r"elect", 90), (r"griddepcontrol", 90), (r".*[.:]cluster", 90), (r"mapa", 90), (r"getctarank", 90), (r"(st|red)\.async", 90),
+    (r"cp\.reduce", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
+ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone
+
+
+def capability_of(opcode):
+    return max((capability for pattern, capability in CAPABILITIES if pattern.match(opcode)), default=70)
+
+
 # ---- One asm statement -----------------------------------------------------------------------------------------------
 
 
@@ -1093,8 +1122,9 @@ def operand_kind(constraint):
     return letter
 
 
-def translate(number, text, outputs, inputs):
-    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]"""
+def translate(number, text, outputs, inputs, capability=90):
+    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]
+    @param capability the GPU's, 10 major + minor"""
     if not text.strip():
         return '__asm__ volatile("" ::: "memory")'
     code, operands = [], []
@@ -1128,6 +1158,10 @@ def translate(number, text, outputs, inputs):
             body.append(f"{block.label(statement[1])}:;")
         else:
             _, predicate, opcode, words = statement
+            if (needed := capability_of(opcode)) > capability:
+                raise Unknown(f"{opcode} needs sm_{needed}{'a' if opcode.startswith(ARCHITECTURE_ONLY) else ''}, and the "
+                              f"chosen GPU is sm_{capability}: choose a newer one by --gpu, or put it behind "
+                              f"#if __CUDA_ARCH__ >= {10 * needed}")
             handler = HANDLERS.get(opcode.split(".")[0])
             if handler is None:
                 raise Unknown(f"{opcode} is not simulated")

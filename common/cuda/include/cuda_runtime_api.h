@@ -79,6 +79,8 @@ typedef struct CUgraphNode_st* cudaGraphNode_t;
 typedef struct CUmemPool_st* cudaMemPool_t;
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
 typedef void (*cudaHostFn_t)(void*);
 typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
 enum cudaStreamCaptureMode {
@@ -309,6 +311,17 @@ bool is_capturing(cudaStream_t stream);
 /// Adds to that graph, which owns it from now on.
 void add_step(cudaStream_t stream, Step* step);
 
+/// Whether a kernel runs. What it launches starts when it has ended.
+bool in_kernel();
+/// @param stream as the kernel gave it: a tail launch comes after the others
+void launch_later(cudaStream_t stream, Step* step);
+/// While it lives, the simulator does not look at the running thread.
+struct Unseen {
+  bool was;
+  Unseen();
+  ~Unseen();
+};
+
 cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments);
 const char* name_of_kernel(const void* kernel);
 cudaError unknown_kernel(const char* call, const char* file, int line);
@@ -326,6 +339,16 @@ cudaError start(const char* kernel, const Configuration& configuration, const Bo
 template <class Body, class... Arguments>
 cudaError launch_body(const char* kernel, const Configuration& configuration, Body body, Arguments&&... arguments) {
   const std::tuple<std::decay_t<Arguments>...> values(arguments...);
+  if (in_kernel()) {
+    const Unseen unseen;
+    const auto later = [=](cudaStream_t stream) {
+      Configuration of_child = configuration;
+      of_child.stream = stream;
+      start(kernel, of_child, body, values);
+    };
+    launch_later(configuration.stream, new StepOf<decltype(later)>(later));
+    return cudaSuccess;
+  }
   if (!is_capturing(configuration.stream)) return start(kernel, configuration, body, values);
   const auto again = [=](cudaStream_t stream) {
     Configuration in_graph = configuration;
@@ -541,8 +564,8 @@ cudaError cudaGetLastError();
 cudaError cudaPeekAtLastError();
 const char* cudaGetErrorString(cudaError error);
 const char* cudaGetErrorName(cudaError error);
-cudaError cudaDeviceSynchronize();
-inline cudaError cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError cudaDeviceSynchronize(SIM_HERE);
+inline cudaError cudaThreadSynchronize(SIM_HERE) { return cudaDeviceSynchronize(file, line); }
 cudaError cudaDeviceReset(SIM_HERE);
 inline cudaError cudaThreadExit(SIM_HERE) { return cudaDeviceReset(file, line); }
 cudaError cudaGetDeviceCount(int* count);

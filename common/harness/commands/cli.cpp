@@ -202,7 +202,8 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_number(*bench, "--cudnn-seconds", line.bench.cudnn_seconds,
              "of an exhaustive search, for each problem and element type; default 60");
   bench->footer(
-      "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
+      "--plot DIR draws the results afterwards.\n--submit DIR writes what a pull request with a GPU's results needs "
+      "(docs/measure-your-gpu.md).\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
       "--benchmark_filter=tiled");
   bench->callback([&, arguments] {
     body = [&line, arguments] {

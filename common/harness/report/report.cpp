@@ -66,7 +66,8 @@ Json compared_json(const std::optional<ComparedWith>& other) {
   if (!other) return {};
   return {{"stage", other->stage->name},
           {"configuration", configuration_json(other->configuration)},
-          {"tile", text(other->tile)}};
+          {"tile", text(other->tile)},
+          {"time_us", number(other->time_us)}};
 }
 
 Json knobs_json(const std::optional<CudnnConfiguration>& configuration) {

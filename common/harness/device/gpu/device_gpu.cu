@@ -16,6 +16,7 @@
 #include "common/harness/device/gpu/device_gpu.hpp"
 #include "common/harness/device/nvml.hpp"
 #include "common/kernel/kernel.hpp"
+#include "common/stage/communicator.hpp"
 
 namespace convladder {
 namespace {
@@ -268,6 +269,9 @@ DeviceInfo device_info() {
 }
 
 std::optional<GpuMoment> gpu_now() { return management().now(); }
+
+int most_local_ranks() { return 1; }
+LocalRanks* make_local_ranks(int) { throw MachineError("several GPUs have a process each: see docs/several.md"); }
 
 DeviceLimits device_limits() {
   const DeviceInfo& facts = constants();

@@ -15,7 +15,9 @@
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/timing.hpp"
 #include "common/kernel/compiled_kernel.hpp"
+#include "common/simt/devices.hpp"
 #include "common/simt/runtime.hpp"
+#include "common/stage/communicator.hpp"
 
 namespace convladder {
 namespace {
@@ -92,6 +94,9 @@ DeviceInfo device_info() {
 }
 
 DeviceLimits device_limits() { return {90, 227 * 1024, 2, 60 << 20}; }
+
+int most_local_ranks() { return 8; }
+LocalRanks* make_local_ranks(int count) { return new simt::Devices(count); }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
   try {
