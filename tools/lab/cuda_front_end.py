@@ -15,6 +15,7 @@ QUALIFIERS = ("static", "extern", "volatile", "const", "constexpr", "inline", "a
               *SPACES, *DROPPED)
 NAMED = {"cudaMalloc": 2, "cudaMallocManaged": 3, "cudaMallocHost": 3, "cudaHostAlloc": 3, "cudaMallocAsync": 3,
          "cudaMallocPitch": 4, "cudaMalloc3D": 2}  # their arguments, defaults included; the name follows
+LAUNCHES = {"cudaLaunchKernel": 0, "cudaLaunchCooperativeKernel": 0, "cudaLaunchKernelExC": 1}  # which argument is a kernel
 BUILT_IN = {"threadIdx": "(::simt::thread_index())", "blockIdx": "(::simt::block_index())",
             "blockDim": "(::simt::block_size())", "gridDim": "(::simt::grid_size())"}
 THREE = ("<<=", ">>=", "...", "->*", "<=>")
@@ -561,14 +562,17 @@ class FrontEnd:
                 result.append(token.before + rewritten)
                 i = following
                 continue
-            if text in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") and self.tokens[i + 1].text == "(":
-                commas = self.commas(i + 2, self.closing(i + 1))
-                first, last = self.typed_kernel(i + 2, commas[0]) if commas else (i + 2, i + 2)
-                if commas and (first, last) != (i + 2, commas[0]):
-                    marks.append(i)
-                    result.append(token.before + text + "(" + self.rewritten(first, last))
-                    i = commas[0]
-                    continue
+            if text in LAUNCHES and self.tokens[i + 1].text == "(":
+                cuts = [i + 1, *self.commas(i + 2, self.closing(i + 1))]
+                of = LAUNCHES[text]
+                if len(cuts) > of + 1:
+                    begin, past = cuts[of] + 1, cuts[of + 1]
+                    first, last = self.typed_kernel(begin, past)
+                    if (first, last) != (begin, past):
+                        marks.append(i)
+                        result.append(token.before + text + self.rewritten(i + 1, begin) + self.rewritten(first, last))
+                        i = past
+                        continue
             if text in NAMED and self.tokens[i + 1].text == "(" and self.tokens[i - 1].text not in (".", "->"):
                 close = self.closing(i + 1)
                 commas = self.commas(i + 2, close)
@@ -596,7 +600,7 @@ class FrontEnd:
         return "".join(result)
 
     def typed_kernel(self, first, end):
-        """Of the first argument of cudaLaunchKernel, without a cast to `void*`: its parameters are needed."""
+        """Of an argument that is a kernel, without a cast to `void*`: its parameters are needed."""
         words = [token.text for token in self.tokens[first:end]]
         cast = next((n for n in (3, 4, 5) if words[:1] == ["("] and words[n - 1:n] == [")"] and
                      sorted(words[1:n - 1]) in (["*", "void"], ["*", "const", "void"])), None)

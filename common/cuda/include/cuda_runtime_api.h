@@ -447,6 +447,16 @@ cudaError cudaLaunchKernelEx(simt_cuda::LaunchConfig config, void (*kernel)(Para
   if (const cudaError error = simt_cuda::launch_attributes(*config.given, configuration)) return error;
   return simt_cuda::launch_function<Parameters...>(kernel, configuration, static_cast<Arguments&&>(arguments)...);
 }
+template <class... Parameters>
+cudaError cudaLaunchKernelExC(simt_cuda::LaunchConfig config, void (*kernel)(Parameters...), void** arguments) {
+  simt_cuda::Configuration configuration(config.given->gridDim, config.given->blockDim, config.given->dynamicSmemBytes,
+                                         config.given->stream, config.file, config.line);
+  if (const cudaError error = simt_cuda::launch_attributes(*config.given, configuration)) return error;
+  return simt_cuda::launch_pointers(kernel, configuration, arguments, std::index_sequence_for<Parameters...>());
+}
+inline cudaError cudaLaunchKernelExC(simt_cuda::LaunchConfig config, const void*, void**) {
+  return simt_cuda::unknown_kernel("cudaLaunchKernelExC", config.file, config.line);
+}
 
 // ---- Memory --------------------------------------------------------------------------------------------------------
 

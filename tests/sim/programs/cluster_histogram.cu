@@ -79,8 +79,14 @@ int main() {
   if (active < 1) return 1;
   for (int run = 0; run < 2; ++run) {
     CHECK(cudaMemset(d_bins, 0, num_bins * sizeof(int)));
-    CHECK(cudaLaunchKernelEx(&config, cluster_histogram, d_bins, num_bins, bins_per_block, (const int*)d_input,
-                             (size_t)count));
+    if (run == 0) {
+      CHECK(cudaLaunchKernelEx(&config, cluster_histogram, d_bins, num_bins, bins_per_block, (const int*)d_input,
+                               (size_t)count));
+    } else {
+      size_t size = count;
+      void* arguments[] = {&d_bins, (void*)&num_bins, (void*)&bins_per_block, &d_input, &size};
+      CHECK(cudaLaunchKernelExC(&config, (const void*)cluster_histogram, arguments));
+    }
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(got.data(), d_bins, num_bins * sizeof(int), cudaMemcpyDeviceToHost));
     int wrong = 0;

@@ -93,8 +93,18 @@ __global__ void __cluster_dims__(2, 3, 1) places(int* right) {
   asm volatile("{ .reg .pred p, q; isspacep.shared::cluster p, %2; isspacep.shared::cta q, %2;"
                "  selp.u32 %0, 1, 0, p; selp.u32 %1, 1, 0, q; }" : "=r"(inside), "=r"(own) : "l"(peer));
   good &= value == next + 100 * blockIdx.z && whose == next && inside == 1 && own == 0;
-  if (threadIdx.x == 0 && good) atomicAdd(right, 1);
+  cluster.sync();  // all have read: now each adds 1000 to its neighbour's
+  if (threadIdx.x == 0) {
+    asm volatile("atom.add.release.cluster.shared::cluster.u32 %0, [%1], 1000;" : "=r"(value) : "r"(there) : "memory");
+    good &= value == next + 100 * blockIdx.z;
+  }
   cluster.sync();
+  good &= mine == rank + 100 * blockIdx.z + 1000;
+  cluster.sync();
+  if (threadIdx.x == 0) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(7) : "memory");
+  cluster.sync();
+  good &= mine == 7;
+  if (threadIdx.x == 0 && good) atomicAdd(right, 1);
 }
 
 int main() {
