@@ -416,6 +416,7 @@ bool land_next() {
   const BulkCopy copy = std::move(*next);
   copies.erase(next);
   land(copy);
+  ++machine.progress;
   const auto waiting = std::find_if(machine.threads.begin(), machine.threads.end(),
                                     [&](const Thread& thread) { return waits_at(thread, copy.mbarrier); });
   machine.thread_number = static_cast<unsigned>(waiting - machine.threads.begin());

@@ -23,7 +23,8 @@ Machine machine;
 namespace {
 
 constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
-constexpr std::uint64_t kResume = 8;                     ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kTurnInCluster = std::uint64_t{1} << 14;
+constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
@@ -267,7 +268,7 @@ void report_stuck_collective(const Warp& warp) {
 void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
   std::uint64_t& events = machine.steps[warp.first / kWarp];
-  const std::uint64_t turn_ends = events + kTurn;
+  const std::uint64_t turn_ends = events + (has_peers() ? kTurnInCluster : kTurn);
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
@@ -386,7 +387,10 @@ Outcome run_block(bool alone) {
       if (!machine.rewrites.empty()) settle_rewrites();
       if (machine.stopped) return Outcome::ended;
     }
-    if (machine.async && resume_waiting()) continue;
+    if (machine.async && resume_waiting()) {
+      if (has_peers() && machine.progress == before) return Outcome::spinning;
+      continue;
+    }
     if (machine.stopped) return Outcome::ended;
     unsigned waiting = 0, at_grid = 0, ready = 0;
     for (unsigned i = 0; i < threads; ++i) {
@@ -395,7 +399,7 @@ Outcome run_block(bool alone) {
       at_grid += machine.threads[i].state == State::at_grid_barrier;
     }
     if (ready > 0) {
-      if (!alone && (!machine.async || has_peers()) && machine.progress == before) return Outcome::spinning;
+      if (!alone && !machine.async && machine.progress == before) return Outcome::spinning;
       continue;
     }
     if (waits_for_cluster()) return Outcome::waiting;
@@ -592,15 +596,13 @@ void run_cooperative(std::uint64_t blocks) {
 
 /// The blocks of a cluster in turns, until all have ended.
 void run_cluster(std::list<Resident>& residents) {
-  bool alone = false;
   while (!machine.stopped) {
-    const std::uint64_t before = machine.progress;
     std::size_t ended = 0;
     bool ran = false;
     machine.cluster->running = 0;
     for (Resident& block : residents) {
       if (block.outcome() != Outcome::ended && block.can_run()) {
-        block.run(alone);
+        block.run(false);
         ran = true;
       }
       if (machine.stopped) return;
@@ -608,7 +610,6 @@ void run_cluster(std::list<Resident>& residents) {
       ++machine.cluster->running;
     }
     if (ended == residents.size()) return;
-    alone = machine.progress == before;
     if (ran) continue;
     for (const bool at_cluster : {false, true}) {
       machine.cluster->running = 0;
