@@ -1,13 +1,14 @@
 // > ring of 4: 101 102 103 100 after 3 hops, and all four of block 1: 408
 // > sums 10 20 30 40, largest 7
+// > handed on: 60
 // Blocks of a cluster pass values around a ring by st.async: the store itself tells the mbarrier of the next block.
-// Then red.async: all blocks add to a word of block 0.
+// Then red.async: all blocks add to a word of block 0. Then flags: each block waits for the one before it in a loop.
 #include <cooperative_groups.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cuda/atomic>
 #include <cuda/ptx>
-#include <utility>
 
 namespace cg = cooperative_groups;
 namespace ptx = cuda::ptx;
@@ -98,6 +99,29 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) sums(int* out) {
   cluster.sync();
 }
 
+__global__ void __cluster_dims__(kBlocks, 1, 1) handed_on(int* out) {
+  __shared__ int flag, value;
+  cg::cluster_group cluster = cg::this_cluster();
+  const unsigned rank = cluster.block_rank();
+  if (threadIdx.x == 0) flag = 0;
+  cluster.sync();
+  if (threadIdx.x == 0) {
+    cuda::atomic_ref<int, cuda::thread_scope_device> mine(flag);
+    while (rank < kBlocks - 1 && mine.load(cuda::memory_order_acquire) == 0) {
+    }
+    const int sum = (rank < kBlocks - 1 ? value : 0) + 10 * static_cast<int>(rank);
+    if (rank > 0) {  // from the last to the first
+      *cluster.map_shared_rank(&value, rank - 1) = sum;
+      cuda::atomic_ref<int, cuda::thread_scope_device> next(*cluster.map_shared_rank(&flag, rank - 1));
+      next.store(1, cuda::memory_order_release);
+    } else {
+      *out = sum;
+    }
+  }
+  if (threadIdx.x > 20) return;  // the barrier does not wait for those that have ended
+  cluster.sync();
+}
+
 int main() {
   int* out;
   cudaMallocManaged(&out, (kBlocks + 1) * sizeof(int));
@@ -108,5 +132,8 @@ int main() {
   sums<<<kBlocks, 32>>>(out);
   cudaDeviceSynchronize();
   printf("sums %d %d %d %d, largest %d\n", out[0], out[1], out[2], out[3], out[4]);
+  handed_on<<<kBlocks, 32>>>(out);
+  cudaDeviceSynchronize();
+  printf("handed on: %d\n", out[0]);
   cudaFree(out);
 }
