@@ -12,6 +12,7 @@ set(slow
   "stage-tests: ?41 .*: has the bits of one device"
   "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
   "harness-tests: ?filtered pictures: every stage gives the exact picture"
+  "harness-tests: ?simulated GPUs: each stage"
   "harness-tests: ?the bounds hold for all kinds of inputs")
 list(JOIN slow "|" slow)
 

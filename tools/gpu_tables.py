@@ -64,15 +64,14 @@ def is_times_grid(results):
 
 def machines(folder):
     """Every machine by its name, the reference first, then those with most results. @param folder  docs/results"""
-    found, grids = {}, []
-    for path in sorted(folder.glob("*.json")):
-        results = json.loads(path.read_text()) if path.name != "schema.json" else {}
-        if is_bench(results) and results["device"]["backend"] == "gpu":
-            name = results["device"]["name"]
-            found.setdefault(name, Machine(name)).add_bench(results)
-        elif is_times_grid(results):
-            grids.append(results)
-    for table in grids:  # where a bench has a cell too, that of the bench stays
+    found = {}
+    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if path.name != "schema.json"]
+    benches = [results for results in files if is_bench(results) and results["device"]["backend"] == "gpu"]
+    # Where several have a cell it is that of the largest bench, and a bench's rather than a table's.
+    for results in sorted(benches, key=lambda results: -len(results["rows"])):
+        name = results["device"]["name"]
+        found.setdefault(name, Machine(name)).add_bench(results)
+    for table in filter(is_times_grid, files):
         name = table["device"]["name"]
         found.setdefault(name, Machine(name)).add_grid(table)
     for path in sorted(folder.glob("submitted/*/results.json")):
@@ -129,7 +128,7 @@ def gaps_table(every):
     for name, track in tracks().items():
         numbers = list(stages_of(name))
         wanted = [key for key in union if key[0] in numbers]
-        if track["runs_on"] != "device" or not numbers:
+        if track["runs_on"] != "device" or not wanted:
             continue
         cells = []
         for machine in every:

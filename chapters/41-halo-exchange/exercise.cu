@@ -53,7 +53,7 @@ class Torus final : public SeveralStage {
   }
 
   // The rank that owns a row of the image.
-  int owner_of(const ConvProblem& problem, std::int64_t row, int ranks) const {
+  [[maybe_unused]] int owner_of(const ConvProblem& problem, std::int64_t row, int ranks) const {
     for (int rank = 0; rank < ranks; ++rank) {
       const Part its = part(problem, rank, ranks);
       if (row >= its.first_row && row < its.first_row + its.rows) return rank;

@@ -33,10 +33,10 @@ class HaloExchange final : public SeveralStage {
     upload_constant(c_filter, tensors.filter, static_cast<std::size_t>(problem.filter_size()), stream);
   }
 
-  // Sends and receives what the buffer of rank `to` lacks, as far as this rank takes part. Both sides go through the
+  // 1. Sends and receives what the buffer of rank `to` lacks, as far as this rank takes part. Both sides go through the
   // rows in the same order: what is sent first is received first.
-  void fill_halo_of(int to, const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const {
-    const Part its = part(problem, to, all.ranks());
+  static void fill_halo_of(int to, const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) {
+    const Part its = band_part(problem, to, all.ranks(), own.unit);
     std::int64_t rows = 1;
     for (std::int64_t at = 0; at < its.problem.h; at += rows) {
       rows = 1;
@@ -47,13 +47,13 @@ class HaloExchange final : public SeveralStage {
       const std::int64_t source = source_row(problem, its, at);
       if (source < 0) continue;  // zeros
       int owner = 0;
-      while (!owns(part(problem, owner, all.ranks()), source)) ++owner;
+      while (!owns(band_part(problem, owner, all.ranks(), own.unit), source)) ++owner;
       // Neighbours in the buffer that are neighbours in the image go together.
-      const Part from = part(problem, owner, all.ranks());
+      const Part from = band_part(problem, owner, all.ranks(), own.unit);
       while (at + rows < its.problem.h && at + rows != its.above &&
              source_row(problem, its, at + rows) == source + rows && owns(from, source + rows))
         ++rows;
-      const std::int64_t bytes = rows * problem.w * static_cast<std::int64_t>(sizeof(float));
+      const std::int64_t bytes = rows * own.row_bytes;
       for (std::int64_t image = 0; image < its.problem.n; ++image) {
         if (owner == all.rank()) all.send(own.row(image, own.above + source - own.first_row), bytes, to, stream);
         if (to == all.rank()) all.receive(own.row(image, at), bytes, owner, stream);
@@ -61,12 +61,17 @@ class HaloExchange final : public SeveralStage {
     }
   }
 
-  void launch_rank(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) override {
-    // 1. and 2.
+  // 2.
+  void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const override {
+    if (all.ranks() == 1) return;
     all.group_start();
-    for (int to = 0; all.ranks() > 1 && to < all.ranks(); ++to) fill_halo_of(to, problem, own, all, stream);
+    for (int to = 0; to < all.ranks(); ++to) fill_halo_of(to, problem, own, all, stream);
     all.group_end();
-    // 3.
+  }
+
+  // 3.
+  void launch_rank(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) override {
+    exchange(problem, own, all, stream);
     if (own.problem.n == 0) return;  // more ranks than rows
     launch_register_2d<float>(own.buffer, own.output, image_of(own.problem), 1.0f, stream);
   }

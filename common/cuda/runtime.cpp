@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -371,6 +372,8 @@ bool in_kernel() { return simt::machine.running; }
 Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
 Unseen::~Unseen() { simt::machine.watching = was; }
 
+bool has_traces = false;
+
 namespace {
 /// What the running kernel has launched.
 struct Child {
@@ -391,10 +394,40 @@ void launch_children(cudaStream_t stream) {
 }  // namespace
 
 void launch_later(cudaStream_t stream, Step* step) {
+  has_traces = true;
   children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
 }
 
 namespace {
+/// Launches that programs repeat to measure their time. One that begins with what an equal one began and ended with
+/// would leave all as it is, so it is counted again and not run.
+struct Repeated {
+  simt::Measurement measured;
+  std::pair<std::uint32_t, std::uint32_t> blocks;
+  int runs = 0;
+  std::uint64_t state = 0;  ///< of the memory, before and after
+  bool is_fixed = false;    ///< it has such a state
+};
+std::map<std::string, Repeated>& repeated() {
+  static auto& instance = *new std::map<std::string, Repeated>;
+  return instance;
+}
+
+/// What an equal launch has, too; empty where that is not known.
+std::string key_of(const char* kernel, const Configuration& configuration, void (*call)(const void*),
+                   const void* values, std::size_t bytes) {
+  if (!values) return {};
+  std::string key = kernel;
+  const auto add = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  add(configuration.grid);
+  add(configuration.block);
+  add(configuration.shared);
+  add(configuration.cooperative);
+  add(configuration.cluster);
+  add(call);
+  return key.append(static_cast<const char*>(values), bytes);
+}
+
 std::string text(dim3 d) {
   return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
 }
@@ -427,8 +460,8 @@ dim3 cluster_of(const Configuration& configuration, const std::string& kernel, R
 }
 }  // namespace
 
-cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*),
-              const void* arguments) {
+cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments,
+              const void* values, std::size_t bytes) {
   Runtime& state = runtime();
   const Place place{configuration.file, configuration.line};
   if (state.sticky != cudaSuccess) return state.sticky;
@@ -469,10 +502,29 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   simt::begin_measurement();
   simt::watch_device_memory(nullptr);
   begin_work(configuration.stream, {name, 0, 0, {}, {}, {}, 0});
+  const std::string key = key_of(kernel, configuration, call, values, bytes);
+  Repeated* const known = key.empty() ? nullptr : &repeated()[key];
+  // A checksum takes no longer than a small part of the launch: some 30 accesses in the time of a kilobyte.
+  const bool compares = known && known->runs >= 1 && known->measured.faults.empty() &&
+                        simt::machine.unordered.empty() &&
+                        known->measured.thread_accesses / 4 > static_cast<std::int64_t>(simt::memory_bytes() >> 10);
+  const std::uint64_t before = compares ? simt::memory_checksum() : 0;
+  if (compares && known->is_fixed && known->state == before) {
+    end_launch(configuration, known->blocks);
+    simt::watch_device_memory(host_touches);
+    add_launch(kernel, known->measured);
+    return cudaSuccess;
+  }
+  has_traces = false;
   simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative, cluster);
-  end_launch(configuration);
+  end_launch(configuration, simt::last_blocks());
   simt::watch_device_memory(host_touches);
-  add_launch(kernel);
+  add_launch(kernel, simt::measurement());
+  if (known) {
+    const std::uint64_t after = compares ? simt::memory_checksum() : 0;
+    *known = {simt::measurement(), simt::last_blocks(), known->runs + 1, after,
+              compares && before == after && !has_traces};
+  }
   if (simt::machine.interrupted) end_by_limit();
   if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
   children.clear();
@@ -576,7 +628,10 @@ using simt_cuda::Place;
 using simt_cuda::result;
 using simt_cuda::runtime;
 
-long long clock64() { return static_cast<long long>(simt::machine.measurement.thread_accesses); }
+long long clock64() {
+  simt_cuda::has_traces = true;
+  return static_cast<long long>(simt::machine.measurement.thread_accesses);
+}
 
 cudaError cudaFree(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
 cudaError cudaFreeHost(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
@@ -957,6 +1012,7 @@ static void forget_size(void* pointer) {
 }
 static void* kernel_allocates(std::size_t bytes) {
   const simt::Unwatched unwatched;
+  simt_cuda::has_traces = true;
   return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
 }
 /// Whether it was the kernels'.
@@ -988,6 +1044,32 @@ void simt__ZdlPv(void* pointer) {
 void simt__ZdlPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 void simt__ZdaPv(void* pointer) { simt__ZdlPv(pointer); }
 void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
+
+// What a kernel prints is a trace of it.
+int simt_printf(const char* format, ...) {
+  simt_cuda::has_traces |= simt::machine.running;
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vprintf(format, arguments);
+  va_end(arguments);
+  return count;
+}
+int simt___printf_chk(int, const char* format, ...) {
+  simt_cuda::has_traces |= simt::machine.running;
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vprintf(format, arguments);
+  va_end(arguments);
+  return count;
+}
+int simt_puts(const char* text) {
+  simt_cuda::has_traces |= simt::machine.running;
+  return std::puts(text);
+}
+int simt_putchar(int character) {
+  simt_cuda::has_traces |= simt::machine.running;
+  return std::putchar(character);
+}
 
 /// Before and after all `__device__` variables: an index past one meets another guard, and no other variable.
 __attribute__((used, section("simt_device"))) simt::Guard simt_guard_of_devices;

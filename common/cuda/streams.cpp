@@ -93,9 +93,9 @@ void begin_work(cudaStream_t handle, simt::Unordered work) {
   streams().started.push_back({stream.number, number, std::move(work)});
 }
 
-void end_launch(const Configuration& configuration) {
+void end_launch(const Configuration& configuration, std::pair<std::uint32_t, std::uint32_t> blocks) {
   simt::Unordered& work = streams().started.back().work;
-  std::tie(work.first, work.last) = simt::last_blocks();
+  std::tie(work.first, work.last) = blocks;
   const dim3 grid = configuration.grid, block = configuration.block;
   const unsigned sizes[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
   std::copy(sizes, sizes + 3, work.grid);

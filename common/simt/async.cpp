@@ -564,6 +564,7 @@ void arrive(Mbarrier& barrier, Pc pc) {
 
 void mbarrier_init(void* address, unsigned arrivals) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.init", Generation::ampere, pc);
   const Unwatched unwatched;
   AsyncBlock& block = async_block();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -648,11 +649,13 @@ unsigned mbarrier_parity(void* address) {
 
 void mbarrier_expect_tx(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.expect_tx", Generation::hopper, pc);
   at_mbarrier(address, pc, [&](Mbarrier& barrier) { barrier.expected += bytes; });
 }
 
 void mbarrier_expect(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.arrive.expect_tx", Generation::hopper, pc);
   at_mbarrier(address, pc, [&](Mbarrier& barrier) {
     barrier.expected += bytes;
     if (barrier.expected >= 1u << 20)
@@ -663,6 +666,7 @@ void mbarrier_expect(void* address, unsigned bytes) {
 
 void mbarrier_wait(void* address, unsigned parity) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.try_wait", Generation::hopper, pc);
   const Unwatched unwatched;
   if (remote_place(reinterpret_cast<std::uintptr_t>(address)))
     fail(FaultKind::invalid_barrier, pc, "threads wait at mbarriers of their own block, not of another");

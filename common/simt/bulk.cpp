@@ -374,6 +374,7 @@ Reduction reduction_of(ReduceType type, Reduce what) {
 
 void bulk_store(void* global, const void* shared, unsigned size) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto to = reinterpret_cast<std::uintptr_t>(global), from = reinterpret_cast<std::uintptr_t>(shared);
   check_source("a bulk copy", to, size, pc);
@@ -387,6 +388,7 @@ void bulk_store(void* global, const void* shared, unsigned size) {
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* address, unsigned multicast) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto from = reinterpret_cast<std::uintptr_t>(global);
   check_source("a bulk copy", from, bytes, pc);
@@ -456,6 +458,7 @@ void bulk_reduce(void* global, const void* shared, unsigned size, ReduceType typ
 
 void bulk_prefetch(const void* global, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.prefetch", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto from = reinterpret_cast<std::uintptr_t>(global);
   check_source("a bulk prefetch", from, bytes, pc);
@@ -468,6 +471,7 @@ void bulk_prefetch(const void* global, unsigned bytes) {
 void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count,
                  const int* offsets, unsigned multicast) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
   const Box box(map, at, offsets, count, pc);
   std::vector<std::uint8_t> bytes(box.bytes());  // zeros outside the tensor
@@ -483,6 +487,7 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
 
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
   const Box box(map, at, nullptr, count, pc);
   for (int i = 0; i < count; ++i)

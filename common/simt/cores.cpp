@@ -278,14 +278,16 @@ struct Helper {
     helping = true;
     dup2(output.get(), STDOUT_FILENO);
     dup2(errors.get(), STDERR_FILENO);
-    const Fresh fresh;
-    for (std::uint64_t block = first; block < end; ++block)
-      if (!run(block)) _exit(1);
-    std::fflush(stdout);
-    std::fflush(stderr);
-    {
+    try {
+      const Fresh fresh;
+      for (std::uint64_t block = first; block < end; ++block)
+        if (!run(block)) _exit(1);
+      std::fflush(stdout);
+      std::fflush(stderr);
       Writer out(result.get());
       fresh.write(out, machine.first_block_serial + static_cast<std::uint32_t>(first));
+    } catch (...) {
+      _exit(1);  // nothing of the program behind this call may run here
     }
     if (::write(pipe, "!", 1) != 1) _exit(1);
     _exit(0);

@@ -61,16 +61,19 @@ void bulk_wait(unsigned pending);
 /// Matrix descriptor, as the hardware has it. @param span of the swizzle; 0 for none
 std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned leading_bytes, unsigned stride_bytes);
 
-enum class WgmmaElement { int8, fp16, bf16, tf32 };
+enum class WgmmaElement { int8, uint8, e4m3, e5m2, fp16, bf16, tf32 };
 
 /// One lane's part of a wgmma.
 struct Wgmma {
-  void* d;                  ///< n / 2 floats or ints
+  void* d;                  ///< n / 2 floats or ints, or n / 4 pairs of halves
   const unsigned* a_lanes;  ///< 4 registers of A, or null: then `a` describes it
   std::uint64_t a, b;
   unsigned n;
-  WgmmaElement element;  ///< int8 is summed in int, the others in float
+  WgmmaElement element;  ///< of A; integers are summed in int, the others in float or as halves
   bool accumulate;
+  WgmmaElement element_b = element;
+  bool half_sums = false, negated = false;          ///< `negated`: the products are subtracted
+  bool transposed_a = false, transposed_b = false;  ///< a column is dense in shared memory; of 16 bits alone
 };
 void wgmma(const Wgmma& product, int line);
 void wgmma_fence(int line);

@@ -310,6 +310,12 @@ FaultRecord& report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc 
 [[noreturn]] void stop();
 /// Reports the fault and ends the launch.
 [[noreturn]] void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc = 0, const ThreadId& other = {});
+/// From which compute capability on an instruction is there; those of one generation alone are not in the next.
+enum class Generation { volta_bytes = 72, turing = 75, ampere = 80, hopper = 90, hopper_alone };
+/// Ends the launch with a fault where the GPU of set_target() does not have the instruction.
+void require_instruction(const char* what, Generation generation, Pc pc);
+/// Bytes of shared memory that a block of that GPU may have.
+std::size_t shared_limit();
 /// What stop() throws in a combine(), which runs on the scheduler's stack.
 struct Stopped {};
 /// Lets the scheduler go on with other threads until this one is ready again.

@@ -95,6 +95,44 @@ void adopt_device_variables() {
   }
 }
 
+namespace {
+/// Four sums at a time, which depend on the places of the words.
+std::uint64_t checksum(const void* begin, std::size_t bytes, std::uint64_t sum) {
+  constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15u;
+  const auto* from = static_cast<const unsigned char*>(begin);
+  std::uint64_t sums[4] = {sum, sum + 1, sum + 2, sum + 3};
+  for (; bytes >= 32; bytes -= 32, from += 32) {
+    for (int i = 0; i < 4; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, from + 8 * i, sizeof word);
+      sums[i] = (sums[i] ^ word) * kFactor;
+      sums[i] ^= sums[i] >> 32;
+    }
+  }
+  for (; bytes > 0; --bytes) sums[0] = (sums[0] ^ *from++) * kFactor;
+  for (const std::uint64_t part : sums) sum = (sum ^ part) * kFactor, sum ^= sum >> 29;
+  return sum;
+}
+}  // namespace
+
+std::uint64_t memory_checksum() {
+  std::uint64_t sum = checksum(reinterpret_cast<const void*>(program().constant_begin),
+                               program().constant_end - program().constant_begin, 1);
+  for (const Allocation& allocation : arena().allocations) {
+    if (!allocation.live) continue;
+    sum = checksum(reinterpret_cast<const void*>(allocation.begin), allocation.end - allocation.begin,
+                   sum ^ allocation.begin);
+  }
+  return sum;
+}
+
+std::size_t memory_bytes() {
+  std::size_t bytes = program().constant_end - program().constant_begin;
+  for (const Allocation& allocation : arena().allocations)
+    if (allocation.live) bytes += allocation.end - allocation.begin;
+  return bytes;
+}
+
 void release(void* address) {
   leave_to_others();
   Allocation& allocation = allocation_at(address);

@@ -324,9 +324,10 @@ void touch(const Variable* variable, Pc pc) {
   std::memset(&machine.static_bytes[variable->begin - program().tls_begin], 0, variable->end - variable->begin);
   std::size_t total = 0;
   for (const Variable* seen : machine.shared_touched) total += seen->end - seen->begin;
-  if (total <= kMaxStaticShared && total + (machine.dynamic_end - machine.dynamic_begin) <= kMaxDynamicShared) return;
+  if (total <= kMaxStaticShared && total + (machine.dynamic_end - machine.dynamic_begin) <= shared_limit()) return;
   report(FaultKind::shared_limit, pc,
-         std::to_string(total) + " bytes of static shared memory; a kernel may have 48 KB, and 227 KB with dynamic");
+         std::to_string(total) + " bytes of static shared memory; a kernel may have 48 KB, and " +
+             std::to_string(shared_limit() >> 10) + " KB with dynamic");
   stop();
 }
 

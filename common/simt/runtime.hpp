@@ -68,6 +68,7 @@ enum class FaultKind {
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
   absent_block,          ///< an access to shared memory of a block of the cluster that may not have begun, or has ended
+  missing_instruction,   ///< an instruction that the GPU of set_target() does not have
   deadlock,              ///< several devices: a send or a receive that no rank answers
   size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
   not_captured,          ///< several devices: work that would be missing in a CUDA graph
@@ -94,6 +95,11 @@ struct FaultRecord {
 
 /// Starts a measurement: forgets all counts and faults.
 void begin_measurement();
+
+/// A checksum of all that kernels can read: device memory and constants.
+std::uint64_t memory_checksum();
+/// How much that is.
+std::size_t memory_bytes();
 
 /// Counts and faults of launches.
 struct Measurement {
@@ -236,6 +242,15 @@ void log_loads(LoadLog* log);
 /// After how many steps (accesses and branches) of a warp in one block the simulator calls a loop endless: at first
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
+
+/// The GPU that the simulator stands for.
+struct Target {
+  const char* name = "NVIDIA H200";
+  int compute_capability = 90;           ///< 10 * major + minor: which instructions it has
+  std::size_t shared_bytes = 227 << 10;  ///< the most shared memory that one block may have; 227 KB at most
+};
+/// Holds for the launches that follow. At first an H200. @param gpu its name must live on
+void set_target(const Target& gpu);
 
 /// On how many cores the blocks of a launch run; 0, as at first: those that the process may use, or as many as
 /// CONVLADDER_SIM_CORES says. Results, counts and faults do not depend on it.

@@ -679,8 +679,9 @@ std::string launch_error(dim3 grid, dim3 block, std::size_t shared_bytes) {
     return "block " + text(block) + ": 1 to 1024 threads, at most 64 in z";
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     return "grid " + text(grid) + ": 1 to 2^31-1 blocks in x, to 65535 in y and z";
-  if (shared_bytes > kMaxDynamicShared)
-    return std::to_string(shared_bytes) + " bytes of dynamic shared memory; a block may have 227 KB";
+  if (shared_bytes > shared_limit())
+    return std::to_string(shared_bytes) + " bytes of dynamic shared memory; a block may have " +
+           std::to_string(shared_limit() >> 10) + " KB";
   return {};
 }
 
@@ -957,6 +958,8 @@ const char* to_string(FaultKind kind) {
       return "wgmma_in_flight";
     case FaultKind::absent_block:
       return "absent_block";
+    case FaultKind::missing_instruction:
+      return "missing_instruction";
     case FaultKind::deadlock:
       return "deadlock";
     case FaultKind::size_mismatch:

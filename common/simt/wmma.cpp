@@ -348,8 +348,10 @@ void store_matrix(void* matrix, const void* elements, unsigned stride, bool row_
 }
 
 void multiply_matrices(const Product& product, int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  if (product.of_factors != MatrixType::fp16) require_instruction("wmma of bytes", Generation::volta_bytes, pc);
   Product copy = product;
-  wait_at_collective(~0u, &copy, multiply_warp, Orders::nothing, line, relative_pc(__builtin_return_address(0)));
+  wait_at_collective(~0u, &copy, multiply_warp, Orders::nothing, line, pc);
 }
 
 void fill_elements(void* elements, unsigned count, const void* value, unsigned bytes) {

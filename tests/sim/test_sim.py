@@ -98,12 +98,11 @@ def test_exit_status_is_the_programs(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("#include <curand.h>\nint main() {}\n", "program.cu:1: cuRAND is not simulated (#include curand"),
+    ("#include <cufft.h>\nint main() {}\n", "program.cu:1: cuFFT is not simulated (#include cufft"),
     ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
     ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
-    ("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n", "program.cu:1: textures are not simulated"),
-    ("__global__ void k(float* p) {\n  p[0] = tex2D<float>(1, 2, 3);\n}\nint main() {}\n",
-     "program.cu:2: textures are not simulated"),
+    ("texture<float, 2> t;\n__global__ void k(float* p) {\n  p[0] = tex2D(t, 1, 2);\n}\nint main() {}\n",
+     "program.cu:1: CUDA 12 has no texture references any more ('texture')"),
     ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
@@ -113,8 +112,8 @@ def test_exit_status_is_the_programs(tmp_path):
     ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
-     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(1));\n}\nint main() {}\n',
-     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: operands are neither"),
+     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(2));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
     ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])

@@ -90,6 +90,11 @@ class Gpus(unittest.TestCase):
         bench_line = next(line for line in self.lines("workloads") if line.startswith("| 04 halo-1d | a |"))
         self.assertIn("| 8.00 |", bench_line)  # the bench's, which has a share, and not the table's
 
+    def test_the_largest_bench_counts(self):
+        self.put("t9-a-part", bench("NVIDIA T9", [row(4, "a", 7, 0.1, 1.5)]))
+        self.put("t9", bench("NVIDIA T9", OTHER))
+        self.assertIn("| 04 halo-1d | a | 4.00 | 8.00 |", "\n".join(self.lines("workloads")))
+
     def test_results_of_others_stand_apart(self):
         self.put("submitted/t9-1/results", bench("NVIDIA T9", OTHER))
         self.put("submitted/t9-2/results", bench("NVIDIA T9", OTHER[:1]))

@@ -177,6 +177,11 @@ class Submissions(unittest.TestCase):
             results["rows"][HOPPER]["time_us"]["samples"] = [results["rows"][HOPPER]["time_us"]["median"]]
         self.assert_refused("results.json: rows/1/time_us/samples: ", spoil)
 
+    def test_a_part_of_a_bench(self):
+        def spoil(results, _):
+            results["shard"] = "1/2"
+        self.assert_refused('results.json: shard: "1/2", expected a whole bench', spoil)
+
     def test_no_clocks(self):
         def spoil(results, _):
             results["device"]["clocks_after"] = None

@@ -87,6 +87,8 @@ def of_results(results):
     """What is wrong with a bench that fits the schema."""
     device, rows = results["device"], results["rows"]
     yield from same("device/backend", device["backend"], "gpu")
+    if "shard" in results:
+        yield finding("shard", results["shard"], "a whole bench")
     if not PRINTABLE.fullmatch(device["name"]):
         yield finding("device/name", device["name"], "a name of letters, figures and common signs")
     for when in ("clocks_before", "clocks_after"):

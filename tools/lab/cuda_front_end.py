@@ -510,8 +510,11 @@ class FrontEnd:
         for comma in [*self.commas(begin, end), end] if begin < end else ():
             if self.tokens[last].text == "[":
                 raise ptx.Unknown("operands with names are not simulated: use %0, %1")
-            constraint = ptx.c_string(self.tokens[last].text)
-            operands.append((constraint, " ".join(self.rewritten(last + 2, self.closing(last + 1)).split())))
+            opening, constraint = last, ""
+            while self.tokens[opening].text != "(":
+                constraint += ptx.c_string(self.tokens[opening].text)
+                opening += 1
+            operands.append((constraint, " ".join(self.rewritten(opening + 1, self.closing(opening)).split())))
             last = comma + 1
         return operands
 

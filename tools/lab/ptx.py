@@ -630,7 +630,7 @@ def matrix(i):
             "__builtin_LINE());")
 
 
-MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
+MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
 
 
 @handles("mma")
@@ -642,8 +642,11 @@ def mma(i):
         i.refuse()
     of_d, of_a, of_b, of_c = i.parts
     depth = int(shape[6:]) * MMA_ELEMENTS.get(of_a, 0)
-    sums = {"f32": ("f16", "bf16", "tf32"), "f16": ("f16",), "s32": ("s8", "u8")}
-    if of_d != of_c or of_a not in sums.get(of_d, ()) or depth not in (16, 32) or (of_a != of_b and of_d != "s32"):
+    fp8 = ("e4m3", "e5m2")
+    sums = {"f32": ("f16", "bf16", "tf32", *fp8), "f16": ("f16", *fp8), "s32": ("s8", "u8")}
+    mixed = of_d == "s32" or of_a in fp8
+    if (of_d != of_c or of_a not in sums.get(of_d, ()) or of_b not in sums[of_d] or depth not in (16, 32)
+            or of_a != of_b and (not mixed or MMA_ELEMENTS[of_b] != 1)):
         i.refuse()
     of_d_bits = 2 if of_d == "f16" else 4
     b = i.block
@@ -657,6 +660,12 @@ def mma(i):
             f"::simt::MmaElement::{of_b}, {depth}, {'true' if of_d == 'f16' else 'false'}}}, ptx_c_{number}, "
             f"ptx_a_{number}, ptx_b_{number}, __builtin_LINE());"
             + "".join(b.write(each, f"ptx_c_{number}[{n}]") for n, each in enumerate(d)))
+
+
+# The simulator's name, bytes, and in what sums are made.
+WGMMA_ELEMENTS = {"f16": ("fp16", 2, ("f32", "f16")), "bf16": ("bf16", 2, ("f32",)), "tf32": ("tf32", 4, ("f32",)),
+                  "e4m3": ("e4m3", 1, ("f32", "f16")), "e5m2": ("e5m2", 1, ("f32", "f16")),
+                  "s8": ("int8", 1, ("s32",)), "u8": ("uint8", 1, ("s32",))}
 
 
 @handles("wgmma")
@@ -675,31 +684,43 @@ def wgmma(i):
     if what != "mma_async" or "sp" in i.parts:
         i.refuse()
     shape = i.parts.pop(0)
-    kinds = {("f32", "f16", "f16"): ("fp16", "k16"), ("f32", "bf16", "bf16"): ("bf16", "k16"),
-             ("f32", "tf32", "tf32"): ("tf32", "k8"), ("s32", "s8", "s8"): ("int8", "k32")}
-    element, depth = kinds.get(tuple(i.parts), (None, None))
+    if len(i.parts) != 3:
+        i.refuse()
+    of_d, of_a, of_b = i.parts
     n, _, k = shape.removeprefix("m64n").partition("k")
-    if element is None or not shape.startswith("m64n") or "k" + k != depth or not n.isdigit():
-        i.refuse("the simulator multiplies f16, bf16 and tf32 into f32, and s8 into s32")
+    if (of_a not in WGMMA_ELEMENTS or of_d not in WGMMA_ELEMENTS[of_a][2] or not shape.startswith("m64n") or not n.isdigit()
+            or k != str(32 // WGMMA_ELEMENTS[of_a][1]) or of_b not in WGMMA_ELEMENTS
+            or of_b != of_a and WGMMA_ELEMENTS[of_b][1:] != WGMMA_ELEMENTS[of_a][1:]):
+        i.refuse("the simulator has the elements and shapes of PTX, but no saturation")
+    element, bytes_of, _ = WGMMA_ELEMENTS[of_a]
     b = i.block
     d = b.elements(i.operands[0])
     a, bb, scale, *flags = i.operands[1:]
-    if len(d) != int(n) // 2:
-        i.refuse(f"it needs {int(n) // 2} accumulators and has {len(d)}")
+    count = int(n) // (4 if of_d == "f16" else 2)
+    if len(d) != count:
+        i.refuse(f"it needs {count} accumulators and has {len(d)}")
     in_registers = a.startswith("{")
-    scales = 0 if element == "int8" else 2
-    text = ""
-    for position, flag in enumerate(flags):
-        wanted = 1 if position < scales else 0
-        text += (f'static_assert(({b.constant(flag)}) == {wanted}, '
-                 f'"ptx: {i.opcode}: operands are neither negated nor transposed here");')
+    text, flags = "", [f"({b.constant(flag)})" for flag in flags]
+    scales = [] if of_d == "s32" else flags[:2]
+    transposed = flags[len(scales):]
+    if len(transposed) > (0 if bytes_of != 2 else 1 if in_registers else 2) or of_d != "s32" and len(scales) != 2:
+        i.refuse("it has other flags than PTX gives it")
+    for flag in scales:
+        text += f'static_assert({flag} == 1 || {flag} == -1, "ptx: {i.opcode}: a scale is 1 or -1");'
+    for flag in transposed:
+        text += f'static_assert({flag} == 0 || {flag} == 1, "ptx: {i.opcode}: a transposition is 0 or 1");'
+    negated = " * ".join(scales) + " < 0" if scales else "false"
+    of_t = [f"{flag} != 0" for flag in transposed] or ["false"]
+    transposed_a, transposed_b = ("false", of_t[-1]) if in_registers else (of_t[0], of_t[-1])
     places = ", ".join(f"&{b.variable(each)}" for each in d)
-    of_a = ", ".join(f"&{b.variable(each)}" for each in b.elements(a)) if in_registers else ""
+    of_a_registers = ", ".join(f"&{b.variable(each)}" for each in b.elements(a)) if in_registers else ""
     sums = "::simt_ptx::Registers<%d>{{%s}}" % (len(d), places)
     descriptor = "0" if in_registers else b.read(a, U64)
-    registers = "::simt_ptx::registers_of(::simt_ptx::Registers<4>{{%s}})" % of_a if in_registers else "nullptr"
+    registers = "::simt_ptx::registers_of(::simt_ptx::Registers<4>{{%s}})" % of_a_registers if in_registers else "nullptr"
+    kind = "::simt::WgmmaElement::"
     return text + (f"::simt::wgmma({{::simt_ptx::registers_of({sums}), {registers}, {descriptor}, {b.read(bb, U64)}, {n}, "
-                   f"::simt::WgmmaElement::{element}, {b.read(scale, 'bool')}}}, __builtin_LINE());")
+                   f"{kind}{element}, {b.read(scale, 'bool')}, {kind}{WGMMA_ELEMENTS[of_b][0]}, "
+                   f"{'true' if of_d == 'f16' else 'false'}, {negated}, {transposed_a}, {transposed_b}}}, __builtin_LINE());")
 
 
 @handles("setmaxnreg")

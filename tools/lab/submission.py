@@ -24,6 +24,9 @@ GUIDE = "docs/measure-your-gpu.md"
 OTHERS = ("--stage", "--shape", "--padding", "--json", "--plot", "--backend", "--shards", "--gpu")
 
 
+MEASURED = ("chapters", "common", "cmake", "CMakeLists.txt")  # what the programs are made of
+
+
 def git(*words):
     try:
         done = subprocess.run(["git", "-C", ROOT, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -54,6 +57,11 @@ def require_usable(words, folder):
         raise Unusable(f"--submit: cannot make the folder '{folder}': name one that can be written") from None
     if not has_gpu_driver():
         raise Unusable("bench --submit measures a GPU, and there is no driver of one here")
+
+
+def measured_commit():
+    """The last one that changed what was measured: a later one of results alone may be squashed with others."""
+    return git("log", "-1", "--format=%H", "--", *MEASURED)
 
 
 def board(name):
@@ -93,7 +101,7 @@ def write(folder, words):
     report = json.loads(results.read_text())
     device = {key: report["device"][key] for key in ("name", "compute_capability")}
     submission = {
-        "commit": git("rev-parse", "HEAD"), "command": shlex.join(["./lab", "bench", *words]),
+        "commit": measured_commit(), "command": shlex.join(["./lab", "bench", *words]),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "device": device | board(device["name"]), "versions": report["toolchain"], "host": host(),
         "sha256": {"results.json": hashlib.sha256(results.read_bytes()).hexdigest()}}
@@ -107,6 +115,7 @@ def run(words):
         require_usable(words, folder)
         return 0
     folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in ("results.json", "submission.json"):  # of an earlier run
         (folder / name).unlink(missing_ok=True)
     status = status_of(subprocess.run([PROGRAM, "bench", *words, "--backend", "gpu", "--json", folder / "results.json"]))

@@ -322,17 +322,36 @@ struct Unseen {
   ~Unseen();
 };
 
-cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments);
+/// @param values the arguments' own bytes, by which a launch is known again that repeats an earlier one; or null
+cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments,
+              const void* values, size_t bytes);
 const char* name_of_kernel(const void* kernel);
 cudaError unknown_kernel(const char* call, const char* file, int line);
 cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& configuration);
+
+/// A kernel that is called by its address.
+template <class... Parameters>
+struct Function {
+  void (*kernel)(Parameters...);
+  template <class... Values>
+  __attribute__((no_sanitize("thread"))) void operator()(const Values&... values) const {
+    ::simt::watch();
+    kernel(values...);
+  }
+};
+/// Whether the name of a launch says which kernel it is: its body has nothing of its own.
+template <class Body>
+constexpr bool kIsKnown = std::is_empty<Body>::value;
+template <class... Parameters>
+constexpr bool kIsKnown<Function<Parameters...>> = true;
 
 template <class Body, class Values>
 cudaError start(const char* kernel, const Configuration& configuration, const Body& body, const Values& values) {
   const auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(body, values); };
   using Call = decltype(call);
   return run(
-      kernel, configuration, [](const void* self) { (*static_cast<Call*>(self))(); }, &call);
+      kernel, configuration, [](const void* self) { (*static_cast<Call*>(self))(); }, &call,
+      kIsKnown<Body> ? &values : nullptr, sizeof values);
 }
 
 /// Runs `body`, a call of the kernel, with copies of the arguments.
@@ -368,13 +387,8 @@ void launch(const char* kernel, const Configuration& configuration, Body body, A
 template <class... Parameters>
 cudaError launch_function(void (*kernel)(Parameters...), const Configuration& configuration,
                           std::decay_t<Parameters>... arguments) {
-  return launch_body(
-      name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
-      [kernel](const auto&... values) __attribute__((no_sanitize("thread"))) {
-        ::simt::watch();
-        kernel(values...);
-      },
-      arguments...);
+  return launch_body(name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
+                     Function<Parameters...>{kernel}, arguments...);
 }
 template <class... Parameters, size_t... I>
 cudaError launch_pointers(void (*kernel)(Parameters...), const Configuration& configuration, void** arguments,

@@ -334,10 +334,12 @@ static Json rows_json(const std::vector<RunResult>& results) {
 }
 
 Json to_json(const BenchReport& report) {
-  return {{"device", device_json(report)},
-          {"toolchain", toolchain_json(report)},
-          {"ceilings", ceilings_json(report.ceilings)},
-          {"rows", rows_json(report.rows)}};
+  Json json = {{"device", device_json(report)},
+               {"toolchain", toolchain_json(report)},
+               {"ceilings", ceilings_json(report.ceilings)},
+               {"rows", rows_json(report.rows)}};
+  if (!report.shard.empty()) json["shard"] = report.shard;
+  return json;
 }
 
 std::string to_csv(const std::vector<RunResult>& results) {

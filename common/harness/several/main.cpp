@@ -1,5 +1,5 @@
 /// @file
-/// The program `several`: stages 40 and 41 on several GPUs, one process each.
+/// The program `several`: stages 40 and 41, and layers by 33 in bands, on several GPUs, one process each.
 ///
 ///     torchrun --standalone --no-python --nproc-per-node 2 build/bin/several --json several.json
 ///
@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/harness/check/device_tensors.hpp"
 #include "common/harness/check/inputs.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/gpu/device_gpu.hpp"
@@ -27,6 +28,7 @@
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/banded_layer.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/several/ranks.hpp"
 #include "common/kernel/tracks/several.hpp"
@@ -38,12 +40,12 @@ using Json = nlohmann::ordered_json;
 using Work = std::function<void(Stream)>;
 
 struct Options {
-  std::vector<std::string> stages{"40", "41"}, shapes;
+  std::vector<std::string> stages{"40", "41", "33"}, shapes;
   std::string padding = "zero", json, id_file = "convladder-several.id";
   int samples = 15;
 };
 
-/// Of each: a batch to divide, images of several sizes, and one that grows with the number of ranks.
+/// Of each filter: a batch to divide, images of several sizes, and one that grows with the number of ranks. And layers.
 std::vector<std::pair<std::string, std::string>> usual_shapes(int ranks) {
   std::vector<std::pair<std::string, std::string>> shapes;
   const auto image = [&](const std::string& name, int n, int w, int h, int side) {
@@ -51,12 +53,19 @@ std::vector<std::pair<std::string, std::string>> usual_shapes(int ranks) {
                         fmt::format("n={},h={},w={},r={},s={}", n, h, w, side, side));
   };
   for (const int side : {3, 11, 31}) {
-    image("8x3840x2160", 8, 3840, 2160, side);
     image("960x960", 1, 960, 960, side);
     image("3840x2160", 1, 3840, 2160, side);
     image("6144x4096", 1, 6144, 4096, side);
     image(fmt::format("3840x{}, weak", 2160 * ranks), 1, 3840, 2160 * ranks, side);
   }
+  for (const int side : {3, 11}) image("8x3840x2160", 8, 3840, 2160, side);
+  const auto layer = [&](const std::string& name, int w, int h) {
+    shapes.emplace_back(name + " c=k=64", fmt::format("c=64,k=64,h={},w={},r=3,s=3", h, w));
+  };
+  layer("224x224", 224, 224);
+  layer("960x960", 960, 960);
+  layer("1920x1080", 1920, 1080);
+  layer(fmt::format("960x{}, weak", 960 * ranks), 960, 960 * ranks);
   return shapes;
 }
 
@@ -64,6 +73,8 @@ std::vector<std::pair<std::string, std::string>> usual_shapes(int ranks) {
 double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   constexpr int kRounds = 20;
   const Stream stream = device_stream();
+  for (const Work& work : copies) work(stream);  // NCCL joins two ranks at their first exchange
+  require(cudaStreamSynchronize(stream), "the first launch");
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replay = nullptr;
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a graph");
@@ -94,48 +105,105 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   return times[times.size() / 2];
 }
 
-std::size_t bytes_of(std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); }
-
-/// A rank's part in its GPU's memory: its own rows are there, and what it must receive is NaN.
+/// A rank's part of a problem in its GPU's memory: its own rows are there, and what it must receive is NaN.
 struct LoadedPart {
   Part part;
   DeviceBuffer buffer, output;
+  std::int64_t output_row_bytes;
 
-  LoadedPart(const ConvProblem& problem, const Part& of, const float* input)
+  /// @param whole the input, on this GPU
+  LoadedPart(const ConvProblem& problem, const Part& of, std::int64_t output_bytes, std::int64_t row_of_output,
+             const void* whole)
       : part(of),
-        buffer(bytes_of(of.problem.input_size()), "buffer"),
-        output(bytes_of(of.problem.output_size()), "part of the output") {
-    std::vector<float> rows(static_cast<std::size_t>(of.problem.input_size()));
-    const std::int64_t width = problem.w;
-    for (std::int64_t image = 0; image < of.problem.n; ++image) {
-      for (std::int64_t at = 0; at < of.problem.h; ++at) {
-        const std::int64_t source = source_row(problem, of, at);
-        float* const row = rows.data() + (image * of.problem.h + at) * width;
-        const bool own = at >= of.above && at < of.above + of.rows;
-        if (own)
-          std::copy_n(input + ((of.first_image + image) * problem.h + source) * width, width, row);
-        else
-          std::fill_n(row, width, source < 0 ? 0.0f : std::nanf(""));
-      }
-    }
-    buffer.upload(rows.data());
-    output.poison();
+        buffer(static_cast<std::size_t>(of.problem.n * of.problem.h * of.row_bytes), "buffer"),
+        output(static_cast<std::size_t>(output_bytes), "part of the output"),
+        output_row_bytes(row_of_output) {
     part.buffer = buffer.floats();
     part.output = output.floats();
+    output.poison();
+    if (part.problem.n == 0) return;
+    const auto row_bytes = static_cast<std::size_t>(part.row_bytes);
+    require(cudaMemset(buffer.data(), 0xFF, buffer.bytes()), "filling a buffer");  // NaN, of floats and of halves
+    for (std::int64_t image = 0; image < part.problem.n; ++image) {
+      const auto* const from =
+          static_cast<const char*>(whole) + ((part.first_image + image) * problem.h + part.first_row) * part.row_bytes;
+      require(cudaMemcpy(part.row(image, part.above), from, static_cast<std::size_t>(part.rows) * row_bytes,
+                         cudaMemcpyDeviceToDevice),
+              "copying a band");
+      for (std::int64_t at = 0; at < part.problem.h; ++at)
+        if (source_row(problem, part, at) < 0)
+          require(cudaMemset(part.row(image, at), 0, row_bytes), "filling a row of padding");
+    }
+    require(cudaDeviceSynchronize(), "loading a part");
   }
 
   /// Whether it has the bits of a whole output.
-  bool equals(const ConvProblem& problem, const std::vector<float>& whole) const {
-    std::vector<float> own(static_cast<std::size_t>(part.problem.output_size()));
+  bool equals(const ConvProblem& problem, const std::vector<char>& whole) const {
+    if (part.problem.n == 0) return true;
+    std::vector<char> own(output.bytes());
     output.download(own.data());
-    const std::int64_t image_size = part.problem.p() * problem.q();
+    const std::int64_t image_bytes = part.problem.p() * output_row_bytes;
     for (std::int64_t image = 0; image < part.problem.n; ++image) {
-      const float* const expected =
-          whole.data() + ((part.first_image + image) * problem.p() + part.first_output) * problem.q();
-      if (std::memcmp(own.data() + image * image_size, expected, bytes_of(image_size)) != 0) return false;
+      const char* const expected =
+          whole.data() + ((part.first_image + image) * problem.p() + part.first_output) * output_row_bytes;
+      if (std::memcmp(own.data() + image * image_bytes, expected, static_cast<std::size_t>(image_bytes)) != 0)
+        return false;
     }
     return true;
   }
+};
+
+/// A stage as its ranks run it: 40 and 41 on pictures, beside 09; 33 on the bands of a layer, beside itself.
+class Runner {
+ public:
+  Runner(const std::string& name, const ConvProblem& problem, const Ranks& ranks) : problem_(problem) {
+    const bool layer = name == "33";
+    one_.reset(find_stage(layer ? "33" : "09").make());
+    if (layer) {
+      layer_ = std::make_unique<BandedLayer>(find_stage("33"), problem, ranks.rank(), ranks.ranks());
+      part_ = layer_->part();
+      output_bytes_ = layer_->output_bytes();
+      output_row_bytes_ = layer_->output_row_bytes();
+    } else {
+      stage_.reset(find_stage(name).make());
+      part_ = pictures().part(problem, ranks.rank(), ranks.ranks());
+      output_row_bytes_ = 4 * problem.q();
+      output_bytes_ = part_.problem.n == 0 ? 0 : part_.problem.n * part_.problem.p() * output_row_bytes_;
+    }
+  }
+
+  Elements elements() const { return layer_ ? Elements::halves : Elements::floats; }
+  Stage& one() { return *one_; }
+  std::int64_t bytes() const { return part_.problem.n * part_.problem.h * part_.row_bytes + output_bytes_; }
+
+  LoadedPart load(const Tensors& whole) const {
+    const void* const input =
+        layer_ ? static_cast<const void*>(whole.half_input) : static_cast<const void*>(whole.input);
+    return LoadedPart(problem_, part_, output_bytes_, output_row_bytes_, input);
+  }
+  void prepare(const LoadedPart& loaded, const Tensors& whole, Stream stream) {
+    if (layer_)
+      layer_->prepare(loaded.part, whole.filter, stream);
+    else
+      stage_->prepare(problem_, whole, stream);
+  }
+  Work launch(const LoadedPart& loaded, Ranks& ranks) {
+    return [this, &ranks, own = loaded.part](Stream stream) {
+      if (layer_)
+        layer_->launch(own, ranks, stream);
+      else
+        pictures().launch_rank(problem_, own, ranks, stream);
+    };
+  }
+
+ private:
+  SeveralStage& pictures() { return dynamic_cast<SeveralStage&>(*stage_); }
+
+  ConvProblem problem_;
+  std::unique_ptr<Stage> one_, stage_;
+  std::unique_ptr<BandedLayer> layer_;
+  Part part_{};
+  std::int64_t output_bytes_ = 0, output_row_bytes_ = 0;
 };
 
 /// One stage on one workload.
@@ -143,71 +211,62 @@ struct Measured {
   double hot, cold, one_hot, one_cold;
 };
 
-Measured measure(const std::string& stage_name, const ConvProblem& problem, Ranks& ranks, int samples) {
+Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ranks, int samples) {
   const Stream stream = device_stream();
+  Runner runner(name, problem, ranks);
+  Stage& one = runner.one();
+  if (const Verdict verdict = one.check(problem, device_limits()); !verdict.accepted())
+    throw UsageError(verdict.reason());
   const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
-  const auto fresh_tensors = [&](DeviceBuffer& input, DeviceBuffer& output) {
-    input = DeviceBuffer(bytes_of(problem.input_size()), "input");
-    output = DeviceBuffer(bytes_of(problem.output_size()), "output");
-    input.upload(host.input.data());
-    output.poison();
+  std::vector<std::unique_ptr<DeviceTensors>> wholes;
+  const auto add_whole = [&] {
+    wholes.push_back(
+        std::make_unique<DeviceTensors>(problem, runner.elements(), host.input.data(), host.filter.data()));
   };
-  DeviceBuffer filter(bytes_of(problem.filter_size()), "filter"), input, output;
-  filter.upload(host.filter.data());
-  fresh_tensors(input, output);
-  const std::unique_ptr<Stage> one(find_stage("09").make()), made(find_stage(stage_name).make());
-  auto& stage = dynamic_cast<SeveralStage&>(*made);
-  const Tensors tensors{input.floats(), filter.floats(), output.floats()};
-  one->prepare(problem, tensors, stream);
-  one->launch(problem, tensors, stream);
-  wait_for_stream("09 on one GPU");
-  std::vector<float> expected(static_cast<std::size_t>(problem.output_size()));
-  output.download(expected.data());
+  add_whole();
+  const Tensors tensors = wholes.front()->view();
+  use_default(one, problem);
+  one.prepare(problem, tensors, stream);
+  one.launch(problem, tensors, stream);
+  wait_for_stream("one GPU");
+  std::vector<char> expected(wholes.front()->output().bytes());
+  wholes.front()->output().download(expected.data());
 
-  stage.prepare(problem, tensors, stream);
-  const Part part = stage.part(problem, ranks.rank(), ranks.ranks());
   std::vector<LoadedPart> parts;
-  parts.emplace_back(problem, part, host.input.data());
-  const auto run = [&](const LoadedPart& loaded) {
-    return [&stage, &problem, &ranks, own = loaded.part](Stream s) { stage.launch_rank(problem, own, ranks, s); };
-  };
+  parts.push_back(runner.load(tensors));
+  runner.prepare(parts.front(), tensors, stream);
   const auto check = [&](const char* when) {
     const bool wrong = !parts.front().equals(problem, expected);
     if (ranks.largest(wrong ? 1 : 0, stream) > 0)
-      throw DeviceError(fmt::format("{} has other bits than 09 on one GPU, {}{}", stage_name, when,
+      throw DeviceError(fmt::format("{} has other bits than one GPU, {}{}", name, when,
                                     wrong ? fmt::format(" (rank {})", ranks.rank()) : ""));
   };
-  run(parts.front())(stream);
+  runner.launch(parts.front(), ranks)(stream);
   wait_for_stream("the stage");
   check("before timing");
 
   Measured measured{};
-  measured.hot = time_on_all({run(parts.front())}, samples, ranks);
-  const Work alone = [&](Stream s) { one->launch(problem, tensors, s); };
-  measured.one_hot = time_on_all({alone}, samples, ranks);
+  measured.hot = time_on_all({runner.launch(parts.front(), ranks)}, samples, ranks);
+  measured.one_hot = time_on_all({[&](Stream s) { one.launch(problem, tensors, s); }}, samples, ranks);
   check("after timing");
 
   // Cold: copies that exceed L2, as many on each rank.
-  const std::int64_t l2 = device_limits().l2_bytes;
-  const auto copies_of = [&](std::int64_t floats) {
-    return static_cast<int>(
-        ranks.largest(static_cast<double>(std::min<std::int64_t>(cold_copies(4 * floats, l2), 16)), stream));
+  constexpr std::int64_t kMostCopies = 16;
+  const auto copies_of = [&](std::int64_t bytes) {
+    const std::int64_t copies = cold_copies(std::max<std::int64_t>(bytes, 1), device_limits().l2_bytes);
+    return static_cast<std::size_t>(ranks.largest(static_cast<double>(std::min(copies, kMostCopies)), stream));
   };
-  const int copies = copies_of(std::max<std::int64_t>(part.problem.input_size() + part.problem.output_size(), 1));
-  while (static_cast<int>(parts.size()) < copies) parts.emplace_back(problem, part, host.input.data());
+  const std::size_t copies = copies_of(runner.bytes());
+  while (parts.size() < copies) parts.push_back(runner.load(tensors));
   std::vector<Work> all;
-  for (const LoadedPart& loaded : parts) all.push_back(run(loaded));
+  for (const LoadedPart& loaded : parts) all.push_back(runner.launch(loaded, ranks));
   measured.cold = time_on_all(all, samples, ranks);
   parts.clear();
-  const int whole_copies = copies_of(problem.input_size() + problem.output_size());
-  std::vector<DeviceBuffer> more(2 * static_cast<std::size_t>(whole_copies));
+  const std::size_t whole_copies = copies_of(wholes.front()->bytes());
+  while (wholes.size() < whole_copies) add_whole();
   all.clear();
-  for (std::size_t i = 0; i < more.size(); i += 2) {
-    fresh_tensors(more[i], more[i + 1]);
-    all.emplace_back([&, view = Tensors{more[i].floats(), filter.floats(), more[i + 1].floats()}](Stream s) {
-      one->launch(problem, view, s);
-    });
-  }
+  for (const auto& whole : wholes)
+    all.emplace_back([&, view = whole->view()](Stream s) { one.launch(problem, view, s); });
   measured.one_cold = time_on_all(all, samples, ranks);
   return measured;
 }
@@ -246,7 +305,7 @@ void run(const Options& options, Ranks& ranks) {
   const bool first = ranks.rank() == 0;
   const std::string how = fmt::format(
       "bin/several on {} GPUs, a process each, NCCL {}: medians of {} replays of CUDA graphs, of the slowest "
-      "rank, in µs; bits compared with 09 on one GPU before and after; cold: copies of the tensors past L2",
+      "rank, in µs; bits compared with one GPU before and after; cold: copies of the tensors past L2",
       ranks.ranks(), nccl_version(), options.samples);
   Json stages = grid(how, "stage and workload", {"all GPUs, hot", "all GPUs, cold", "one GPU, hot", "one GPU, cold"});
   Json exchanges = grid(how, "bytes each way", {"exchange"});
@@ -258,6 +317,7 @@ void run(const Options& options, Ranks& ranks) {
     problem.padding = parse_padding(options.padding);
     for (const std::string& stage : options.stages) {
       if (stage == "40" && problem.n < ranks.ranks()) continue;  // GPUs without work
+      if ((stage == "33") != (problem.c > 1)) continue;          // layers, or pictures
       const Measured m = measure(stage, problem, ranks, options.samples);
       const std::string row = std::string(find_stage(stage).folder) + " " + name;
       if (first)
@@ -290,7 +350,8 @@ void run(const Options& options, Ranks& ranks) {
 int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
-  app.add_option("--stage", options.stages, "40, 41 or both")->check(CLI::IsMember({"40", "41"}));
+  app.add_option("--stage", options.stages, "40 and 41 for pictures, 33 for layers")
+      ->check(CLI::IsMember({"40", "41", "33"}));
   app.add_option("--shape", options.shapes, "sizes, as ./lab run takes them; else a list of images");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
   app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));

@@ -76,7 +76,9 @@ std::int64_t begin_of(std::int64_t count, int rank, int ranks) {
   return count / ranks * rank + count % ranks * rank / ranks;
 }
 
-Part whole_part(const ConvProblem& problem) { return {problem, 0, 0, 0, problem.h, 0, nullptr, nullptr}; }
+Part whole_part(const ConvProblem& problem) {
+  return {problem, 0, 0, 0, problem.h, 0, 1, bytes_of(problem.w), nullptr, nullptr};
+}
 
 Part images_part(const ConvProblem& problem, int rank, int ranks) {
   Part part = whole_part(problem);
@@ -85,26 +87,29 @@ Part images_part(const ConvProblem& problem, int rank, int ranks) {
   return part;
 }
 
-Part band_part(const ConvProblem& problem, int rank, int ranks) {
-  if (ranks == 1) return whole_part(problem);
+Part band_part(const ConvProblem& problem, int rank, int ranks, std::int64_t unit) {
   Part part = whole_part(problem);
-  const int busy = static_cast<int>(std::min<std::int64_t>(ranks, problem.p()));
+  part.unit = unit;
+  if (ranks == 1) return part;
+  const std::int64_t units = (problem.p() + unit - 1) / unit;
+  const int busy = static_cast<int>(std::min<std::int64_t>(ranks, units));
   if (rank >= busy) {
     part.problem.n = part.rows = 0;
     return part;
   }
+  const auto first_output = [&](int of) { return std::min(problem.p(), unit * begin_of(units, of, busy)); };
   // The rows that a rank owns begin where the middle of its first window is, so that they lie in its buffer.
   const std::int64_t middle = (problem.r - 1) / 2 - problem.pad_h;
   const auto first_own = [&](int of) {
     if (of == 0) return std::int64_t{0};
     if (of == busy) return problem.h;
-    return std::clamp(begin_of(problem.p(), of, busy) + middle, std::int64_t{0}, problem.h);
+    return std::clamp(first_output(of) + middle, std::int64_t{0}, problem.h);
   };
-  part.first_output = begin_of(problem.p(), rank, busy);
+  part.first_output = first_output(rank);
   part.first_row = first_own(rank);
   part.rows = first_own(rank + 1) - part.first_row;
   part.above = part.first_row - (part.first_output - problem.pad_h);
-  part.problem.h = begin_of(problem.p(), rank + 1, busy) - part.first_output + problem.r - 1;
+  part.problem.h = first_output(rank + 1) - part.first_output + problem.r - 1;
   part.problem.pad_h = 0;
   return part;
 }
@@ -121,6 +126,8 @@ struct SeveralStage::Devices {
 
 SeveralStage::SeveralStage() = default;
 SeveralStage::~SeveralStage() { delete devices_; }
+
+void SeveralStage::exchange(const ConvProblem&, const Part&, Communicator&, Stream) const {}
 
 Prediction SeveralStage::predict_rank(const ConvProblem&, const Part&) const { return {}; }
 

@@ -16,11 +16,15 @@ struct Part {
   std::int64_t first_row;     ///< row of the whole image that the rank's first own one is
   std::int64_t rows;          ///< that it owns, of each of its images
   std::int64_t above;         ///< rows of the buffer before them
+  std::int64_t unit;          ///< rows of outputs that no cut parts
+  std::int64_t row_bytes;     ///< of the buffer
   float* buffer;              ///< (n, h, w), on the rank's device
   float* output;              ///< (n, p, q), likewise
 
-  /// The first pixel of a row of the buffer.
-  float* row(std::int64_t image, std::int64_t at) const { return buffer + (image * problem.h + at) * problem.w; }
+  /// Where a row of the buffer begins.
+  void* row(std::int64_t image, std::int64_t at) const {
+    return reinterpret_cast<char*>(buffer) + (image * problem.h + at) * row_bytes;
+  }
 };
 
 /// Where rank `rank` of `ranks` begins, if `count` things are cut into pieces that differ by one at most.
@@ -31,7 +35,8 @@ Part whole_part(const ConvProblem& problem);
 Part images_part(const ConvProblem& problem, int rank, int ranks);
 /// The rank's band of rows of every image, and rows of padding around it, r - 1 more than it has outputs. A single rank
 /// has all rows and no padding but the problem's own. Ranks that get no output have no images.
-Part band_part(const ConvProblem& problem, int rank, int ranks);
+/// @param unit bands begin at multiples of so many rows of outputs
+Part band_part(const ConvProblem& problem, int rank, int ranks, std::int64_t unit = 1);
 /// The row of the image that row `at` of a band's buffer is a copy of; -1 for a row of zeros.
 std::int64_t source_row(const ConvProblem& problem, const Part& part, std::int64_t at);
 
@@ -46,6 +51,9 @@ class SeveralStage : public TunableStage {
 
   /// What the rank has of the problem; its buffer and output are null.
   virtual Part part(const ConvProblem& problem, int rank, int ranks) const = 0;
+  /// Sends and receives, so that the rank's buffer is complete; for rows of any element type. Unless overridden,
+  /// nothing.
+  virtual void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const;
   /// The rank's host code: sends, receives and kernels, on the stream.
   /// @param part the rank's own. Where it has no images the rank has nothing to compute
   virtual void launch_rank(const ConvProblem& problem, const Part& part, Communicator& all, Stream stream) = 0;

@@ -278,6 +278,8 @@ DeviceLimits device_limits() {
   return {facts.compute_capability, facts.shared_bytes_per_block, facts.multiprocessors, facts.l2_bytes};
 }
 
+void stand_for(const Gpu*) { throw std::logic_error("a GPU stands for itself"); }
+
 // --- DeviceBuffer: guard band | bytes() bytes | guard band ---
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
@@ -386,6 +388,15 @@ bool is_captured(Stream stream) {
 }  // namespace
 
 void wait_for(Stream stream) { check_cuda(cudaStreamSynchronize(stream), "waiting for a stream"); }
+
+OnOwnGpu::OnOwnGpu() {
+  if (cudaGetDevice(&callers_) != cudaSuccess) callers_ = 0;  // what follows tells why
+  if (callers_ != 0) check_cuda(cudaSetDevice(0), "choosing the first GPU");
+}
+
+OnOwnGpu::~OnOwnGpu() {
+  if (callers_ != 0) cudaSetDevice(callers_);
+}
 
 StreamOrder::~StreamOrder() {
   if (event_) cudaEventDestroy(static_cast<cudaEvent_t>(event_));
