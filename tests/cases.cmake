@@ -9,6 +9,7 @@ set(slow
   "stage-tests: ?.* than a grid has blocks in y"
   "stage-tests: ?(06|07|09|2[3-9]|3[0-9]) .*: counters are what the lesson predicts"
   "stage-tests: ?3[234] .*: (rows|tiles|strips, chunks and blocks of filters)"
+  "stage-tests: ?3[24] .*: (every filter is|channels in slices)"
   "stage-tests: ?4[12] .*: has the bits of one device"
   "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
   "harness-tests: ?filtered pictures: every stage gives the exact picture"

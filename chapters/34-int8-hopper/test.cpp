@@ -122,11 +122,14 @@ TEST_CASE("34 int8-hopper: tiles of any filter are right, whatever fits in one (
 }
 
 TEST_CASE("34 int8-hopper: channels in slices are right (sm_90)") {
-  const std::vector<SuiteCase> suite = suite_of({
-      "n=2,c=400,k=72,h=9,w=11",                        // of unlike length
-      "n=5,c=400,k=130,h=7,w=7,stride_h=2,stride_w=2",  // four phases
-      "n=3,c=400,k=64,h=1,w=3,pad_w=0",
-  });
+  std::vector<SuiteCase> suite;
+  for (const char* sizes : {
+           "n=2,c=520,k=72,h=3,w=5",                         // of unlike length
+           "n=5,c=400,k=130,h=3,w=5,stride_h=2,stride_w=2",  // four phases
+           "n=3,c=400,k=64,h=1,w=3,pad_w=0",
+       })
+    suite.push_back({parse_shape(shape(sizes)), InputKind::normal});
+  suite.push_back({suite.front().problem, InputKind::nan});
   for (const SuiteCase& each : suite) {
     for (const int slices : {2, 4}) check_suite("34", {each}, tiles_of(96, "own", slices));
     if (each.problem.k > 64) check_suite("34", {each}, tiles_of(96, "shared", 2));
