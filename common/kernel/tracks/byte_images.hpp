@@ -1,5 +1,5 @@
 /// @file
-/// The fast path of pictures: a stage whose kernel reads and writes bytes.
+/// The fast path of pictures: a kernel that reads and writes bytes.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,11 @@
 
 namespace convladder {
 
-/// An image stage that also filters 8-bit images.
-class ByteImageStage : public Stage {
+/// What an image stage is, too, if it also filters 8-bit images.
+class ByteImageFilter {
  public:
-  /// Filters as launch() does, but reads each pixel as a byte and stores
+  virtual ~ByteImageFilter() = default;
+  /// Filters as the stage's launch() does, but reads each pixel as a byte and stores
   ///
   ///     min(max(floor(sum / divisor + 1/2), 0), 255)
   ///
