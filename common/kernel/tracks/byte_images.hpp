@@ -10,7 +10,6 @@ namespace convladder {
 /// What an image stage is, too, if it also filters 8-bit images.
 class ByteImageFilter {
  public:
-  virtual ~ByteImageFilter() = default;
   /// Filters as the stage's launch() does, but reads each pixel as a byte and stores
   ///
   ///     min(max(floor(sum / divisor + 1/2), 0), 255)
@@ -20,6 +19,9 @@ class ByteImageFilter {
   /// @param input (n, 1, h, w)  @param output (n, 1, p, q)  @param divisor an integer, 1 to 65 * 65
   virtual void launch_bytes(const ConvProblem& problem, const std::uint8_t* input, std::uint8_t* output, float divisor,
                             Stream stream) = 0;
+
+ protected:
+  ~ByteImageFilter() = default;  // stages are deleted as stages
 };
 
 }  // namespace convladder
