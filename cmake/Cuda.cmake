@@ -68,6 +68,12 @@ endif()
 # What the rows beside the stages stand on, besides the toolkit.
 find_package(CUTLASS QUIET)
 find_package(NPP QUIET)
+# What several GPUs talk through.
+find_package(NCCL QUIET)
+if(NOT NCCL_FOUND)
+  message(STATUS "no NCCL (libnccl-dev, or python3 -m pip install nvidia-nccl-cu13, or name its folder in NCCL_ROOT): "
+                 "bin/several cannot join several GPUs")
+endif()
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)

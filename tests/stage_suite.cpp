@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "common/harness/check/device_tensors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/ladder/tuning_log.hpp"
 #include "common/harness/ladder/workloads.hpp"
@@ -437,6 +438,68 @@ std::vector<SuiteCase> short_implicit_gemm_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> near_taps_suite() {
+  std::vector<SuiteCase> suite = implicit_gemm_suite();
+  std::erase_if(suite, [](const SuiteCase& each) {
+    const ConvProblem& p = each.problem;
+    return p.padding != Padding::zero || p.stride_h > 2 || p.stride_w > 2 || p.dilation_h > 2 || p.dilation_w > 2;
+  });
+  return suite;
+}
+
+namespace {
+
+std::vector<SuiteCase> line_tiles(std::initializer_list<const char*> shapes, bool many_filters) {
+  std::vector<SuiteCase> suite;
+  for (const char* text : shapes) {
+    ConvProblem problem = parse_shape(text);
+    if (many_filters && problem.k <= 64) problem.k += 64;
+    suite.push_back({problem, InputKind::normal});
+  }
+  return suite;
+}
+
+}  // namespace
+
+std::vector<SuiteCase> line_tiles_suite(bool many_filters) {
+  std::vector<SuiteCase> suite = line_tiles(
+      {
+          "n=3,c=72,k=24,h=9,w=31",                                // 1 x 1: all images are one row
+          "n=2,c=130,k=130,h=1,w=129",                             // three blocks of channels and of filters
+          "c=8,k=8,h=5,w=8,pad_h=1,pad_w=2",                       // with padding
+          "n=2,c=65,k=16,h=9,w=12,stride_h=2,stride_w=2",          // a phase of four
+          "n=5,c=72,k=136,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",  // four phases; images share a tile
+          "n=2,c=24,k=8,h=14,w=15,r=3,s=3,stride_h=2,stride_w=2",  // even and odd
+          "n=3,c=8,k=1,h=1,w=1,r=3,s=3,stride_h=2,stride_w=2",     // phases without a pixel
+          "c=8,k=8,h=3,w=601,r=3,s=3,stride_h=2,stride_w=2",       // strips
+          "c=8,k=9,h=257,w=2,r=3,s=3,stride_h=2,stride_w=2",       // many rows
+          "n=2,c=8,k=8,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2,pad_h=0,pad_w=0",
+          "n=2,c=16,k=8,h=3,w=4,r=3,s=3,stride_h=2,stride_w=2,pad_h=4,pad_w=3",
+          "n=2,c=16,k=8,h=9,w=10,r=3,s=5,stride_h=2",      // down only
+          "n=2,c=16,k=8,h=9,w=10,r=2,s=3,stride_w=2",      // across only
+          "n=2,c=40,k=72,h=9,w=11,r=5,s=5",                // 25 taps in one box
+          "n=2,c=8,k=8,h=2,w=3,r=5,s=5",                   // smaller than the radius
+          "n=3,c=72,k=8,h=6,w=7,r=5,s=5,pad_h=0,pad_w=1",  // no zeros to share down, some across
+          "c=8,k=8,h=3,w=257,r=5,s=5,pad_h=4,pad_w=6",     // more padding than the radius
+          "n=2,c=72,k=66,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
+          "n=2,c=8,k=8,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,stride_h=2,stride_w=2,pad_h=1,pad_w=2",
+          "n=2,c=8,k=8,h=9,w=12,r=3,s=3,dilation_h=3,stride_h=2,stride_w=1",
+          "n=2,c=3,k=64,h=23,w=21,r=7,s=7,stride_h=2,stride_w=2",  // the first layer of a network
+      },
+      many_filters);
+  for (const InputKind kind : {InputKind::integers, InputKind::impulse, InputKind::large, InputKind::nan}) {
+    suite.push_back({suite[0].problem, kind});
+    suite.push_back({suite[4].problem, kind});
+  }
+  return suite;
+}
+
+std::vector<SuiteCase> short_line_tiles_suite(bool many_filters) {
+  return line_tiles({"n=3,c=72,k=24,h=9,w=31", "n=5,c=72,k=72,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",
+                     "n=2,c=8,k=65,h=11,w=23,r=5,s=5"},
+                    many_filters);
+}
+
 std::vector<SuiteCase> pointwise_suite() {
   std::vector<SuiteCase> suite;
   for (const char* text : {
@@ -633,6 +696,40 @@ void check_product_alone(std::string_view designation, const std::vector<std::st
     if (backend() == Backend::gpu) continue;
     CHECK(stored_by_product == problem.output_size() * 4);
     CHECK(stored > stored_by_product);
+  }
+}
+
+void check_bits_of_one_device(std::string_view designation, const std::vector<std::string>& shapes) {
+  if (backend() == Backend::gpu) return;
+  for (const std::string& text : shapes) {
+    for (const Padding padding : kPaddings) {
+      ConvProblem problem = shape(text);
+      problem.padding = padding;
+      if (!defined(problem)) continue;
+      CAPTURE(text);
+      CAPTURE(static_cast<int>(padding));
+      const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, kSeed);
+      DeviceTensors tensors(problem, Elements::floats, host.input.data(), host.filter.data());
+      const auto output_of = [&](Stage& stage) {
+        run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
+        tensors.poison_output();
+        const Observation seen = observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false);
+        if (!seen.faults.empty()) FAIL(seen.faults.front().kind << ": " << seen.faults.front().other);
+        std::vector<float> output(static_cast<std::size_t>(problem.output_size()));
+        tensors.download_output(output.data());
+        return output;
+      };
+      const std::unique_ptr<Stage> single(find_stage("09").make());
+      const std::vector<float> expected = output_of(*single);
+      for (const int devices : {1, 2, 3, 4, 8}) {
+        CAPTURE(devices);
+        const std::unique_ptr<Stage> made(find_stage(designation).make());
+        auto& stage = dynamic_cast<TunableStage&>(*made);
+        stage.use(with_values(stage.knobs(), {devices}));
+        const std::vector<float> output = output_of(stage);
+        CHECK(std::memcmp(output.data(), expected.data(), output.size() * sizeof(float)) == 0);
+      }
+    }
   }
 }
 

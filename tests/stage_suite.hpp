@@ -61,6 +61,15 @@ std::vector<SuiteCase> implicit_gemm_suite();
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_implicit_gemm_suite();
 
+/// Of implicit_gemm_suite() the cases with zero padding and strides of 1 and 2 whose taps lie near each other.
+std::vector<SuiteCase> near_taps_suite();
+/// More of that kind, for tiles that are one line of positions: outputs around a tile's, of one image, of a part of it
+/// and of several; phases of a stride that have no pixel; channels and filters around 64.
+/// @param many_filters whether all have more than 64
+std::vector<SuiteCase> line_tiles_suite(bool many_filters);
+/// Some of these, for the values of a knob.
+std::vector<SuiteCase> short_line_tiles_suite(bool many_filters);
+
 /// Batches of images with a 1 x 1 filter, for products of whole multiples of 8 channels and filters: pixels, channels
 /// and filters around 64.
 std::vector<SuiteCase> pointwise_suite();
@@ -114,6 +123,10 @@ void check_winograd_prediction(std::string_view stage, std::string_view settings
 /// filters and channels end within a block's.
 /// @return how many there are in all
 int check_configurations(std::string_view stage);
+
+/// For cases named "... (simulator)": of a stage for several devices, that for each shape and padding mode its output
+/// on 1, 2, 3, 4 and 8 of them has the bits of stage 09's.
+void check_bits_of_one_device(std::string_view stage, const std::vector<std::string>& shapes);
 
 /// For cases named "... (simulator)": counters of each line of the stage's own kernel file that accesses memory.
 std::vector<LineCounters> lines_of(std::string_view stage, std::string_view shape, std::string_view settings = {});

@@ -71,6 +71,17 @@ FAULTS = {
     "wgmma_in_flight": ("a touch of sums that a wgmma is still adding to",
                         "A wgmma goes on after the line that starts it.",
                         "Which wgmma_wait comes before this line, and how many groups does it leave open?"),
+    "deadlock": (
+        "a send or a receive that no rank answers",
+        "Each send waits for a receive on the other side, and the other way round. On GPUs all ranks would hang.",
+        "Name the rank that should have answered. Does it make this call at all, and is what it waits for itself in the "
+        "same group?"),
+    "size_mismatch": ("a receive of another size than what is sent",
+                      "Between two ranks the first send meets the first receive, the second the second.",
+                      "Do both ranks go through the rows in the same order, and cut them into the same pieces?"),
+    "not_captured": ("work that the graph would leave out",
+                     "A graph holds what is on its first stream, and on streams that follow it.",
+                     "Is everything on the stream that the rank was given?"),
     "host_access": ("host code that touches what it may not",
                     "Host code launches kernels and has local variables. The tensors are for kernels alone.", ""),
     "stored_twice": ("an output that two threads store", "One of the two is overwritten, and which is chance.",

@@ -28,6 +28,11 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:beside h100 times -->     times of stages and of the rows beside them, with the tile that a library chose;
     <!-- table:beside h100 libraries --> what the rows stand on, and how they ended
+    <!-- table:gpus machines -->    every GPU of docs/results and docs/results/submitted: device, versions, ceilings;
+    <!-- table:gpus gaps -->        how much of each track was measured on each;
+    <!-- table:gpus summary -->     no table: which stages' figures carry over from the H200 to each other;
+    <!-- table:gpus stages -->      their shares of the floor and ratios over cuDNN, stage by stage;
+    <!-- table:gpus workloads -->   the same by workload
     <!-- table:winograd h200 times image -->          the track winograd: times, with cuDNN's Winograd and its best by type;
     <!-- table:winograd h200 over-previous image -->  each stage over the fastest of the one before it;
     <!-- table:winograd h200 over-winograd image -->  over cuDNN's Winograd;
@@ -78,6 +83,7 @@ from cells import (TableError, arithmetic_mean, geometric_mean, markdown, median
                    previous_cell, ratio, stage_cell, time_cell, with_means)
 from beside_tables import beside_table
 from figures import rewrite
+from gpu_tables import gpus_table
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
 from winograd_tables import winograd_table
@@ -744,6 +750,8 @@ def whole_table(name, page):
         return hopper(words[1:])
     if words[:1] == ["beside"] and len(words) > 1:
         return beside_table(results(words[1])["rows"], words[2:])
+    if words[:1] == ["gpus"]:
+        return gpus_table(RESULTS, words[1:])
     if words[:1] == ["ladder"] and len(words) > 1:
         track = words.pop().removeprefix("track=") if words[-1].startswith("track=") else None
         return ladder_table([row for file in words[1:] for row in results(file)["rows"]], track, page)

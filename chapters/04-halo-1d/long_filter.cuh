@@ -10,7 +10,7 @@
 //   3. It stores them 16 bytes at a time.
 #pragma once
 #include "chapters/04-halo-1d/halo_1d.cuh"
-#include "common/kernel/tracks/taps.hpp"
+#include "common/kernel/tracks/tap_count.hpp"
 
 namespace convladder {
 namespace {

@@ -23,7 +23,7 @@
 // has made too.
 #pragma once
 #include "chapters/08-separable/separable.cuh"
-#include "common/kernel/tracks/taps.hpp"
+#include "common/kernel/tracks/tap_count.hpp"
 
 namespace convladder {
 namespace {

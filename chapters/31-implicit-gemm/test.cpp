@@ -88,7 +88,7 @@ TEST_CASE("31 implicit-gemm: no bank conflict, however the tiles are filled (sim
 }
 
 TEST_CASE("31 implicit-gemm: a larger part of a warp loads less from shared memory (simulator)") {
-  // Without the outputs' way out: 128 x 64 and 256 x 64 outputs x filters of one step.
+  // Without the epilogue: 128 x 64 and 256 x 64 outputs x filters of one step.
   constexpr std::int64_t kWayOut = 256 * 64 / (32 * 8);
   const char* shape = "n=2,c=32,k=64,h=16,w=8";
   const Counters smaller = counters_of(shape, kTiles[0]), larger = counters_of(shape, kTiles[1]);

@@ -32,12 +32,15 @@ namespace {
 
 // The element of both kernels.
 struct Halves {
-  using Value = half;                                        // of input and output
-  using Sum = float;                                         // of products
-  using StripSizes = Positions<56, 112, 240>;                // for which there are kernels
-  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;  // the same
-  static constexpr int kBytes = 2;                           // of a value
-  static constexpr int kTapsOfLoad = 1;                      // of `rows`: the first is multiplied while others come
+  using Value = half;                                          // of input and output
+  using Sum = float;                                           // of products
+  using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
+  using AnyTileSizes = Positions<64, 96, 128, 192, 216, 248>;  // of other filters, and of shared tiles
+  static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
+                              *kAnyTileWords = "64, 96, 128, 192, 216 or 248";
+  static constexpr int kBytes = 2;       // of a value
+  static constexpr int kTapsOfLoad = 1;  // of `rows`: the first is multiplied while others come
   // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.
   static constexpr int row_slots(int positions) { return positions > 112 ? 4 : positions > 56 ? 6 : 8; }
   static constexpr int row_stores(int positions) { return positions > 56 ? 2 : 1; }
@@ -63,18 +66,18 @@ struct Halves {
 };
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
-__global__ void pack(const float* filter,  // [filters][channels][3][3]
-                     half* packed,         // [filter block][channel block][tap][64][64]
-                     int filters, int channels, int channel_blocks, int size) {
+__global__ void pack(const float* filter,  // [filters][channels][order.taps]
+                     half* packed,         // [filter block][channel block][tap in its order][64][64]
+                     TapOrder order, int filters, int channels, int channel_blocks, int size) {
   constexpr int kChannels = kTilePixel / Halves::kBytes;  // of `rows` as well
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= size) return;
-  const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % (kTaps * kTaps);
-  const int blocks = row / kFilters / (kTaps * kTaps);
+  const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % order.taps;
+  const int blocks = row / kFilters / order.taps;
   const int k = blocks / channel_blocks * kFilters + of_block;
   const int c = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
   const bool inside = k < filters && c < channels;
-  packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * kTaps * kTaps + tap] : 0.0f);
+  packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * order.taps + order.tap_of[tap]] : 0.0f);
 }
 
 }  // namespace

@@ -27,17 +27,32 @@ std::int64_t pixels_loaded(const Rows& g, int positions, int parts) {
   return pixels;
 }
 
-// The same of the tiles, for one block of filters.
+// How many of the box's `lines` rows or columns, every step-th from `first` on, lie in [0, size).
+inline std::int64_t lines_inside(std::int64_t first, std::int64_t lines, std::int64_t step, std::int64_t size) {
+  std::int64_t count = 0;
+  for (std::int64_t line = 0; line < lines; ++line) count += first + line * step >= 0 && first + line * step < size;
+  return count;
+}
+
+// Pixels that the tiles load for one block of filters, or for two that share tiles.
 std::int64_t pixels_loaded(const Tiles& g) {
-  std::int64_t rows = 0, columns = 0;
-  for (int i = 0; i < g.row_tiles; ++i)
-    rows += inside(i * g.tile_rows - g.pad_y, g.image_pitch / g.row_pitch, g.height);
-  for (int i = 0; i < g.strips; ++i) columns += inside(i * g.tile_columns - g.pad_x, g.row_pitch, g.width);
-  return rows * columns * g.batch;
+  const TapOrder order = tap_order(g);
+  std::int64_t pixels = 0;
+  for (int phase = 0; phase < g.phases; ++phase) {
+    std::int64_t rows = 0, columns = 0;
+    for (std::int64_t i = 0; i < g.row_tiles; ++i)
+      rows += lines_inside(i * g.tile_rows * g.stride_y - g.pad_y + order.phase_y[phase], g.image_pitch / g.row_pitch,
+                           g.stride_y, g.height);
+    for (std::int64_t i = 0; i < g.strips; ++i)
+      columns += lines_inside(i * g.tile_columns * g.stride_x - g.pad_x + order.phase_x[phase], g.row_pitch, g.stride_x,
+                              g.width);
+    pixels += rows * columns * g.batch;
+  }
+  return pixels;
 }
 
 template <class Element>
-Prediction prediction_of(const ConvProblem& problem, int positions) {
+Prediction prediction_of(const ConvProblem& problem, int positions, bool shared) {
   Prediction p;
   constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
   const int pixel = wide_channels<Element>(problem) * kBytes;
@@ -54,14 +69,16 @@ Prediction prediction_of(const ConvProblem& problem, int positions) {
     if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
     p.barriers = std::int64_t{parts} * g.filter_blocks;
   } else {
-    const Tiles g = tiles_of<Element>(problem, positions);
-    p.global_load_bytes =
-        pixels_loaded(g) * pixel * g.filter_blocks +
-        std::int64_t{g.work_items} * (std::int64_t{g.channel_blocks} * kTaps * kTaps * kTileTap + kConsumerScales);
-    const int zeros = TileMemory(positions).pixel_slots * (g.slot - g.box) * (kTilePixel / 16);
-    p.shared_store_requests =
-        std::int64_t{g.work_items} * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
-        std::int64_t{blocks_of(g)} * blocks_for(zeros, 32);
+    const Cut cut = cut_of(problem, shared);
+    const Tiles g = tiles_of<Element>(problem, positions, cut);
+    const int streams = cut == Cut::shared ? 2 : 1;
+    const std::int64_t products = std::int64_t{g.work_items} * streams;  // of a tile and 64 filters
+    p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
+                          products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales);
+    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16),
+              places = cut == Cut::nine ? 0 : places_for(positions);
+    p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
+                              std::int64_t{blocks_of(g)} * (blocks_for(zeros, 32) + places / 32);
     p.barriers = blocks_of(g);
   }
   const std::int64_t wide = wide_size<Element>(problem);

@@ -1,5 +1,5 @@
-// Steps 2 and 3 of stages 32 and 34: a persistent kernel for up to 64 channels. A block keeps all taps of 64 filters in
-// shared memory, and goes down strips of N pixels.
+// Steps 2 and 3 of stages 32 and 34: a persistent kernel for 3 x 3 filters of up to 64 channels. A block keeps all taps
+// of 64 filters in shared memory, and goes down strips of N pixels.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/multiply_taps.cuh"
 
@@ -178,12 +178,12 @@ void launch_rows(Positions<N...>, int positions, const ConvProblem& problem, con
                  const typename Element::Filters& filters, Value* output, Stream stream) {
   const Rows g = rows_of<Element>(problem, positions);
   const int blocks = parts_of(g, device_limits().multiprocessors) * g.filter_blocks;
-  const TensorMap from = map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
-                                         kRowChannels, positions + kTaps - 1, 1, 1);
+  const TensorMap from = map_of_rows<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
+                                              positions + kTaps - 1);
   // Without whole chunks the output is no tensor that TMA knows, and the map is not used.
   const TensorMap to = problem.k % kChunk<Element> == 0
-                           ? map_of<Element>(output, problem.k, problem.q(), problem.p(), problem.n, kFilters,
-                                             positions / Element::row_stores(positions), 1, 1)
+                           ? map_of_rows<Element>(output, problem.k, problem.q(), problem.p(), problem.n,
+                                                  positions / Element::row_stores(positions))
                            : from;
   ((positions == N ? launch(multiply_rows<Element, N>, dim3(static_cast<unsigned>(blocks)), dim3(kRowThreads),
                             RowsBlock<Element, N>::kBytes, stream)(from, to, filters, output, g)

@@ -1,8 +1,8 @@
-// How stages 32 and 34 cut a problem: strips for `rows`, up to 64 channels, and tiles for `tiles`, more channels. An
-// Element is a struct such as Halves of 32, which tells what it has.
+// How stages 32 and 34 cut a problem: strips for `rows`, 3 x 3 filters of up to 64 channels, and tiles for `tiles`,
+// more channels and all other filters. An Element is a struct such as Halves of 32, which tells what it has.
 #pragma once
 #include "common/kernel/divisor.hpp"
-#include "common/kernel/tracks/lowering.hpp"
+#include "common/kernel/tracks/taps.hpp"
 //
 #include "common/kernel/hopper.hpp"
 
@@ -10,7 +10,7 @@ namespace convladder {
 namespace {
 
 constexpr int kThreads = 256;                    // of the kernels that move memory only
-constexpr int kTaps = 3;                         // of a filter, down and across
+constexpr int kTaps = 3;                         // of a filter of `rows`, down and across
 constexpr int kStepBytes = 32;                   // of a pixel, for one wgmma
 constexpr int kChunkBytes = 16;                  // the unit of TMA and of the swizzle
 constexpr int kFilters = 64;                     // of a consumer's product
@@ -25,7 +25,10 @@ constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
 constexpr int kOutputBytes = 512;                // that a warp rounds and stores at a time
 constexpr int kMostBox = 256;                    // positions, along one dimension
-constexpr int kMostShared = 227 * 1024;          // bytes of a block
+constexpr int kMostStride = 2;                   // down and across
+constexpr int kMostPhases = kMostStride * kMostStride;
+constexpr int kMostPixelSlots = 8;
+constexpr int kMostShared = 227 * 1024;  // bytes of a block
 
 template <class Element>
 constexpr int kChunk = kChunkBytes / Element::kBytes;  // elements
@@ -36,16 +39,40 @@ struct Positions {
   static constexpr bool has(int positions) { return ((positions == N) || ...); }
 };
 
+// What a kernel of `tiles` is made for, and whose its tiles are.
+enum class Cut {
+  nine,   // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
+  own,    // any filter, from tables; the same
+  shared  // any filter; both consumers have one tile, and 64 filters each
+};
+
+// Of a position of a tile: where its output lies from the tile's first, and its image, row and column in the tile.
+struct alignas(8) Place {
+  int output;
+  unsigned packed;
+};
+// In whole steps of the epilogue.
+__host__ __device__ constexpr int places_for(int positions) { return blocks_for(positions, 32) * 32; }
+
 // Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each warp. The
-// products of a small tile are soon done, so more taps must be on their way.
+// products of a small tile are soon done, so more taps must be on their way. For any filter there are as many slots of
+// pixels as fit, since a box may serve a single tap; and the positions' places.
 struct TileMemory {
   int filter_slots, pixel_slots, fixed_bytes;  // fixed: all but the slots of pixels
 
-  __host__ __device__ constexpr explicit TileMemory(int positions)
+  __host__ __device__ constexpr TileMemory(int positions, Cut cut)
       : filter_slots(positions > 64 ? 8 : 16),
-        pixel_slots(positions > 128 ? 2 : 3),
+        pixel_slots(cut != Cut::nine  ? kMostPixelSlots
+                    : positions > 128 ? 2
+                                      : 3),
         fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kOutputBytes +
+                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) : 0) +
                     2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))) {}
+  // How many slots of so many positions there are; 0 where too few fit.
+  int slots_of(int slot) const {
+    const int fit = (kMostShared - fixed_bytes) / (slot * kTilePixel);
+    return fit < 2 ? 0 : fit < pixel_slots ? fit : pixel_slots;
+  }
 };
 
 // The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
@@ -58,8 +85,9 @@ struct Rows : Lowering {
 };
 
 // The problem, and how `tiles` takes it. A tile's outputs are `images` x `tile_rows` x `tile_columns`. Output (i, y, x)
-// of it is at position i * image_pitch + y * row_pitch + x, and its tap (r, s) reads the pixel at this position plus
-// r * row_pitch + s.
+// of it is at position i * image_pitch + y * row_pitch + x, and a tap reads the pixel at this position plus the tap's
+// shift: of 3 x 3 with stride 1, tap (r, s) that at r * row_pitch + s. With stride 2 a phase has the taps that read the
+// same of every second row and column, and boxes of these alone.
 struct Tiles : Lowering {
   int images, tile_rows, tile_columns;
   int row_pitch, image_pitch;         // positions
@@ -67,8 +95,15 @@ struct Tiles : Lowering {
   int slot;                           // positions of a slot of the ring; a multiple of 8
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
-  int work_items;                     // tiles times filter blocks
+  int work_items;                     // tiles times filter blocks, or times pairs of these
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
+  // Of Cut::own and Cut::shared.
+  int taps, phases, pixel_slots;
+  Divisor by_pixel_slots;
+  int first_tap[kMostPhases + 1];                  // of a phase; behind the last one's, the number of taps
+  int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
+  int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
+  short shifts[kMostTaps];                         // of the taps, phase by phase
 };
 
 // The first output of a row of a strip, or of a tile.
@@ -76,12 +111,14 @@ struct Origin {
   int image, x, y;
 };
 
-bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels; }
-
-// Whether a kernel takes the problem by so many positions.
-template <class Element>
-bool has_kernel(const ConvProblem& problem, int positions) {
-  return by_rows(problem) ? Element::StripSizes::has(positions) : Element::TileSizes::has(positions);
+// 3 x 3 taps side by side.
+bool has_nine(const ConvProblem& p) {
+  return p.r == kTaps && p.s == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 && p.dilation_w == 1;
+}
+bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels && has_nine(problem); }
+// By tiles of the consumers' own, or shared ones.
+Cut cut_of(const ConvProblem& problem, bool shared) {
+  return shared ? Cut::shared : has_nine(problem) ? Cut::nine : Cut::own;
 }
 
 // Channels whose pixels are whole chunks.
@@ -116,54 +153,104 @@ int parts_of(const Rows& g, int multiprocessors) {
 }
 
 // Tiles of outputs so many columns wide, or fewer where the image is cut evenly; no images where they do not fit.
-Tiles tiles_of(const Lowering& l, int positions, int columns) {
+Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   Tiles g{};
   static_cast<Lowering&>(g) = l;
   g.strips = blocks_for(g.out_width, columns);
   g.tile_columns = blocks_for(g.out_width, g.strips);
-  // The zeros on the right of a row are those on the left of the next.
-  g.row_pitch = g.tile_columns + (g.strips == 1 && g.pad_x > 0 ? 1 : kTaps - 1);
+  // The zeros on the right of a row are those on the left of the next, and those below an image are above the next one.
+  const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
+  g.row_pitch = g.tile_columns + across.further - across.shared;
   const int fitting = (positions - g.tile_columns) / g.row_pitch + 1;
   g.row_tiles = blocks_for(g.out_height, fitting);
   g.tile_rows = blocks_for(g.out_height, g.row_tiles);
   const bool whole = g.row_tiles == 1 && g.strips == 1;
-  const int box_rows = g.tile_rows + (whole && g.pad_y > 0 ? 1 : kTaps - 1);  // likewise, above the next image
+  const Reach down = reach_of(l.rows, l.dilation_y, l.stride_y, l.height, l.pad_y, l.out_height, whole);
+  const int box_rows = g.tile_rows + down.further - down.shared;
+  if (g.row_pitch > kMostBox || box_rows > kMostBox) return g;
   g.image_pitch = box_rows * g.row_pitch;
   const int of_image = (g.tile_rows - 1) * g.row_pitch + g.tile_columns;
   const int images = whole ? (positions - of_image) / g.image_pitch + 1 : 1;
   g.images = images < g.batch ? images : g.batch;
   g.box = g.images * g.image_pitch;
-  const int reached = positions + (kTaps - 1) * (g.row_pitch + 1);
+  const int reached = positions + down.further * g.row_pitch + across.further;
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
-  g.filter_blocks = blocks_for(g.filters, kFilters);
-  g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * g.filter_blocks;
-  const TileMemory memory(positions);
-  const bool fits = memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel <= kMostShared;
-  if (!fits || g.row_pitch > kMostBox || box_rows > kMostBox || g.images > kMostBox) g.images = 0;
+  const TileMemory memory(positions, cut);
+  g.pixel_slots = memory.slots_of(g.slot);
+  const int groups = blocks_for(l.filters, cut == Cut::shared ? 2 * kFilters : kFilters);
+  g.filter_blocks = cut == Cut::shared ? 2 * groups : groups;
+  g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
+  const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
+  if (!fits || g.images > kMostBox) g.images = 0;
   return g;
 }
 
-// The fewest tiles; of two ways to make them, wider ones.
+// A 1 x 1 filter moves over the pixels of all images as if they were one row.
+Lowering in_tiles(Lowering l) {
+  if (l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0) {
+    l.width = l.out_width = l.batch * l.height * l.width;
+    l.batch = l.height = l.out_height = 1;
+  }
+  return l;
+}
+
+// The fewest tiles; of two ways to make them, wider ones. No images where none fits.
 template <class Element>
-Tiles tiles_of(const ConvProblem& problem, int positions) {
-  const Lowering l = lowering_of(problem);
+Tiles tiles_of(const ConvProblem& problem, int positions, Cut cut) {
+  const Lowering l = in_tiles(lowering_of(problem));
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
-    const Tiles tiles = tiles_of(l, positions, columns);
+    const Tiles tiles = tiles_of(l, positions, cut, columns);
     if (tiles.images > 0 && (best.images == 0 || tiles.work_items < best.work_items)) best = tiles;
   }
+  if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  best.by_filter_blocks = divisor_of(best.filter_blocks);
+  best.by_filter_blocks = divisor_of(cut == Cut::shared ? best.filter_blocks / 2 : best.filter_blocks);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
   best.by_row_pitch = divisor_of(best.row_pitch);
   best.by_image_pitch = divisor_of(best.image_pitch);
+  best.by_pixel_slots = divisor_of(best.pixel_slots);
+  const TapOrder order = tap_order(l);
+  best.taps = order.taps, best.phases = order.phases;
+  // Where the image is too small to have any of a phase's pixels, a box far outside of another's is as empty.
+  const auto start = [](int phase, int pad, int stride, int size, int& first, int& from) {
+    constexpr int kFarOutside = -(1 << 24);
+    first = ((phase - pad) % stride + stride) % stride;
+    from = first < size ? (phase - pad - first) / stride : kFarOutside;
+    if (first >= size) first = 0;
+  };
+  for (int i = 0; i < order.phases; ++i) {
+    start(order.phase_y[i], l.pad_y, l.stride_y, l.height, best.first_y[i], best.phase_y[i]);
+    start(order.phase_x[i], l.pad_x, l.stride_x, l.width, best.first_x[i], best.phase_x[i]);
+    best.first_tap[i + 1] = order.first_tap[i + 1];
+  }
+  for (int i = 0; i < order.taps; ++i) {
+    const int row = order.tap_of[i] / l.columns, column = order.tap_of[i] % l.columns;
+    best.shifts[i] =
+        static_cast<short>(row * l.dilation_y / l.stride_y * best.row_pitch + column * l.dilation_x / l.stride_x);
+  }
   return best;
+}
+
+// Filters that are packed, those past the last as zeros.
+int packed_filters(int filters, bool shared) {
+  const int tile_filters = shared ? 2 * kFilters : kFilters;
+  return blocks_for(filters, tile_filters) * tile_filters;
+}
+
+// Whether a kernel takes the problem by so many positions.
+template <class Element>
+bool has_kernel(const ConvProblem& problem, int positions, bool shared) {
+  if (by_rows(problem)) return !shared && Element::StripSizes::has(positions);
+  const Cut cut = cut_of(problem, shared);
+  if (!(cut == Cut::nine ? Element::TileSizes::has(positions) : Element::AnyTileSizes::has(positions))) return false;
+  return tiles_of<Element>(problem, positions, cut).images > 0;
 }
 
 // Cycles of the whole, up to a factor.
 template <class Element>
-std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocessors) {
+std::int64_t cost_of(const ConvProblem& problem, int positions, bool shared, int multiprocessors) {
   if (by_rows(problem)) {
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, multiprocessors);
@@ -172,21 +259,44 @@ std::int64_t cost_of(const ConvProblem& problem, int positions, int multiprocess
   }
   // Nine taps of 64 filters and 128 bytes are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle and
   // multiprocessor.
-  constexpr std::int64_t kWgmmas = kTaps * kTaps * kTilePixel / kStepBytes, kFromL2 = 32;
-  const Tiles g = tiles_of<Element>(problem, positions);
-  const std::int64_t products = ((std::int64_t{g.work_items} - 1) / multiprocessors + 1) * kWgmmas * positions / 2;
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 32;
+  const Cut cut = cut_of(problem, shared);
+  const Tiles g = tiles_of<Element>(problem, positions, cut);
+  const std::int64_t rounds = (std::int64_t{g.work_items} - 1) / multiprocessors + 1;
+  if (cut == Cut::nine) {
+    const std::int64_t products = rounds * kTaps * kTaps * kWgmmas * positions / 2;
+    const std::int64_t loads =
+        g.work_items * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
+    return products > loads ? products : loads;
+  }
+  // Of any filter, a work item's; and its epilogue, which the other consumer's products hide if it has its own tile.
+  const std::int64_t streams = cut == Cut::shared ? 2 : 1, epilogue = std::int64_t{8} * positions;
+  const std::int64_t products = g.channel_blocks * g.taps * streams * kWgmmas * positions / 2;
   const std::int64_t loads =
-      g.work_items * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
-  return products > loads ? products : loads;
+      g.channel_blocks * (std::int64_t{g.taps} * streams * kTileTap + g.phases * g.box * kTilePixel) / kFromL2;
+  return rounds * (products > loads ? products : loads) + (cut == Cut::shared ? rounds : 1) * epilogue;
 }
 
-// The positions that cost the least; of two alike, the larger. @param positions ascending
+// The positions, and whether tiles are shared, that cost the least; of two alike, the larger tile. Of 3 x 3 with stride
+// 1 no tile is shared by itself.
+struct Choice {
+  int positions;
+  bool shared;
+};
+// @param positions ascending
 template <class Element, int Count>
-int cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
-  int best = 0;
-  const auto cost = [&](int each) { return cost_of<Element>(problem, each, multiprocessors); };
-  for (const int each : positions)
-    if (has_kernel<Element>(problem, each) && (best == 0 || cost(each) <= cost(best))) best = each;
+Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
+  constexpr bool kBoth[] = {false, true};
+  Choice best{0, false};
+  std::int64_t least = 0;
+  for (const bool shared : kBoth) {
+    if (shared && (has_nine(problem) || problem.k <= kFilters)) continue;
+    for (const int each : positions) {
+      if (!has_kernel<Element>(problem, each, shared)) continue;
+      const std::int64_t cost = cost_of<Element>(problem, each, shared, multiprocessors);
+      if (best.positions == 0 || cost <= least) best = {each, shared}, least = cost;
+    }
+  }
   return best;
 }
 
@@ -197,17 +307,34 @@ unsigned blocks_of(const Tiles& g) {
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.
 template <class Element>
-TensorMap map_of(const void* tensor, std::uint64_t channels, std::uint64_t width, std::uint64_t height,
-                 std::uint64_t batch, unsigned box_channels, unsigned columns, unsigned rows, unsigned images) {
+TensorMap map_of(const void* tensor, std::uint64_t channels, unsigned box_channels, const TensorDimension& columns,
+                 const TensorDimension& rows, const TensorDimension& images) {
   constexpr unsigned kBytes = Element::kBytes;
-  const std::uint64_t pixel = kBytes * channels;
   return make_tensor_map(tensor, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
                                   box_channels * kBytes == 64 ? Swizzle::bytes64 : Swizzle::bytes128,
                                   4,
-                                  {{channels, kBytes, box_channels},
-                                   {width, pixel, columns},
-                                   {height, pixel * width, rows},
-                                   {batch, pixel * width * height, images}}});
+                                  {{channels, kBytes, box_channels}, columns, rows, images}});
+}
+// A row of so many columns of a whole one.
+template <class Element>
+TensorMap map_of_rows(const void* tensor, std::uint64_t channels, std::uint64_t width, std::uint64_t height,
+                      std::uint64_t batch, unsigned columns) {
+  const std::uint64_t pixel = Element::kBytes * channels;
+  return map_of<Element>(tensor, channels, kRowChannels, {width, pixel, columns}, {height, pixel * width, 1},
+                         {batch, pixel * width * height, 1});
+}
+// A tile's box of a phase's rows and columns.
+template <class Element>
+TensorMap map_of_phase(const typename Element::Value* tensor, std::uint64_t channels, const Tiles& g, int phase) {
+  const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
+  const std::uint64_t pixel = Element::kBytes * channels, row = pixel * size(g.width);
+  const int first_y = g.first_y[phase], first_x = g.first_x[phase];
+  return map_of<Element>(
+      tensor + (size(first_y) * size(g.width) + size(first_x)) * channels, channels, kTilePixel / Element::kBytes,
+      {size(blocks_for(g.width - first_x, g.stride_x)), size(g.stride_x) * pixel, static_cast<unsigned>(g.row_pitch)},
+      {size(blocks_for(g.height - first_y, g.stride_y)), size(g.stride_y) * row,
+       static_cast<unsigned>(g.image_pitch / g.row_pitch)},
+      {size(g.batch), row * size(g.height), static_cast<unsigned>(g.images)});
 }
 
 }  // namespace

@@ -63,9 +63,11 @@ std::vector<SuiteCase> tiles_suite() {
 }
 
 std::string positions(int count) { return "positions=" + std::to_string(count); }
+std::string any_tiles(int count, bool shared) { return positions(count) + (shared ? ",tiles=shared" : ",tiles=own"); }
 
 constexpr int kStrips[] = {56, 112, 240};
 constexpr int kTiles[] = {64, 128, 208, 216, 232, 248};
+constexpr int kAnyTiles[] = {64, 96, 128, 192, 216, 248};
 
 RunResult run(const std::string& sizes, const std::string& settings = "") {
   return run_case(find_stage("32"), {parse_shape(shape(sizes)), InputKind::normal}, settings);
@@ -96,6 +98,20 @@ TEST_CASE("32 implicit-gemm-hopper: tiles are right, whatever fits in one (sm_90
   for (const int tile : kTiles) check_suite("32", tiles_suite(), positions(tile));
 }
 
+TEST_CASE("32 implicit-gemm-hopper: every filter is right, as the stage chooses to take it (sm_90)") {
+  check_suite("32", near_taps_suite());
+}
+
+TEST_CASE("32 implicit-gemm-hopper: tiles of any filter are right, whatever fits in one (sm_90)") {
+  for (const bool shared : {false, true}) {
+    check_suite("32", line_tiles_suite(shared), any_tiles(128, shared));
+    for (const int tile : kAnyTiles) check_suite("32", short_line_tiles_suite(shared), any_tiles(tile, shared));
+  }
+  std::vector<SuiteCase> suite = tiles_suite();
+  for (SuiteCase& each : suite) each.problem.k += 64;
+  check_suite("32", suite, any_tiles(216, true));
+}
+
 TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simulator)") {
   for (const char* sizes : {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5", "n=2,c=40,k=72,h=9,w=130,pad_w=0",
                             "c=64,k=64,h=15,w=18,pad_h=3", "n=2,c=8,k=8,h=4,w=60,pad_h=3,pad_w=70"}) {
@@ -105,25 +121,27 @@ TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simul
                             "n=2,c=130,k=8,h=3,w=257,pad_w=0", "n=2,c=72,k=8,h=1,w=1,pad_h=3,pad_w=70"}) {
     for (const int tile : kTiles) check_prediction("32", {shape(sizes)}, FilterForm::dense, positions(tile));
   }
+  for (const SuiteCase& each : line_tiles_suite(true)) {
+    if (each.inputs != InputKind::normal) continue;
+    for (const bool shared : {false, true})
+      check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
+  }
 }
 
 TEST_CASE("32 implicit-gemm-hopper: refuses by rule (sm_90)") {
-  for (const auto& [sizes, rule] : {std::pair{"h=8,w=8", "must be 3 x 3; got r=1, s=1"},
-                                    {"h=8,w=8,r=3", "must be 3 x 3; got r=3, s=1"},
-                                    {"h=8,w=8,r=3,s=5", "must be 3 x 3; got r=3, s=5"},
-                                    {"h=8,w=8,r=3,s=3,stride_h=2", "the stride must be 1; got stride_h=2, stride_w=1"},
-                                    {"h=8,w=8,r=3,s=3,stride_w=4294967297", "got stride_h=1, stride_w=4294967297"},
-                                    {"h=8,w=8,r=3,s=3,dilation_w=2", "the dilation must be 1; got dilation_h=1"},
-                                    {"c=4,k=4,groups=2,h=8,w=8,r=3,s=3", "want groups = 1; got groups=2"},
-                                    {"h=2147483647,r=3,s=3", "index with 32 bits"},
-                                    {"c=65536,k=32768,r=3,s=3", "k to one of 64, must have at most"},
-                                    {"n=1024,c=64,h=256,w=128,r=3,s=3", "elements n c h w"},
-                                    {"k=32768,h=256,w=256,r=3,s=3", "outputs n k p q"}}) {
+  check_refusals_of_implicit_gemm("32");
+  for (const auto& [sizes, rule] :
+       {std::pair{"h=9,w=9,r=7,s=8", "at most 49 taps; got r=7, s=8"},
+        {"h=60,w=9,r=50", "at most 49 taps; got r=50, s=1"},
+        {"h=8,w=8,stride_h=3", "the stride must be 1 or 2; got stride_h=3, stride_w=1"},
+        {"h=8,w=8,r=3,s=3,stride_w=4", "the stride must be 1 or 2; got stride_h=1, stride_w=4"},
+        {"h=900,w=9,r=3,s=3,dilation_h=256", "lie too far apart for a tile's pixels to fit in shared memory; got r=3"},
+        {"h=99,w=900,r=7,s=7,dilation_h=9,dilation_w=40,pad_h=30", "dilation_h=9, dilation_w=40"}}) {
     CAPTURE(std::string(sizes));
     const std::string reason = refusal(find_stage("32"), parse_shape(sizes), nullptr);
     CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
   }
-  check_refusal("32", "h=8,w=8", "must be 3 x 3");
+  check_refusal("32", "h=8,w=8,stride_h=3", "the stride must be 1 or 2");
   ConvProblem problem = parse_shape(shape("h=8,w=8"));
   for (const auto& [padding, rule] : {std::pair{Padding::replicate, "the padding must be zeros, which TMA"},
                                       {Padding::reflect, "fills in; got reflect"}}) {

@@ -1,28 +1,60 @@
-// Steps 4 and 5 of stages 32 and 34: a persistent kernel for more channels. A work item is a tile of N positions and 64
-// filters; pixels and filters pass through rings.
+// Steps 4 and 5 of stages 32 and 34: a persistent kernel for more channels, and for any filter. A work item is a tile
+// of N positions and 64 filters, or 128 where the consumers share it; pixels and filters pass through rings.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/multiply_taps.cuh"
 
 namespace convladder {
 namespace {
 
+// The phases' maps of the input. 3 x 3 taps with stride 1 are one phase.
+template <int Count>
+struct PhaseMaps {
+  TensorMap of[Count];
+};
+
 // A block, which takes every gridDim.x-th work item, and its shared memory.
-template <class Element, int N>
+template <class Element, int N, Cut kCut>
 struct TilesBlock {
   using Value = typename Element::Value;
   using Sums = typename Element::Sum[N / 2];
-  static constexpr int kFilterSlots = TileMemory(N).filter_slots, kPixelSlots = TileMemory(N).pixel_slots;
+  using Maps = PhaseMaps<kCut == Cut::nine ? 1 : kMostPhases>;
+  static constexpr bool kNine = kCut == Cut::nine, kShared = kCut == Cut::shared;
+  static constexpr TileMemory kMemory{N, kCut};
+  static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
+  static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
+  static constexpr int kReaders = kShared ? kConsumerWarps : kGroupWarps;  // warps, of a slot
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
+  static constexpr int kPlaces = kNine ? 0 : places_for(N);
 
   const Tiles& g;
-  unsigned char* filter_ring = dynamic_shared_1024<unsigned char>();  // [kFilterSlots][64 filters][kTilePixel]
-  unsigned char* ring = filter_ring + kFilterSlots * kTileTap;        // [kPixelSlots][slot][kTilePixel]
-  unsigned char* outputs = ring + kPixelSlots * g.slot * kTilePixel;  // [warp][2][kMatrixPositions][16 filters]
-  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(outputs + kConsumerWarps * 2 * kOutputBytes);
+  int pixel_slots = kNine ? kMemory.pixel_slots : g.pixel_slots;
+  unsigned char* filter_ring =
+      dynamic_shared_1024<unsigned char>();                        // [kFilterSlots][kStreams][64 filters][kTilePixel]
+  unsigned char* ring = filter_ring + kFilterSlots * kFilterSlot;  // [pixel_slots][slot][kTilePixel]
+  unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;  // [warp][2][kMatrixPositions][16 filters]
+  Place* places = reinterpret_cast<Place*>(outputs + kConsumerWarps * 2 * kOutputBytes);  // [kPlaces]
+  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(places + kPlaces);
   Mbarrier* filters_empty = filters_full + kFilterSlots;
   Mbarrier* full = filters_empty + kFilterSlots;
-  Mbarrier* empty = full + kPixelSlots;
+  Mbarrier* empty = full + pixel_slots;
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
+
+  // The slot of a load of pixels, and how many that slot had before.
+  __device__ __forceinline__ int slot_of(int load) const {
+    return kNine ? load % kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) % g.by_pixel_slots);
+  }
+  __device__ __forceinline__ int round_of(int load) const {
+    return kNine ? load / kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) / g.by_pixel_slots);
+  }
+  // The taps, phase by phase.
+  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : g.taps; }
+  __device__ __forceinline__ int phases() const { return kNine ? 1 : g.phases; }
+  __device__ __forceinline__ int first_tap(int phase) const {
+    return kNine ? phase * kTaps * kTaps : g.first_tap[phase];
+  }
+  __device__ __forceinline__ int shift_of(int tap) const {
+    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps : g.shifts[tap];
+  }
 
   __device__ __forceinline__ Origin origin_of(int item) const {
     const unsigned tile = static_cast<unsigned>(item) / g.by_filter_blocks, row = tile / g.by_strips;
@@ -30,90 +62,112 @@ struct TilesBlock {
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
 
-  // Prologue, by all threads: the barriers, and zeros beyond each box. They are read, too: for the last column of a
-  // tile as the zero column beyond it, and for positions that are no outputs.
+  // Prologue, by all threads: the barriers, the places, and zeros beyond each box. These are read, too: for the last
+  // column of a tile as the zero column beyond it, and for positions that are no outputs.
   __device__ __forceinline__ void start() const {
     if (thread == kConsumers) {
-      init_ring(filters_full, filters_empty, kFilterSlots, kGroupWarps);
-      init_ring(full, empty, kPixelSlots, kGroupWarps);
+      init_ring(filters_full, filters_empty, kFilterSlots, kReaders);
+      init_ring(full, empty, pixel_slots, kReaders);
       fence_mbarrier_init();
     }
     const int rest = (g.slot - g.box) * (kTilePixel / 16);
-    for (int i = thread; i < kPixelSlots * rest; i += kTileThreads)
+    for (int i = thread; i < pixel_slots * rest; i += kTileThreads)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
+    for (int p = thread; !kNine && p < kPlaces; p += kTileThreads) {
+      const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
+      const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
+                y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
+      const bool output = i < g.images && y < g.tile_rows && x < g.tile_columns;
+      *reinterpret_cast<uint2*>(places + p) =
+          output ? make_uint2(((i * g.out_height + y) * g.out_width + x) * g.filters, packed_place(i, y, x))
+                 : make_uint2(0, packed_place(kNowhere, kNowhere, kNowhere));
+    }
     fence_async_proxy();
   }
 
-  // 4. Producer of pixels, one thread: a box for each 128 bytes of channels.
-  __device__ __forceinline__ void produce_pixels(const TensorMap& input) const {
+  // 4. Producer of pixels, one thread: a box for each 128 bytes of channels and each phase.
+  __device__ __forceinline__ void produce_pixels(const Maps& input) const {
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
-      for (int c = 0; c < g.channels; c += kChannels, ++load) {
-        const int slot = load % kPixelSlots;
-        if (load >= kPixelSlots) mbarrier_wait(empty + slot, (load / kPixelSlots - 1) & 1);
-        mbarrier_expect(full + slot, g.box * kTilePixel);
-        tensor_load(ring + slot * g.slot * kTilePixel, input, full + slot, c, origin.x - g.pad_x, origin.y - g.pad_y,
-                    origin.image);
+      for (int c = 0; c < g.channels; c += kChannels) {
+        for (int phase = 0; phase < phases(); ++phase, ++load) {
+          const int slot = slot_of(load);
+          if (load >= pixel_slots) mbarrier_wait(empty + slot, (round_of(load) - 1) & 1);
+          mbarrier_expect(full + slot, g.box * kTilePixel);
+          tensor_load(ring + slot * g.slot * kTilePixel, input.of[phase], full + slot, c,
+                      origin.x + (kNine ? -g.pad_x : g.phase_x[phase]),
+                      origin.y + (kNine ? -g.pad_y : g.phase_y[phase]), origin.image);
+        }
       }
     }
   }
 
-  // 4. Producer of filters, one thread: nine taps for each 128 bytes of channels, one by one.
+  // 4. Producer of filters, one thread: all taps for each 128 bytes of channels, one by one.
   __device__ __forceinline__ void produce_filters(const Value* packed) const {
-    const int taps = g.channel_blocks * kTaps * kTaps;
+    const int all_taps = g.channel_blocks * taps();
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
-      const Value* const of_block = packed + static_cast<unsigned>(item) % g.by_filter_blocks * taps * kTapSize;
-      for (int tap = 0; tap < taps; ++tap, ++load) {
+      const Value* const of_block =
+          packed + static_cast<unsigned>(item) % g.by_filter_blocks * kStreams * all_taps * kTapSize;
+      for (int tap = 0; tap < all_taps; ++tap, ++load) {
         const int slot = load % kFilterSlots;
         if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
-        mbarrier_expect(filters_full + slot, kTileTap);
-        bulk_load(filter_ring + slot * kTileTap, of_block + tap * kTapSize, kTileTap, filters_full + slot);
+        mbarrier_expect(filters_full + slot, kFilterSlot);
+        for (int stream = 0; stream < kStreams; ++stream)
+          bulk_load(filter_ring + slot * kFilterSlot + stream * kTileTap,
+                    of_block + (stream * all_taps + tap) * kTapSize, kTileTap, filters_full + slot);
       }
     }
   }
 
   // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
-  // epilogue. The rings hold the loads for both, in this order.
+  // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every work item, and
+  // each has 64 of its filters.
   __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
     };
     Sums sums;
-    int pixels = consumer * g.channel_blocks, taps = pixels * kTaps * kTaps;  // loads so far, for both
-    for (int item = blockIdx.x + consumer * gridDim.x; item < g.work_items; item += 2 * gridDim.x) {
+    const int step_items = (kShared ? 1 : 2) * gridDim.x, others_loads = kShared ? 0 : g.channel_blocks;
+    int pixels = consumer * others_loads * phases(),
+        filter_loads = consumer * others_loads * taps();  // so far, for both
+    for (int item = blockIdx.x + (kShared ? 0 : consumer * gridDim.x); item < g.work_items; item += step_items) {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
-      if (item != static_cast<int>(blockIdx.x)) named_barrier_sync(own_products, kConsumers);
+      if (!kShared && item != static_cast<int>(blockIdx.x)) named_barrier_sync(own_products, kConsumers);
       bool first = true;
-      for (int c = 0; c < g.channels; c += kChannels, ++pixels) {
+      for (int c = 0; c < g.channels; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
-        mbarrier_wait(full + pixels % kPixelSlots, pixels / kPixelSlots & 1);
-        const std::uint64_t b =
-            swizzled_descriptor(ring + pixels % kPixelSlots * g.slot * kTilePixel, Swizzle::bytes128);
-        UNROLL_BY(1)
-        for (int tap = 0; tap < kTaps * kTaps; ++tap, ++taps) {
-          mbarrier_wait(filters_full + taps % kFilterSlots, taps / kFilterSlots & 1);
-          const std::uint64_t a = swizzled_descriptor(filter_ring + taps % kFilterSlots * kTileTap, Swizzle::bytes128);
-          const int shift = (tap / kTaps * g.row_pitch + tap % kTaps) * kTilePixel;
-          multiply_taps<N, 1, kTilePixel>(sums, a, further(b, shift), steps, !first);
-          wgmma_wait<1>();  // the tap before
-          if (!first) release(filters_empty, (taps - 1) % kFilterSlots);
-          if (!first && tap == 0) release(empty, (pixels - 1) % kPixelSlots);
-          first = false;
+        for (int phase = 0; phase < phases(); ++phase, ++pixels) {
+          mbarrier_wait(full + slot_of(pixels), round_of(pixels) & 1);
+          const std::uint64_t b = swizzled_descriptor(ring + slot_of(pixels) * g.slot * kTilePixel, Swizzle::bytes128);
+          UNROLL_BY(1)
+          for (int tap = first_tap(phase); tap < first_tap(phase + 1); ++tap, ++filter_loads) {
+            const int slot = filter_loads % kFilterSlots;
+            mbarrier_wait(filters_full + slot, filter_loads / kFilterSlots & 1);
+            const std::uint64_t a = swizzled_descriptor(
+                filter_ring + slot * kFilterSlot + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128);
+            multiply_taps<N, 1, kTilePixel>(sums, a, further(b, shift_of(tap) * kTilePixel), steps, !first);
+            wgmma_wait<1>();  // the tap before
+            if (!first) release(filters_empty, (filter_loads - 1) % kFilterSlots);
+            if (!first && tap == (kNine ? 0 : g.first_tap[phase])) release(empty, slot_of(pixels - 1));
+            first = false;
+          }
         }
       }
-      if (item + static_cast<int>(gridDim.x) < g.work_items) named_barrier_arrive(other_products, kConsumers);
+      if (!kShared && item + static_cast<int>(gridDim.x) < g.work_items)
+        named_barrier_arrive(other_products, kConsumers);
       wgmma_wait<0>();
       pin(sums);
-      release(filters_empty, (taps - 1) % kFilterSlots);
-      release(empty, (pixels - 1) % kPixelSlots);
-      pixels += g.channel_blocks;  // the other's
-      taps += g.channel_blocks * kTaps * kTaps;
-      store(sums, filters, output, origin_of(item), static_cast<unsigned>(item) % g.by_filter_blocks);
+      release(filters_empty, (filter_loads - 1) % kFilterSlots);
+      release(empty, slot_of(pixels - 1));
+      pixels += others_loads * phases();
+      filter_loads += others_loads * taps();
+      const int filter_block = static_cast<int>(static_cast<unsigned>(item) % g.by_filter_blocks);
+      store(sums, filters, output, origin_of(item), kShared ? 2 * filter_block + consumer : filter_block);
     }
   }
 
@@ -126,14 +180,21 @@ struct TilesBlock {
     const int k = filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
+    const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
+    Value* const first = output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
     // The address of the output at a position of the tile; null where it is none.
     const auto output_at = [&](unsigned position) -> Value* {
-      const unsigned in_image = position % g.by_image_pitch;
-      const int i = static_cast<int>(position / g.by_image_pitch), y = static_cast<int>(in_image / g.by_row_pitch),
-                x = static_cast<int>(in_image % g.by_row_pitch);
-      if (i >= images || y >= rows || x >= columns) return nullptr;
-      const int pixel = ((origin.image + i) * g.out_height + origin.y + y) * g.out_width + origin.x + x;
-      return output + pixel * g.filters + k;
+      if constexpr (kNine) {
+        const unsigned in_image = position % g.by_image_pitch;
+        const int i = static_cast<int>(position / g.by_image_pitch), y = static_cast<int>(in_image / g.by_row_pitch),
+                  x = static_cast<int>(in_image % g.by_row_pitch);
+        if (i >= images || y >= rows || x >= columns) return nullptr;
+        const int pixel = ((origin.image + i) * g.out_height + origin.y + y) * g.out_width + origin.x + x;
+        return output + pixel * g.filters + k;
+      } else {
+        const uint2 place = *reinterpret_cast<const uint2*>(places + position);
+        return ((most - place.y) & kGuards) == kGuards ? first + static_cast<int>(place.x) : nullptr;
+      }
     };
     const typename Element::Scale scale = Element::scale_of(filters, k, lane);
     __syncwarp();  // both buffers are read, of the tile before
@@ -162,13 +223,14 @@ struct TilesBlock {
   }
 };
 
-template <class Element, int N>
+template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
-    multiply_tiles(const __grid_constant__ TensorMap input,  // [batch][height][width][channels]
+    multiply_tiles(const __grid_constant__
+                   typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
-  const TilesBlock<Element, N> block{g};
+  const TilesBlock<Element, N, kCut> block{g};
   block.start();
   __syncthreads();
   if (block.warp >= kConsumerWarps) {
@@ -182,19 +244,35 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   block.consume(filters, output);
 }
 
-template <class Element, int... N, class Value = typename Element::Value>
-void launch_tiles(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
-                  const typename Element::Filters& filters, Value* output, Stream stream) {
-  const Tiles g = tiles_of<Element>(problem, positions);
-  const TileMemory memory(positions);
-  const TensorMap from =
-      map_of<Element>(input, wide_channels<Element>(problem), problem.w, problem.h, problem.n,
-                      kTilePixel / Element::kBytes, g.row_pitch, g.image_pitch / g.row_pitch, g.images);
-  const auto bytes = static_cast<std::size_t>(memory.fixed_bytes + memory.pixel_slots * g.slot * kTilePixel);
-  ((positions == N ? launch(multiply_tiles<Element, N>, dim3(blocks_of(g)), dim3(kTileThreads), bytes, stream)(
+template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
+void launch_tiles_of(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
+                     const typename Element::Filters& filters, Value* output, Stream stream) {
+  const Tiles g = tiles_of<Element>(problem, positions, kCut);
+  PhaseMaps<kCut == Cut::nine ? 1 : kMostPhases> from;
+  for (int phase = 0; phase < (kCut == Cut::nine ? 1 : kMostPhases); ++phase)
+    from.of[phase] = map_of_phase<Element>(input, wide_channels<Element>(problem), g, phase < g.phases ? phase : 0);
+  const auto bytes =
+      static_cast<std::size_t>(TileMemory(positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel);
+  ((positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads), bytes, stream)(
                          from, filters, output, g)
                    : void()),
    ...);
+}
+
+template <class Element, class Value = typename Element::Value>
+void launch_tiles(int positions, bool shared, const ConvProblem& problem, const Value* input,
+                  const typename Element::Filters& filters, Value* output, Stream stream) {
+  switch (cut_of(problem, shared)) {
+    case Cut::nine:
+      return launch_tiles_of<Cut::nine, Element>(typename Element::TileSizes{}, positions, problem, input, filters,
+                                                 output, stream);
+    case Cut::own:
+      return launch_tiles_of<Cut::own, Element>(typename Element::AnyTileSizes{}, positions, problem, input, filters,
+                                                output, stream);
+    case Cut::shared:
+      return launch_tiles_of<Cut::shared, Element>(typename Element::AnyTileSizes{}, positions, problem, input, filters,
+                                                   output, stream);
+  }
 }
 
 }  // namespace

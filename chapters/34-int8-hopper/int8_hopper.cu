@@ -1,53 +1,49 @@
 // 34 int8-hopper, its stage. What is new in the kernels is in int8_hopper.cuh.
+#include "chapters/32-implicit-gemm-hopper/configurations.hpp"
 #include "chapters/32-implicit-gemm-hopper/prediction.hpp"
 #include "chapters/34-int8-hopper/int8_hopper.cuh"
-#include "common/stage/tunable.hpp"
 #include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
 
-// The knob: positions of a wgmma, the width of a strip or the size of a tile.
-constexpr int kPositions[] = {64, 112, 128, 160, 208, 224, 240, 256};
-constexpr Knob kKnobs[] = {{"positions", kPositions, 240}};
+// The knobs of 32.
+constexpr int kPositions[] = {64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
+constexpr Knob kKnobs[] = {{"positions", kPositions, 240}, {"tiles", kTiles, kWhose, kOwnTiles}};
 
 class Int8Hopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    const int positions = configuration["positions"];
-    if (has_kernel<Bytes>(problem, positions)) return Verdict::accept();
-    return Verdict::refuse(by_rows(problem)
-                               ? "strips, for up to 64 channels, are 64, 112, 160 or 240 wide; got positions={}"
-                               : "tiles, for more than 64 channels, have 64, 128, 208, 224, 240 or 256 "
-                                 "positions; got positions={}",
-                           positions);
+    return check_positions<Bytes>(problem, configuration["positions"], configuration["tiles"] == kSharedTiles);
   }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    Configuration configuration = knobs();
-    configuration["positions"] = cheapest<Bytes>(kPositions, problem, limits.multiprocessors);
-    return configuration;
+    return cheapest_configuration<Bytes>(knobs(), kPositions, problem, limits);
   }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    if (problem.c > kMostChannels)
-      return Verdict::refuse("sums of 9 c products of bytes are kept in 32 bits: c at most {}; got {}", kMostChannels,
-                             problem.c);
-    return check_implicit_gemm_hopper(problem, kTilePixel, kFilters);
+    const Verdict verdict = check_problem<Bytes>(problem, kPositions);
+    if (verdict.accepted() && problem.c * problem.r * problem.s > kMostProducts)
+      return Verdict::refuse("sums of c r s products of bytes are kept in 32 bits: at most {} of them; got {}",
+                             kMostProducts, problem.c * problem.r * problem.s);
+    return verdict;
   }
 
   int positions() const { return knob("positions"); }
+  bool shared() const { return knob("tiles") == kSharedTiles; }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
     const int pixel = by_rows(problem) ? kRowChannels : kTilePixel, channel_blocks = blocks_for(channels, pixel),
-              padded_filters = blocks_for(filters, kFilters) * kFilters;
-    packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * kTaps * kTaps * pixel);
+              padded_filters = packed_filters(filters, shared());
+    const TapOrder order = tap_order(lowering_of(problem));
+    packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * order.taps * pixel);
     scales_.allocate<float>(padded_filters);
     const double input_scale = static_cast<double>(tensors.input_step) / tensors.output_step / (2 * kLargest);
     convladder::launch(by_rows(problem) ? pack<kRowChannels> : pack<kTilePixel>,
-                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0, stream)(
-        tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), filters, channels, channel_blocks, input_scale);
+                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0,
+                       stream)(tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, filters,
+                               padded_filters, channels, channel_blocks, input_scale);
     if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem));
   }
 
@@ -57,10 +53,12 @@ class Int8Hopper final : public TunableStage {
     if (by_rows(problem))
       launch_rows<Bytes>(Bytes::StripSizes{}, positions(), problem, input, filters, tensors.byte_output, stream);
     else
-      launch_tiles<Bytes>(Bytes::TileSizes{}, positions(), problem, input, filters, tensors.byte_output, stream);
+      launch_tiles<Bytes>(positions(), shared(), problem, input, filters, tensors.byte_output, stream);
   }
 
-  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Bytes>(problem, positions()); }
+  Prediction predict(const ConvProblem& problem) const override {
+    return prediction_of<Bytes>(problem, positions(), shared());
+  }
 
   Workspace packed_{*this, "packed filter"};
   Workspace scales_{*this, "scales"};

@@ -24,9 +24,9 @@ namespace convladder {
 namespace {
 
 constexpr float kLargest = 127.0f;
-constexpr float kLeastStep = 0x1p-126f;                                  // of a filter of zeros
-constexpr double kMostScale = 0x1.fffffep127;                            // zero times it is zero
-constexpr int kMostChannels = 0x7fffffff / (127 * 127 * kTaps * kTaps);  // whose sums always fit in 32 bits
+constexpr float kLeastStep = 0x1p-126f;                  // of a filter of zeros
+constexpr double kMostScale = 0x1.fffffep127;            // zero times it is zero
+constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fits in 32 bits
 
 // The element of both kernels, with what Halves of 32 has.
 struct Bytes {
@@ -34,6 +34,9 @@ struct Bytes {
   using Sum = int;
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
   using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
+  using AnyTileSizes = Positions<64, 96, 128, 192, 224, 256>;
+  static constexpr const char *kStripWords = "64, 112, 160 or 240", *kTileWords = "64, 128, 208, 224, 240 or 256",
+                              *kAnyTileWords = "64, 96, 128, 192, 224 or 256";
   static constexpr int kBytes = 1;
   static constexpr int kTapsOfLoad = kTaps;
   static constexpr int row_slots(int) { return 10; }
@@ -71,25 +74,26 @@ struct Bytes {
 
 // 1. A warp packs a filter, or zeros past the last.
 template <int Pixel>
-__global__ void pack(const float* filter,  // [filters][channels][3][3]
-                     std::int8_t* packed,  // [filter block][channel block][tap][64][Pixel]
+__global__ void pack(const float* filter,  // [filters][channels][order.taps]
+                     std::int8_t* packed,  // [filter block][channel block][tap in its order][64][Pixel]
                      float* scales,        // [filter block][64]: of a sum, over 254
-                     int filters, int channels, int channel_blocks, double input_scale) {
+                     TapOrder order, int filters, int padded_filters, int channels, int channel_blocks,
+                     double input_scale) {
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (k >= blocks_for(filters, kFilters) * kFilters) return;
-  const float* const taps = filter + k * channels * (kTaps * kTaps);
+  if (k >= padded_filters) return;
+  const float* const taps = filter + k * channels * order.taps;
   float largest = 0.0f;
-  for (int i = lane; k < filters && i < channels * kTaps * kTaps; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
+  for (int i = lane; k < filters && i < channels * order.taps; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
   for (int bits = 16; bits > 0; bits /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, bits));
   const float step = fmaxf(largest / kLargest, kLeastStep);
   if (lane == 0) scales[k] = static_cast<float>(fmin(input_scale * step, kMostScale));
   const int of_block = k % kFilters, of_warp = of_block % kWarpFilters;
   const int row = of_block - of_warp + of_warp / 2 + of_warp % 2 * (kWarpFilters / 2);
-  std::int8_t* const block = packed + k / kFilters * channel_blocks * (kTaps * kTaps * kFilters * Pixel);
-  for (int i = lane; i < channel_blocks * kTaps * kTaps * Pixel; i += 32) {
-    const int tap = i / Pixel, c = tap / (kTaps * kTaps) * Pixel + i % Pixel;
+  std::int8_t* const block = packed + k / kFilters * channel_blocks * (order.taps * kFilters * Pixel);
+  for (int i = lane; i < channel_blocks * order.taps * Pixel; i += 32) {
+    const int tap = i / Pixel, c = tap / order.taps * Pixel + i % Pixel;
     const bool inside = k < filters && c < channels;
-    const float steps = inside ? taps[c * kTaps * kTaps + tap % (kTaps * kTaps)] / step : 0.0f;
+    const float steps = inside ? taps[c * order.taps + order.tap_of[tap % order.taps]] / step : 0.0f;
     block[tap * kFilters * Pixel + swizzled<Pixel>(row, i % Pixel)] =
         static_cast<std::int8_t>(__float2int_rn(fminf(fmaxf(steps, -kLargest), kLargest)));
   }

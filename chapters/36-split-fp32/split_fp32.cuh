@@ -76,14 +76,6 @@ struct alignas(8) SumScale {
   float first, second;
 };
 
-// Fields of 9 bits for image, row and column, each with a bit free above. In (kGuards | most) - place, and in (kGuards
-// | place) - least, a guard stays set where the field is not above most, or not below least.
-constexpr unsigned kGuards = 1u << 29 | 1u << 19 | 1u << 9;
-constexpr int kNowhere = 511;  // in a field: above every most
-__host__ __device__ __forceinline__ constexpr unsigned packed_place(int image, int row, int column) {
-  return static_cast<unsigned>(image) << 20 | static_cast<unsigned>(row) << 10 | static_cast<unsigned>(column);
-}
-
 struct Origin {  // of a tile: its first image, and first output
   int image, x, y;
 };

@@ -1,7 +1,7 @@
 // How stage 36 cuts a problem into tiles, and what the kernel is told about it.
 #pragma once
 #include "common/kernel/divisor.hpp"
-#include "common/kernel/tracks/lowering.hpp"
+#include "common/kernel/tracks/taps.hpp"
 
 namespace convladder {
 namespace {
@@ -9,7 +9,6 @@ namespace {
 constexpr int kBlock = 64;               // filters of a tile; channels at a time
 constexpr int kRow = kBlock * 2;         // bytes of a position's channels, or of a filter's, as halves
 constexpr int kPart = kBlock * kRow;     // bytes of 64 filters at one tap: their high or their low halves
-constexpr int kMostTaps = 49;            // of a filter
 constexpr int kMostShared = 227 * 1024;  // bytes of a block
 
 // Whose a tile is. Either consumer has its own; or both have one, and 64 filters each; or both have one of pairs of
@@ -74,28 +73,6 @@ struct Tiles {
 inline int at_least(int a, int b) { return a > b ? a : b; }
 inline int at_most(int a, int b) { return a < b ? a : b; }
 
-// Along one dimension: how far the taps reach from an output's first position, and how many of the positions beyond it
-// may be those of the next row or image because both are zeros there.
-struct Reach {
-  int further, shared;
-};
-
-// @param outputs all of them, computed by one tile
-inline Reach reach_of(int taps, int dilation, int stride, int size, int pad, int outputs, bool whole) {
-  Reach reach{0, 0};
-  for (int t = 0; t < taps; ++t) reach.further = at_least(reach.further, t * dilation / stride);
-  if (!whole) return reach;
-  int shared = reach.further;
-  for (int t = 0; t < taps; ++t) {
-    const int phase = t * dilation % stride;
-    const int before = at_least(0, (pad - phase + stride - 1) / stride);         // zeros in front
-    const int inside = at_least(0, (size + pad - phase + stride - 1) / stride);  // before the zeros behind
-    shared = at_most(shared, at_most(before, at_least(0, outputs + reach.further - inside)));
-  }
-  reach.shared = shared;
-  return reach;
-}
-
 // Tiles with so many columns.
 inline Tiles tiles_of(const Lowering& problem, int positions, Cut cut, bool tf32, int columns) {
   Tiles g{};
@@ -117,24 +94,17 @@ inline Tiles tiles_of(const Lowering& problem, int positions, Cut cut, bool tf32
   g.images = whole ? at_most(l.batch, (positions - of_image) / g.image_pitch + 1) : 1;
   g.box = g.images * g.image_pitch;
 
-  // The taps, phase by phase.
-  const auto down_of = [&](int tap) { return tap / l.columns * l.dilation_y; };
-  const auto across_of = [&](int tap) { return tap % l.columns * l.dilation_x; };
-  const auto same_phase = [&](int s, int t) {
-    return down_of(s) % l.stride_y == down_of(t) % l.stride_y && across_of(s) % l.stride_x == across_of(t) % l.stride_x;
-  };
-  for (int first = 0; first < l.rows * l.columns; ++first) {
-    bool seen = false;
-    for (int t = 0; t < first; ++t) seen = seen || same_phase(t, first);
-    if (seen) continue;
-    g.phase_y[g.phases] = static_cast<short>(down_of(first) % l.stride_y);
-    g.phase_x[g.phases++] = static_cast<short>(across_of(first) % l.stride_x);
-    g.first_taps |= std::uint64_t{1} << g.taps;
-    for (int t = first; t < l.rows * l.columns; ++t) {
-      if (!same_phase(first, t)) continue;
-      g.tap_of[g.taps] = static_cast<signed char>(t);
-      g.shifts[g.taps++] = static_cast<short>(down_of(t) / l.stride_y * g.row_pitch + across_of(t) / l.stride_x);
-    }
+  const TapOrder order = tap_order(l);
+  g.taps = order.taps, g.phases = order.phases;
+  for (int phase = 0; phase < g.phases; ++phase) {
+    g.phase_y[phase] = static_cast<short>(order.phase_y[phase]);
+    g.phase_x[phase] = static_cast<short>(order.phase_x[phase]);
+    g.first_taps |= std::uint64_t{1} << order.first_tap[phase];
+  }
+  for (int i = 0; i < g.taps; ++i) {
+    const int tap = order.tap_of[i], down = tap / l.columns * l.dilation_y, across = tap % l.columns * l.dilation_x;
+    g.tap_of[i] = order.tap_of[i];
+    g.shifts[i] = static_cast<short>(down / l.stride_y * g.row_pitch + across / l.stride_x);
   }
   if (cut == Cut::row_pairs) {  // a phase is a sum of two of the rows that begin at an even one, and has all columns
     for (int row = 0; row < kPhasesOfPairs; ++row) g.phase_y[row] = static_cast<short>(row);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "common/cuda/streams.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -17,6 +18,7 @@ void refuse_registers(int line) {
 namespace simt_ptx {
 
 unsigned long long clock() {
+  simt_cuda::has_traces = true;
   return static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 

@@ -12,7 +12,7 @@
 
 /// @cond
 namespace simt {
-/// The map that cuTensorMapEncodeTiled() left there.
+/// The map that cuTensorMapEncodeTiled() or cuTensorMapEncodeIm2col() left there.
 const convladder::TensorMap& tensor_map_at(const void* address);
 [[noreturn]] void refuse_registers(int line);
 }  // namespace simt
@@ -87,7 +87,7 @@ __forceinline__ T* shared(std::uint64_t address) {
 }
 __forceinline__ std::uint64_t shared_address(const void* pointer) { return simt::shared_address_of(pointer); }
 
-/// A CUtensorMap's bits, as cuTensorMapEncodeTiled leaves them.
+/// A CUtensorMap's bits, as cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col leave them.
 __forceinline__ const convladder::TensorMap& tensor_map(std::uint64_t address) {
   return simt::tensor_map_at(reinterpret_cast<const void*>(address));
 }
@@ -95,6 +95,12 @@ template <class... Coordinates>
 __forceinline__ void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, Coordinates... at) {
   const int coordinates[] = {at...};
   simt::tensor_load(shared, map, barrier, coordinates, sizeof...(at));
+}
+template <class... Coordinates>
+__forceinline__ void im2col_load(void* shared, const convladder::TensorMap& map, void* barrier,
+                                 const int (&offsets)[sizeof...(Coordinates) - 2], Coordinates... at) {
+  const int coordinates[] = {at...};
+  simt::tensor_load(shared, map, barrier, coordinates, sizeof...(at), offsets);
 }
 template <class... Coordinates>
 __forceinline__ void tensor_store(const convladder::TensorMap& map, const void* shared, Coordinates... at) {

@@ -118,7 +118,7 @@ void report_note(const std::string& text, const Place& place) {
 
 void note_limit() { report().limited = true; }
 
-void add_launch(const char* name) {
+void add_launch(const char* name, const simt::Measurement& measured) {
   auto& kernels = report().kernels;
   auto kernel = kernels.begin();
   while (kernel != kernels.end() && kernel->name != name) ++kernel;
@@ -126,7 +126,6 @@ void add_launch(const char* name) {
     kernels.emplace_back().name = name;
     kernel = kernels.end() - 1;
   }
-  const simt::Measurement& measured = simt::measurement();
   ++kernel->launches;
   kernel->accesses += measured.thread_accesses;
   add(kernel->counters, measured.counters);

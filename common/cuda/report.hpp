@@ -22,9 +22,9 @@ void report_host_fault(const char* kind, const std::string& detail, simt::Pc pc)
 /// Something that is worth a look and no fault.
 void report_note(const std::string& text, const Place& place);
 
-/// Adds what simt::measurement() holds to the kernel's row.
+/// Adds what a launch did to the kernel's row.
 /// @param kernel its name, as the program writes it
-void add_launch(const char* kernel);
+void add_launch(const char* kernel, const simt::Measurement& measured);
 /// Says that the run was ended by its limit.
 void note_limit();
 

@@ -4,22 +4,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/cuda/host_memory.hpp"
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
+#include "common/simt/hopper.hpp"
 #include "common/simt/machine.hpp"
 #include "common/stage/gpus.hpp"
 
@@ -236,9 +242,12 @@ __attribute__((constructor(101))) void start() {
     }
   }
   simt::adopt_device_variables();
-  simt::watch_device_memory(host_touches);
   if (const char* const seconds = std::getenv("CONVLADDER_SIM_LIMIT")) std::thread(limit, std::atoi(seconds)).detach();
 }
+
+/// After the objects of the program, which stand before this library: their constructors may be what initialises a
+/// __device__ variable.
+__attribute__((constructor)) void watch_host() { simt::watch_device_memory(host_touches); }
 
 /// The error that a GPU reports for a fault that ends the launch; cudaSuccess where the kernel goes on.
 cudaError error_of(simt::FaultKind kind) {
@@ -350,11 +359,72 @@ cudaError refuse_launch(cudaError error, std::string why, const Place& place) {
 }
 }  // namespace
 
-cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*),
-              const void* arguments) {
+bool in_kernel() { return simt::machine.running; }
+Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
+Unseen::~Unseen() { simt::machine.watching = was; }
+
+bool has_traces = false;
+
+namespace {
+/// What the running kernel has launched.
+struct Child {
+  std::unique_ptr<Step> step;
+  bool last;  ///< a tail launch
+};
+std::vector<Child> children;
+
+/// They run in order once their parent has ended, and each is complete, with its own children, before the next begins:
+/// one of the orders that CUDA allows.
+void launch_children(cudaStream_t stream) {
+  const std::vector<Child> mine = std::move(children);
+  children.clear();
+  for (const bool last : {false, true})
+    for (const Child& child : mine)
+      if (child.last == last) child.step->run(stream);
+}
+}  // namespace
+
+void launch_later(cudaStream_t stream, Step* step) {
+  has_traces = true;
+  children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
+}
+
+namespace {
+
+/// Launches that programs repeat to measure their time. One that begins with what an equal one began and ended with
+/// would leave all as it is, so it is counted again and not run.
+struct Repeated {
+  simt::Measurement measured;
+  std::pair<std::uint32_t, std::uint32_t> blocks;
+  int runs = 0;
+  std::uint64_t state = 0;  ///< of the memory, before and after
+  bool is_fixed = false;    ///< it has such a state
+};
+std::map<std::string, Repeated>& repeated() {
+  static auto& instance = *new std::map<std::string, Repeated>;
+  return instance;
+}
+
+/// What an equal launch has, too; empty where that is not known.
+std::string key_of(const char* kernel, const Configuration& configuration, void (*call)(const void*),
+                   const void* values, std::size_t bytes) {
+  if (!values) return {};
+  std::string key = kernel;
+  const auto add = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  add(configuration.grid);
+  add(configuration.block);
+  add(configuration.shared);
+  add(configuration.cooperative);
+  add(call);
+  return key.append(static_cast<const char*>(values), bytes);
+}
+
+}  // namespace
+
+cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments,
+              const void* values, std::size_t bytes) {
   Runtime& state = runtime();
   const Place place{configuration.file, configuration.line};
-  if (simt::machine.running) refuse("a kernel that starts a kernel is not supported; launch it from the host", place);
   if (state.sticky != cudaSuccess) return state.sticky;
   if (!is_stream(configuration.stream))
     return refuse_launch(cudaErrorInvalidResourceHandle, "its stream is none, or was destroyed", place);
@@ -387,12 +457,32 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   simt::begin_measurement();
   simt::watch_device_memory(nullptr);
   begin_work(configuration.stream, {name, 0, 0, {}, {}, {}, 0});
+  const std::string key = key_of(kernel, configuration, call, values, bytes);
+  Repeated* const known = key.empty() ? nullptr : &repeated()[key];
+  // A checksum takes no longer than a small part of the launch: some 30 accesses in the time of a kilobyte.
+  const bool compares = known && known->runs >= 1 && known->measured.faults.empty() &&
+                        simt::machine.unordered.empty() &&
+                        known->measured.thread_accesses / 4 > static_cast<std::int64_t>(simt::memory_bytes() >> 10);
+  const std::uint64_t before = compares ? simt::memory_checksum() : 0;
+  if (compares && known->is_fixed && known->state == before) {
+    end_launch(configuration, known->blocks);
+    simt::watch_device_memory(host_touches);
+    add_launch(kernel, known->measured);
+    return cudaSuccess;
+  }
+  has_traces = false;
   simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative);
-  end_launch(configuration);
+  end_launch(configuration, simt::last_blocks());
   simt::watch_device_memory(host_touches);
-  add_launch(kernel);
+  add_launch(kernel, simt::measurement());
+  if (known) {
+    const std::uint64_t after = compares ? simt::memory_checksum() : 0;
+    *known = {simt::measurement(), simt::last_blocks(), known->runs + 1, after,
+              compares && before == after && !has_traces};
+  }
   if (simt::machine.interrupted) end_by_limit();
-  if (!simt::machine.stopped) return cudaSuccess;
+  if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
+  children.clear();
   const auto& fault = simt::measurement().faults.back();
   if (fault.kind == simt::FaultKind::invalid_launch)
     return refuse_launch(fault.detail.starts_with("block") ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration,
@@ -441,11 +531,27 @@ Managed::Managed(void* address, size_t bytes, const char* name) {
 
 }  // namespace simt_cuda
 
+namespace {
+constexpr std::size_t kTileValue = 16;  // bytes that a thread of a tile gives others
+thread_local std::array<std::array<char, kTileValue>, 1024> tile_values;
+}  // namespace
+
+namespace simt_cuda {
+void tile_barrier(unsigned tile, unsigned threads) { simt::named_barrier(15 - tile, threads, true); }
+void tile_write(unsigned rank, const void* value, std::size_t bytes) {
+  std::memcpy(tile_values[rank].data(), value, bytes);
+}
+void tile_read(unsigned rank, void* value, std::size_t bytes) { std::memcpy(value, tile_values[rank].data(), bytes); }
+}  // namespace simt_cuda
+
 using simt_cuda::Place;
 using simt_cuda::result;
 using simt_cuda::runtime;
 
-long long clock64() { return static_cast<long long>(simt::machine.measurement.thread_accesses); }
+long long clock64() {
+  simt_cuda::has_traces = true;
+  return static_cast<long long>(simt::machine.measurement.thread_accesses);
+}
 
 cudaError cudaFree(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
 cudaError cudaFreeHost(void* pointer, const char* file, int line) { return simt_cuda::release(pointer, {file, line}); }
@@ -608,15 +714,26 @@ cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t 
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
   const Place place{file, line};
   if (!c) return result(cudaErrorInvalidValue);
-  if (c->srcArray || c->dstArray)
-    simt_cuda::refuse("cudaMemcpy3D with arrays is not supported; use linear memory", place);
-  const auto at = [](const cudaPitchedPtr& p, const cudaPos& at, size_t z) {
-    return static_cast<char*>(p.ptr) + ((at.z + z) * p.ysize + at.y) * p.pitch + at.x;
+  // With an array, widths and its positions are in elements.
+  const cudaArray* const array = c->srcArray ? c->srcArray : c->dstArray;
+  const size_t element = array ? simt_cuda::bytes_of_element(array->format) : 1;
+  struct Side {
+    char* begin;
+    size_t pitch, rows;
   };
+  const auto side = [&](const cudaArray* of, const cudaPitchedPtr& p, const cudaPos& at) -> Side {
+    if (of) {
+      const size_t rows = std::max<size_t>(1, of->height);
+      return {static_cast<char*>(of->data) + (at.z * rows + at.y) * sim_pitch(of) + at.x * element, sim_pitch(of),
+              rows};
+    }
+    return {static_cast<char*>(p.ptr) + (at.z * p.ysize + at.y) * p.pitch + at.x, p.pitch, p.ysize};
+  };
+  const Side to = side(c->dstArray, c->dstPtr, c->dstPos), from = side(c->srcArray, c->srcPtr, c->srcPos);
   for (size_t z = 0; z < c->extent.depth; ++z) {
     const cudaError error =
-        simt_cuda::copy_2d({at(c->dstPtr, c->dstPos, z), c->dstPtr.pitch, at(c->srcPtr, c->srcPos, z), c->srcPtr.pitch,
-                            c->extent.width, c->extent.height, c->kind},
+        simt_cuda::copy_2d({to.begin + z * to.rows * to.pitch, to.pitch, from.begin + z * from.rows * from.pitch,
+                            from.pitch, c->extent.width * element, c->extent.height, c->kind},
                            "cudaMemcpy3D", nullptr, true, SIM_PC, place);
     if (error != cudaSuccess) return error;
   }
@@ -681,7 +798,10 @@ const char* cudaGetErrorName(cudaError error) {
   return "cudaErrorUnknown";
 }
 
-cudaError cudaDeviceSynchronize() {
+cudaError cudaDeviceSynchronize(const char* file, int line) {
+  if (simt::machine.running)
+    simt_cuda::refuse("cudaDeviceSynchronize in a kernel: since CUDA 12 a kernel cannot wait for those it launches",
+                      {file, line});
   simt_cuda::wait_for_all();
   return result();
 }
@@ -811,6 +931,7 @@ static void forget_size(void* pointer) {
 }
 static void* kernel_allocates(std::size_t bytes) {
   const simt::Unwatched unwatched;
+  simt_cuda::has_traces = true;
   return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
 }
 /// Whether it was the kernels'.
@@ -842,6 +963,32 @@ void simt__ZdlPv(void* pointer) {
 void simt__ZdlPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 void simt__ZdaPv(void* pointer) { simt__ZdlPv(pointer); }
 void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
+
+// What a kernel prints is a trace of it.
+int simt_printf(const char* format, ...) {
+  simt_cuda::has_traces |= simt::machine.running;
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vprintf(format, arguments);
+  va_end(arguments);
+  return count;
+}
+int simt___printf_chk(int, const char* format, ...) {
+  simt_cuda::has_traces |= simt::machine.running;
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vprintf(format, arguments);
+  va_end(arguments);
+  return count;
+}
+int simt_puts(const char* text) {
+  simt_cuda::has_traces |= simt::machine.running;
+  return std::puts(text);
+}
+int simt_putchar(int character) {
+  simt_cuda::has_traces |= simt::machine.running;
+  return std::putchar(character);
+}
 
 /// Before and after all `__device__` variables: an index past one meets another guard, and no other variable.
 __attribute__((used, section("simt_device"))) simt::Guard simt_guard_of_devices;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/simt/half.hpp"
+
 namespace simt {
 namespace {
 
@@ -59,4 +61,44 @@ float e5m2_to_float(unsigned bits) noexcept {
   return bits & 0x80 ? -magnitude : magnitude;
 }
 
+std::uint64_t half_sum(std::uint64_t old, std::uint64_t value) {
+  return half_add(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(value));
+}
+
+std::uint64_t halves_sum(std::uint64_t old, std::uint64_t value) {
+  return half_sum(old, value) | half_sum(old >> 16, value >> 16) << 16;
+}
+
+std::uint64_t bf16_sum(std::uint64_t old, std::uint64_t value) {
+  const auto number = [](std::uint64_t bits) {
+    return double{__builtin_bit_cast(float, static_cast<std::uint32_t>(bits & 0xffff) << 16)};
+  };
+  return bf16_from(number(old) + number(value));
+}
+
+std::uint64_t bf16s_sum(std::uint64_t old, std::uint64_t value) {
+  return bf16_sum(old, value) | bf16_sum(old >> 16, value >> 16) << 16;
+}
+
 }  // namespace simt
+
+namespace simt_cuda {
+
+/// By Newton's method from a rational guess.
+double erf_inverse(double x) noexcept {
+  if (x <= -1 || x >= 1) return x == 1 ? HUGE_VAL : x == -1 ? -HUGE_VAL : std::nan("");
+  const double l = std::log1p(-x * x), half = 2 / (3.14159265358979324 * 0.147) + l / 2;
+  double y = std::copysign(std::sqrt(std::sqrt(half * half - l / 0.147) - half), x);
+  for (int i = 0; i < 4; ++i) y -= (std::erf(y) - x) / (1.12837916709551257 * std::exp(-y * y));
+  return y;
+}
+
+/// The modified Bessel function of the first kind, by its series.
+double bessel_i(int order, double x) noexcept {
+  double term = order == 0 ? 1 : x / 2, sum = term;
+  for (int k = 1; k < 500 && std::fabs(term) > 1e-17 * std::fabs(sum); ++k)
+    sum += term *= x * x / 4 / (static_cast<double>(k) * (k + order));
+  return sum;
+}
+
+}  // namespace simt_cuda

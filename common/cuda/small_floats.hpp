@@ -16,5 +16,11 @@ float e4m3_to_float(unsigned bits) SIMT_PURE;
 float e5m2_to_float(unsigned bits) SIMT_PURE;
 #undef SIMT_PURE
 
+// What atomic_update() takes: sums of halves and of bfloat16, alone and in pairs.
+std::uint64_t half_sum(std::uint64_t old, std::uint64_t value);
+std::uint64_t halves_sum(std::uint64_t old, std::uint64_t value);
+std::uint64_t bf16_sum(std::uint64_t old, std::uint64_t value);
+std::uint64_t bf16s_sum(std::uint64_t old, std::uint64_t value);
+
 }  // namespace simt
 /// @endcond

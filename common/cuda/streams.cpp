@@ -84,16 +84,6 @@ void host_knows(const Clock& clock) {
 
 }  // namespace
 
-void Clock::join(const Clock& other) {
-  if (over_.size() < other.over_.size()) over_.resize(other.over_.size());
-  for (std::size_t i = 0; i < other.over_.size(); ++i) over_[i] = std::max(over_[i], other.over_[i]);
-}
-
-std::uint64_t Clock::tick(unsigned stream) {
-  if (over_.size() <= stream) over_.resize(stream + 1);
-  return ++over_[stream];
-}
-
 void begin_work(cudaStream_t handle, simt::Unordered work) {
   CUstream_st& stream = stream_of(handle);
   Clock clock = clock_of(stream);
@@ -103,9 +93,9 @@ void begin_work(cudaStream_t handle, simt::Unordered work) {
   streams().started.push_back({stream.number, number, std::move(work)});
 }
 
-void end_launch(const Configuration& configuration) {
+void end_launch(const Configuration& configuration, std::pair<std::uint32_t, std::uint32_t> blocks) {
   simt::Unordered& work = streams().started.back().work;
-  std::tie(work.first, work.last) = simt::last_blocks();
+  std::tie(work.first, work.last) = blocks;
   const dim3 grid = configuration.grid, block = configuration.block;
   const unsigned sizes[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
   std::copy(sizes, sizes + 3, work.grid);

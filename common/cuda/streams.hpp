@@ -5,32 +5,24 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/cuda/include/cuda_runtime.h"
+#include "common/simt/clock.hpp"
 #include "common/simt/runtime.hpp"
 
 namespace simt_cuda {
 
-/// How much work of each stream is known to be over.
-class Clock {
- public:
-  /// Of a stream, by its number.
-  std::uint64_t operator[](unsigned stream) const { return stream < over_.size() ? over_[stream] : 0; }
-  /// What either knows.
-  void join(const Clock& other);
-  /// One piece of work more. @return its number
-  std::uint64_t tick(unsigned stream);
-
- private:
-  std::vector<std::uint64_t> over_;
-};
+using simt::Clock;
 
 /// Work begins in a stream: tells the simulator what it can race with.
 /// @param work without what a launch is told of afterwards
 void begin_work(cudaStream_t stream, simt::Unordered work);
-/// The blocks of the launch that has just ended, which begin_work() began.
-void end_launch(const Configuration& configuration);
+/// Whether a kernel did what is seen elsewhere than in memory, or asked for what changes by itself.
+extern bool has_traces;
+/// The blocks of the launch that has just ended, which begin_work() began: the first and the last one's serial number.
+void end_launch(const Configuration& configuration, std::pair<std::uint32_t, std::uint32_t> blocks);
 /// The host waits for all work of a stream, or for all.
 void wait_for(cudaStream_t stream);
 /// The same of all streams.

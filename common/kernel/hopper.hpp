@@ -26,8 +26,9 @@
 /// | `mbarrier_arrive`, `mbarrier_expect`, `mbarrier_wait` | `mbarrier.arrive`, `.arrive.expect_tx`, `.try_wait.parity` in a loop |
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
-/// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled`, on the host |
+/// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`, on the host |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
+/// | `im2col_load` | `cp.async.bulk.tensor`, `.im2col` |
 /// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
 /// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
 /// | `wgmma<N>`, `wgmma<N, Bf16>`, `wgmma<N, Tf32>` | `wgmma.mma_async` of halves or, into `int`, of bytes; of bf16; of TF32 |
@@ -69,15 +70,23 @@ enum class Swizzle {
 struct TensorDimension {
   std::uint64_t size;    ///< in elements
   std::uint64_t stride;  ///< bytes from one index to the next
-  unsigned box;          ///< elements that one copy moves
+  unsigned box;          ///< elements that one copy spans
+  unsigned step = 1;     ///< of these every first, second, ... to eighth is copied; 1 in the innermost dimension
 };
 
-/// A tensor in global memory, and the box of it that one copy moves.
+/// A tensor in global memory, and what of it one copy moves: a box, or a column of pixels as a convolution's matrix has
+/// them (im2col). Such a tensor has channels, 1 to 3 dimensions of space and images. A column takes `pixels` pixels, by
+/// `step` in each dimension of space, row after row and image after image; of each its channels, box of dimension 0.
+/// All lie where a filter's first element meets the image: from `lower` to the dimension's last index + `upper`. For a
+/// filter of s elements and padding p these are -p and p - (s - 1).
 struct TensorForm {
   TensorElement element;
   Swizzle swizzle;
-  int rank;                       ///< 1 to 5
-  TensorDimension dimensions[5];  ///< the innermost first
+  int rank;                       ///< 1 to 5; 3 to 5 for columns
+  TensorDimension dimensions[5];  ///< the innermost first; for columns: channels, width, height, depth, images
+  unsigned pixels = 0;            ///< of a column, 1 to 1024; 0: a copy moves a box
+  int lower[3] = {};              ///< for columns: of width, height, depth
+  int upper[3] = {};              ///< likewise
 };
 
 }  // namespace convladder
@@ -122,21 +131,29 @@ struct TensorMap {
   /// @endcond
 };
 
-/// Describes a tensor to TMA, on the host: `cuTensorMapEncodeTiled`, for which the driver is asked at run time.
+/// @cond
+/// A function of the driver, which is asked at run time; null where it has none.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+  cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
+#else
+  cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+  return reinterpret_cast<Function*>(function);
+}
+/// @endcond
+
+/// Describes a tensor to TMA, on the host: `cuTensorMapEncodeTiled`, or for columns of pixels
+/// `cuTensorMapEncodeIm2col`; the driver is asked for it at run time.
 /// @param global its address on the device, a multiple of 16
 /// @return cudaErrorNotSupported where the driver has no tensor maps; cudaErrorInvalidValue where it refuses the form
 inline cudaError_t encode_tensor_map(TensorMap* map, const void* global, const TensorForm& form) {
-  static const auto encode = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-#else
-    cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found);
-#endif
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  if (!encode) return cudaErrorNotSupported;
+  static const auto encode = driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+  static const auto encode_columns = driver_function<decltype(cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
+  if (!encode || !encode_columns) return cudaErrorNotSupported;
   // In the order of TensorElement (bytes are moved as they are) and of Swizzle.
   constexpr CUtensorMapDataType kTypes[] = {CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
                                             CU_TENSOR_MAP_DATA_TYPE_INT32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
@@ -147,12 +164,20 @@ inline cudaError_t encode_tensor_map(TensorMap* map, const void* global, const T
   for (int i = 0; i < form.rank; ++i) {
     sizes[i] = form.dimensions[i].size;
     box[i] = form.dimensions[i].box;
+    steps[i] = form.dimensions[i].step;
     if (i > 0) strides[i - 1] = form.dimensions[i].stride;
   }
-  const CUresult status = encode(&map->encoded, kTypes[static_cast<int>(form.element)],
-                                 static_cast<cuuint32_t>(form.rank), const_cast<void*>(global), sizes, strides, box,
-                                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, kSwizzles[static_cast<int>(form.swizzle)],
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUtensorMapDataType type = kTypes[static_cast<int>(form.element)];
+  const CUtensorMapSwizzle swizzle = kSwizzles[static_cast<int>(form.swizzle)];
+  const auto rank = static_cast<cuuint32_t>(form.rank);
+  void* const address = const_cast<void*>(global);
+  const CUresult status =
+      form.pixels > 0
+          ? encode_columns(&map->encoded, type, rank, address, sizes, strides, form.lower, form.upper, box[0],
+                           form.pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                           CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+          : encode(&map->encoded, type, rank, address, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                   swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return static_cast<cudaError_t>(status);  // the same numbers
 }
 
@@ -288,6 +313,42 @@ __device__ __forceinline__ void tensor_load(void* shared, const TensorMap& map, 
         "%7}], "
         "[%2];" ::"r"(to),
         "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+        : "memory");
+}
+
+/// `cp.async.bulk.tensor.3d` to `.5d`, `.im2col`: starts a copy of a column of pixels to shared memory, by one thread;
+/// zeros where a pixel lies outside the tensor. The map's form has `pixels`. Its end counts as that of tensor_load().
+/// @param shared, map, barrier as of tensor_load()
+/// @param offsets of the filter's element, which is added to each pixel's place: in width, height, depth
+/// @param coordinates of the first pixel: channel (a multiple of 16 bytes), width, height, depth, image; between the
+/// map's corners
+template <class... Coordinates>
+__device__ __forceinline__ void im2col_load(void* shared, const TensorMap& map, Mbarrier* barrier,
+                                            const int (&offsets)[sizeof...(Coordinates) - 2],
+                                            Coordinates... coordinates) {
+  const int at[] = {static_cast<int>(coordinates)...};
+  const unsigned to = shared_address(shared), bar = shared_address(barrier);
+  constexpr int kRank = sizeof...(coordinates);
+  static_assert(kRank >= 3 && kRank <= 5, "a tensor of columns has 3 to 5 dimensions");
+  const auto offset = [&](int i) { return static_cast<unsigned short>(offsets[i]); };
+  if constexpr (kRank == 3)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+        "[%2], {%6};" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "h"(offset(0))
+        : "memory");
+  else if constexpr (kRank == 4)
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+        "%6}], [%2], {%7, %8};" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "h"(offset(0)), "h"(offset(1))
+        : "memory");
+  else
+    CONVLADDER_SM90(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+        "%6, %7}], [%2], {%8, %9, %10};" ::"r"(to),
+        "l"(&map), "r"(bar), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "h"(offset(0)), "h"(offset(1)),
+        "h"(offset(2))
         : "memory");
 }
 

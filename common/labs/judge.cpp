@@ -372,17 +372,21 @@ void write_cases(const Lab& lab, std::uint64_t seed, const fs::path& folder) {
   write_file(folder / "cases.json", list.dump());
 }
 
-/// The signal with `pad_w` samples on either side, as if it went on periodically: then no padding is left to do.
+/// The signal with `pad_w` samples on either side, as if it went on periodically: then no padding is left to do. Of
+/// images the rows above and below, too.
 std::pair<ConvProblem, std::vector<float>> continued(const ConvProblem& problem, const std::vector<float>& input) {
   ConvProblem longer = problem;
   longer.w = problem.w + 2 * problem.pad_w;
-  longer.pad_w = 0;
+  longer.h = problem.h + 2 * problem.pad_h;
+  longer.pad_w = longer.pad_h = 0;
   std::vector<float> samples;
   samples.reserve(static_cast<std::size_t>(longer.input_size()));
-  for (std::int64_t row = 0; row < problem.input_size() / problem.w; ++row) {
-    for (std::int64_t i = -problem.pad_w; i < problem.w + problem.pad_w; ++i) {
-      const std::int64_t j = (i % problem.w + problem.w) % problem.w;
-      samples.push_back(input[static_cast<std::size_t>(row * problem.w + j)]);
+  const auto wrapped = [](std::int64_t i, std::int64_t size) { return (i % size + size) % size; };
+  for (std::int64_t image = 0; image < problem.n * problem.c; ++image) {
+    for (std::int64_t i = -problem.pad_h; i < problem.h + problem.pad_h; ++i) {
+      const std::int64_t row = image * problem.h + wrapped(i, problem.h);
+      for (std::int64_t j = -problem.pad_w; j < problem.w + problem.pad_w; ++j)
+        samples.push_back(input[static_cast<std::size_t>(row * problem.w + wrapped(j, problem.w))]);
     }
   }
   return {longer, std::move(samples)};

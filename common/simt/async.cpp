@@ -402,6 +402,7 @@ void arrive(Mbarrier& barrier, Pc pc) {
 
 void mbarrier_init(void* address, unsigned arrivals) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.init", Generation::ampere, pc);
   const Unwatched unwatched;
   AsyncBlock& block = async_block();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -456,12 +457,14 @@ unsigned mbarrier_parity(void* address) {
 
 void mbarrier_expect_tx(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.expect_tx", Generation::hopper, pc);
   const Unwatched unwatched;
   mbarrier_at(address, pc).expected += bytes;
 }
 
 void mbarrier_expect(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.arrive.expect_tx", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   barrier.expected += bytes;
@@ -472,6 +475,7 @@ void mbarrier_expect(void* address, unsigned bytes) {
 
 void mbarrier_wait(void* address, unsigned parity) {
   const Pc pc = SIMT_PC;
+  require_instruction("mbarrier.try_wait", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   mark(Deed::wait, address, pc);

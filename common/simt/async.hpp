@@ -6,6 +6,7 @@
 #include <bitset>
 #include <deque>
 #include <set>
+#include <tuple>
 
 #include "common/simt/machine.hpp"
 
@@ -69,13 +70,17 @@ enum class WgmmaElement;  // hopper.hpp
 /// A wgmma that all four warps of a warpgroup must agree in.
 struct Issued {
   unsigned n;
-  WgmmaElement element;
+  WgmmaElement element, element_b;
   std::uint64_t a, b;
-  bool a_in_registers, accumulate;
+  bool a_in_registers, accumulate, half_sums, negated, transposed_a, transposed_b;
   Pc pc;
+  /// But for the place.
   bool operator==(const Issued& other) const {
-    return n == other.n && element == other.element && a == other.a && b == other.b &&
-           a_in_registers == other.a_in_registers && accumulate == other.accumulate;
+    const auto form = [](const Issued& it) {
+      return std::tuple(it.n, it.element, it.element_b, it.a, it.b, it.a_in_registers, it.accumulate, it.half_sums,
+                        it.negated, it.transposed_a, it.transposed_b);
+    };
+    return form(*this) == form(other);
   }
 };
 

@@ -93,21 +93,28 @@ class Request {
   std::vector<std::uint64_t> sectors_;
 };
 
-/// A box of a tensor at some coordinates.
+/// What one copy moves of a tensor: rows of its innermost dimension, of a box or of a column of pixels.
 class Box {
  public:
-  Box(const convladder::TensorMap& map, const int* at, int count, Pc pc)
-      : form_(map.form), global_(reinterpret_cast<std::uintptr_t>(map.global)), at_(at) {
+  /// @param offsets of a column, one for each dimension of space; null for a box
+  Box(const convladder::TensorMap& map, const int* at, const int* offsets, int count, Pc pc)
+      : form_(map.form), global_(reinterpret_cast<std::uintptr_t>(map.global)), at_(at), offsets_(offsets) {
     if (count != form_.rank)
       fail(FaultKind::invalid_operand, pc,
            std::to_string(count) + " coordinates for a tensor map of rank " + std::to_string(form_.rank));
+    if ((offsets != nullptr) != (form_.pixels > 0))
+      fail(FaultKind::invalid_operand, pc,
+           offsets ? "a column of pixels of a tensor map for boxes" : "a box of a tensor map for columns of pixels");
     const auto element = static_cast<std::int64_t>(convladder::element_bytes(form_.element));
     if (at[0] * element % 16 != 0)
       fail(FaultKind::invalid_operand, pc,
            "a box begins at a multiple of 16 bytes of the innermost dimension, not at element " +
                std::to_string(at[0]) + " of " + std::to_string(element) + " bytes");
     row_bytes_ = form_.dimensions[0].box * convladder::element_bytes(form_.element);
-    for (int i = 1; i < form_.rank; ++i) rows_ *= form_.dimensions[i].box;
+    if (offsets)
+      check_column(pc);
+    else
+      for (int i = 1; i < form_.rank; ++i) rows_ *= copied_elements(form_.dimensions[i]);
   }
 
   std::size_t bytes() const { return rows_ * row_bytes_; }
@@ -121,14 +128,21 @@ class Box {
     const std::int64_t begin = std::max<std::int64_t>(at_[0], 0);
     const std::int64_t end = std::min(at_[0] + std::int64_t{form_.dimensions[0].box}, size);
     if (begin >= end) return;
-    for (std::size_t row = 0; row < rows_; ++row) {
+    std::int64_t pixel[5] = {};  // the present one of a column, before the offsets
+    std::copy_n(at_, form_.rank, pixel);
+    for (std::size_t row = 0; row < rows_; ++row, next_pixel(pixel)) {
       std::size_t rest = row;
       std::uint64_t offset = 0;
       bool inside = true;
       for (int i = 1; i < form_.rank; ++i) {
         const convladder::TensorDimension& dimension = form_.dimensions[i];
-        const std::int64_t index = at_[i] + static_cast<std::int64_t>(rest % dimension.box);
-        rest /= dimension.box;
+        std::int64_t index = pixel[i];
+        if (!offsets_) {
+          index = at_[i] + static_cast<std::int64_t>(rest % copied_elements(dimension)) * dimension.step;
+          rest /= copied_elements(dimension);
+        } else if (i < form_.rank - 1) {
+          index += offsets_[i - 1];
+        }
         inside &= index >= 0 && index < static_cast<std::int64_t>(dimension.size);
         offset += static_cast<std::uint64_t>(index) * dimension.stride;
       }
@@ -140,9 +154,41 @@ class Box {
   }
 
  private:
+  /// The last index of a dimension of space at which a filter's first element lies.
+  std::int64_t last(int i) const {
+    return static_cast<std::int64_t>(form_.dimensions[i].size) - 1 + form_.upper[i - 1];
+  }
+
+  void check_column(Pc pc) {
+    rows_ = form_.pixels;
+    const int limit = form_.rank == 3 ? 1 << 16 : form_.rank == 4 ? 1 << 8 : 1 << 5;
+    for (int i = 1; i < form_.rank - 1; ++i) {
+      if (at_[i] < form_.lower[i - 1] || at_[i] > last(i))
+        fail(FaultKind::invalid_operand, pc,
+             "a column begins at a pixel between the map's corners, " + std::to_string(form_.lower[i - 1]) + " to " +
+                 std::to_string(last(i)) + " in dimension " + std::to_string(i) + ", not at " + std::to_string(at_[i]));
+      if (offsets_[i - 1] < 0 || offsets_[i - 1] >= limit)
+        fail(FaultKind::invalid_operand, pc,
+             "the offsets of a column are 0 to " + std::to_string(limit - 1) + ", not " +
+                 std::to_string(offsets_[i - 1]));
+    }
+  }
+
+  /// Goes on along the width, then at the lower corner of the next row; behind the last row of the last slice, to the
+  /// next image.
+  void next_pixel(std::int64_t* pixel) const {
+    if (!offsets_) return;
+    for (int i = 1; i < form_.rank - 1; ++i) {
+      pixel[i] += form_.dimensions[i].step;
+      if (pixel[i] <= last(i)) return;
+      pixel[i] = form_.lower[i - 1];
+    }
+    ++pixel[form_.rank - 1];
+  }
+
   const convladder::TensorForm& form_;
   std::uintptr_t global_;
-  const int* at_;
+  const int *at_, *offsets_;
   std::size_t row_bytes_ = 0, rows_ = 1;
 };
 
@@ -179,6 +225,7 @@ std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, 
 
 void bulk_store(void* global, const void* shared, unsigned size) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto to = reinterpret_cast<std::uintptr_t>(global), from = reinterpret_cast<std::uintptr_t>(shared);
   check_source("a bulk copy", to, size, pc);
@@ -192,6 +239,7 @@ void bulk_store(void* global, const void* shared, unsigned size) {
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
   const auto to = reinterpret_cast<std::uintptr_t>(shared), from = reinterpret_cast<std::uintptr_t>(global);
@@ -206,6 +254,7 @@ void bulk_load(void* shared, const void* global, unsigned bytes, void* address) 
 
 void bulk_prefetch(const void* global, unsigned bytes) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.prefetch", Generation::hopper, pc);
   const Unwatched unwatched;
   const auto from = reinterpret_cast<std::uintptr_t>(global);
   check_source("a bulk prefetch", from, bytes, pc);
@@ -215,11 +264,13 @@ void bulk_prefetch(const void* global, unsigned bytes) {
     fail(FaultKind::out_of_bounds, pc, "prefetches " + describe_global(live ? allocation->end : from));
 }
 
-void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count) {
+void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count,
+                 const int* offsets) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
   Mbarrier& barrier = mbarrier_at(address, pc);
-  const Box box(map, at, count, pc);
+  const Box box(map, at, offsets, count, pc);
   const auto to = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(to, box.bytes(), kTensorAlignment, pc);
   std::vector<std::uint8_t> bytes(box.bytes());  // zeros outside the tensor
@@ -234,8 +285,9 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
 
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {
   const Pc pc = SIMT_PC;
+  require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
-  const Box box(map, at, count, pc);
+  const Box box(map, at, nullptr, count, pc);
   for (int i = 0; i < count; ++i)
     if (at[i] < 0)
       fail(FaultKind::invalid_operand, pc,

@@ -42,6 +42,10 @@ std::uint32_t halves_minimum(std::uint32_t a, std::uint32_t b) SIMT_PURE;
 struct FromBits {};
 
 }  // namespace simt
+
+struct __half_raw {
+  unsigned short x;
+};
 /// @endcond
 
 /// As in CUDA.
@@ -55,7 +59,13 @@ struct __align__(2) __half {
   __forceinline__ __half(double value) : bits(simt::half_from(value)) {}
   __forceinline__ __half(int value) : bits(simt::half_from(value)) {}
   __forceinline__ __half(unsigned value) : bits(simt::half_from(value)) {}
+  __forceinline__ __half(long value) : bits(simt::half_from(static_cast<double>(value))) {}
+  __forceinline__ __half(unsigned long value) : bits(simt::half_from(static_cast<double>(value))) {}
+  __forceinline__ __half(long long value) : bits(simt::half_from(static_cast<double>(value))) {}
+  __forceinline__ __half(unsigned long long value) : bits(simt::half_from(static_cast<double>(value))) {}
+  __forceinline__ __half(__half_raw raw) : bits(raw.x) {}
   __forceinline__ operator float() const { return simt::half_to_float(bits); }
+  __forceinline__ operator __half_raw() const { return {bits}; }
   /// @endcond
 };
 /// As in CUDA.

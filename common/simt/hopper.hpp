@@ -47,8 +47,9 @@ void set_max_registers(unsigned registers, bool increase);
 
 void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier);
 void bulk_prefetch(const void* global, unsigned bytes);
-/// @param at `count` coordinates, the innermost first
-void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count);
+/// @param at `count` coordinates, the innermost first  @param offsets of a column of pixels; null for a box
+void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count,
+                 const int* offsets = nullptr);
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count);
 void bulk_store(void* global, const void* shared, unsigned bytes);
 void bulk_commit();
@@ -58,16 +59,19 @@ void bulk_wait(unsigned pending);
 /// Matrix descriptor, as the hardware has it. @param span of the swizzle; 0 for none
 std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned leading_bytes, unsigned stride_bytes);
 
-enum class WgmmaElement { int8, fp16, bf16, tf32 };
+enum class WgmmaElement { int8, uint8, e4m3, e5m2, fp16, bf16, tf32 };
 
 /// One lane's part of a wgmma.
 struct Wgmma {
-  void* d;                  ///< n / 2 floats or ints
+  void* d;                  ///< n / 2 floats or ints, or n / 4 pairs of halves
   const unsigned* a_lanes;  ///< 4 registers of A, or null: then `a` describes it
   std::uint64_t a, b;
   unsigned n;
-  WgmmaElement element;  ///< int8 is summed in int, the others in float
+  WgmmaElement element;  ///< of A; integers are summed in int, the others in float or as halves
   bool accumulate;
+  WgmmaElement element_b = element;
+  bool half_sums = false, negated = false;          ///< `negated`: the products are subtracted
+  bool transposed_a = false, transposed_b = false;  ///< a column is dense in shared memory; of 16 bits alone
 };
 void wgmma(const Wgmma& product, int line);
 void wgmma_fence(int line);
@@ -145,6 +149,15 @@ template <class... Coordinates>
 __forceinline__ void tensor_load(void* shared, const TensorMap& map, Mbarrier* barrier, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates));
+}
+/// Starts a copy of a column of pixels to shared memory, with zeros outside the tensor.
+/// @param offsets of the filter's element, in width, height, depth
+/// @param coordinates of the column's first pixel: channel, width, height, depth, image
+template <class... Coordinates>
+__forceinline__ void im2col_load(void* shared, const TensorMap& map, Mbarrier* barrier,
+                                 const int (&offsets)[sizeof...(Coordinates) - 2], Coordinates... coordinates) {
+  const int at[] = {static_cast<int>(coordinates)...};
+  simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates), offsets);
 }
 /// Starts a copy of the map's box from shared memory; what lies outside the tensor is left out, in pieces of 16 bytes.
 template <class... Coordinates>

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -61,12 +62,15 @@ struct Allocation {
   std::uintptr_t begin, end;
   const char* name;
   bool live;
-  std::uint8_t* bytes;  ///< one a byte: kWritten, kLoaded
-  Cell* cells;          ///< one a 4-byte word
+  std::uint8_t* bytes;    ///< one a byte: kWritten, kLoaded
+  Cell* cells;            ///< one a 4-byte word
+  std::uint8_t* touched;  ///< in a helper (cores.hpp) one for each kTouchedTogether; else null
+  int device = 0;         ///< whose it is, from 1 on; 0: everybody's
 };
-constexpr std::uint8_t kWritten = 1;   ///< by the host or a kernel
-constexpr std::uint8_t kLoaded = 2;    ///< since begin_measurement()
-constexpr std::uint8_t kInFlight = 4;  ///< shared memory: a copy_async has yet to write it
+constexpr std::uintptr_t kTouchedTogether = 256;  ///< bytes
+constexpr std::uint8_t kWritten = 1;              ///< by the host or a kernel
+constexpr std::uint8_t kLoaded = 2;               ///< since begin_measurement()
+constexpr std::uint8_t kInFlight = 4;             ///< shared memory: a copy_async has yet to write it
 
 /// The allocation that `address` lies in, or null.
 Allocation* find_allocation(std::uintptr_t address);
@@ -76,6 +80,8 @@ std::string past_end(std::uintptr_t bytes);
 std::string describe_global(std::uintptr_t address);
 /// Whether it lies where device memory is, allocated or not.
 bool is_device_address(std::uintptr_t address);
+/// Calls `visit` for every allocation that there has been, in a fixed order.
+void for_each_allocation(const std::function<void(Allocation&)>& visit);
 /// Clears kLoaded everywhere.
 void forget_loads();
 
@@ -229,6 +235,7 @@ struct Machine {
   LoadLog* load_log = nullptr;
 
   const void* kernel = nullptr;
+  int device = 0;  ///< that runs it, from 1 on; 0: the only one
   dim3 grid, block;
   unsigned threads_per_block = 0;
   uint3 block_index{};
@@ -239,6 +246,7 @@ struct Machine {
   std::uint32_t phase = 0;
   int votes[2] = {};             ///< that came with a barrier, by the parity of its phase
   std::uint64_t progress = 0;    ///< stores, atomics that changed something, barriers passed
+  bool blocks_meet = false;      ///< two blocks of this launch have used atomics on one word
   bool volatile_access = false;  ///< what is checked now is a volatile access to global memory
   bool cooperative = false;      ///< blocks may wait for each other
   bool copying = false;          ///< this block has started a copy_async
@@ -264,6 +272,14 @@ struct Machine {
   std::vector<std::uint8_t> dynamic_bytes, static_bytes;  ///< kWritten, kInFlight
   std::vector<const Variable*> shared_touched;            ///< static variables this launch has used
 
+  /// Writes that race with one before them, and have yet to be made: whether they change what is there.
+  struct Rewrite {
+    std::size_t fault;  ///< its number in the measurement
+    unsigned thread;
+    std::uintptr_t address;  ///< of a word
+    std::uint32_t before, mask;
+  };
+  std::vector<Rewrite> rewrites;
   std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
 
   Knowledge block_acquired;
@@ -284,6 +300,12 @@ FaultRecord& report(FaultKind kind, Pc pc, std::string detail = {}, Pc other_pc 
 [[noreturn]] void stop();
 /// Reports the fault and ends the launch.
 [[noreturn]] void fail(FaultKind kind, Pc pc, std::string detail, Pc other_pc = 0, const ThreadId& other = {});
+/// From which compute capability on an instruction is there; those of one generation alone are not in the next.
+enum class Generation { volta_bytes = 72, turing = 75, ampere = 80, hopper = 90, hopper_alone };
+/// Ends the launch with a fault where the GPU of set_target() does not have the instruction.
+void require_instruction(const char* what, Generation generation, Pc pc);
+/// Bytes of shared memory that a block of that GPU may have.
+std::size_t shared_limit();
 /// What stop() throws in a combine(), which runs on the scheduler's stack.
 struct Stopped {};
 /// Lets the scheduler go on with other threads until this one is ready again.
@@ -334,7 +356,9 @@ bool happened_before(const Access& earlier, std::uint32_t oldest);
 /// The launch of that block, if nothing orders it before the running one; else null.
 const Unordered* unordered_launch(std::uint32_t block_serial);
 /// Reports two accesses to a word that nothing orders, if one of them is a plain write.
-void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest);
+/// @param word where it lies, if what a plain store changes there may be asked
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest,
+                std::uintptr_t word = 0);
 /// What is known of shared memory, from `address` on; its words, and where they begin.
 struct SharedState {
   std::uint8_t* bytes;
@@ -342,6 +366,8 @@ struct SharedState {
   std::uintptr_t begin;
 };
 SharedState shared_state(std::uintptr_t address);
+/// Looks at what the writes of `rewrites` have left, all or those of one thread.
+void settle_rewrites(int thread = -1);
 /// The static shared variable that holds all of these bytes, or null; it counts as used.
 const Variable* static_variable(std::uintptr_t address, std::size_t bytes, Pc pc);
 /// Reports an access to shared memory that a copy_async has yet to write. Whether it was one.

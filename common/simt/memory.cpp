@@ -6,6 +6,7 @@
 #include <deque>
 #include <new>
 
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -67,6 +68,7 @@ Allocation* at_or_before(std::uintptr_t address) {
 }  // namespace
 
 void* allocate(std::size_t bytes, const char* name) {
+  leave_to_others();
   Arena& memory = arena();
   const std::size_t room = kGap + whole_pages(bytes);
   if (bytes > memory.end - memory.next || room + kGap > memory.end - memory.next) throw std::bad_alloc();
@@ -74,7 +76,7 @@ void* allocate(std::size_t bytes, const char* name) {
   if (bytes > 0 && mprotect(address, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
   memory.next += room;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  Allocation allocation{begin, begin + bytes, name, true, nullptr, nullptr};
+  Allocation allocation{begin, begin + bytes, name, true, nullptr, nullptr, nullptr};
   allocation.bytes = static_cast<std::uint8_t*>(map_zeroed(bytes));
   allocation.cells = static_cast<Cell*>(map_zeroed(words(allocation) * sizeof(Cell)));
   memory.allocations.push_back(allocation);
@@ -85,7 +87,7 @@ void adopt_device_variables() {
   const std::vector<Variable>& devices = program().devices;
   for (auto variable = devices.rbegin(); variable != devices.rend();
        ++variable) {  // to the front: lowest address first
-    Allocation allocation{variable->begin, variable->end, variable->name.c_str(), true, nullptr, nullptr};
+    Allocation allocation{variable->begin, variable->end, variable->name.c_str(), true, nullptr, nullptr, nullptr};
     allocation.bytes = static_cast<std::uint8_t*>(map_zeroed(allocation.end - allocation.begin));
     std::memset(allocation.bytes, kWritten, allocation.end - allocation.begin);
     allocation.cells = static_cast<Cell*>(map_zeroed(words(allocation) * sizeof(Cell)));
@@ -93,7 +95,46 @@ void adopt_device_variables() {
   }
 }
 
+namespace {
+/// Four sums at a time, which depend on the places of the words.
+std::uint64_t checksum(const void* begin, std::size_t bytes, std::uint64_t sum) {
+  constexpr std::uint64_t kFactor = 0x9e3779b97f4a7c15u;
+  const auto* from = static_cast<const unsigned char*>(begin);
+  std::uint64_t sums[4] = {sum, sum + 1, sum + 2, sum + 3};
+  for (; bytes >= 32; bytes -= 32, from += 32) {
+    for (int i = 0; i < 4; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, from + 8 * i, sizeof word);
+      sums[i] = (sums[i] ^ word) * kFactor;
+      sums[i] ^= sums[i] >> 32;
+    }
+  }
+  for (; bytes > 0; --bytes) sums[0] = (sums[0] ^ *from++) * kFactor;
+  for (const std::uint64_t part : sums) sum = (sum ^ part) * kFactor, sum ^= sum >> 29;
+  return sum;
+}
+}  // namespace
+
+std::uint64_t memory_checksum() {
+  std::uint64_t sum = checksum(reinterpret_cast<const void*>(program().constant_begin),
+                               program().constant_end - program().constant_begin, 1);
+  for (const Allocation& allocation : arena().allocations) {
+    if (!allocation.live) continue;
+    sum = checksum(reinterpret_cast<const void*>(allocation.begin), allocation.end - allocation.begin,
+                   sum ^ allocation.begin);
+  }
+  return sum;
+}
+
+std::size_t memory_bytes() {
+  std::size_t bytes = program().constant_end - program().constant_begin;
+  for (const Allocation& allocation : arena().allocations)
+    if (allocation.live) bytes += allocation.end - allocation.begin;
+  return bytes;
+}
+
 void release(void* address) {
+  leave_to_others();
   Allocation& allocation = allocation_at(address);
   const std::size_t bytes = allocation.end - allocation.begin;
   allocation.live = false;
@@ -185,6 +226,10 @@ std::string describe_global(std::uintptr_t address) {
   }
   if (!nearest || !is_device_address(address)) return "an address that is not device memory";
   return (address < nearest->begin ? std::to_string(least) + " bytes before " : past_end(least) + " ") + text(*nearest);
+}
+
+void for_each_allocation(const std::function<void(Allocation&)>& visit) {
+  for (Allocation& allocation : arena().allocations) visit(allocation);
 }
 
 void forget_loads() {

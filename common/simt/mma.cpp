@@ -5,9 +5,11 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
+#include "common/simt/tensor_core.hpp"
 #include "common/simt/warp.hpp"
 #include "common/stage/half_convert.hpp"
 
@@ -143,6 +145,16 @@ struct GeneralProduct {
   Product product;
 };
 
+/// An 8-bit float.
+template <class Kind>
+double number_of(std::uint8_t bits) {
+  if (Kind::is_nan(bits)) return NAN;
+  const double size = Kind::is_finite(bits)
+                          ? std::ldexp(std::abs(Kind::significand(bits)), Kind::exponent(bits) - Kind::kFraction)
+                          : INFINITY;
+  return Kind::is_negative(bits) ? -size : size;
+}
+
 /// The numbers of a word: 1, 2 or 4.
 unsigned unpack(unsigned word, MmaElement element, double* numbers) {
   switch (element) {
@@ -161,6 +173,12 @@ unsigned unpack(unsigned word, MmaElement element, double* numbers) {
       return 4;
     case MmaElement::u8:
       for (unsigned i = 0; i < 4; ++i) numbers[i] = static_cast<unsigned char>(word >> 8 * i);
+      return 4;
+    case MmaElement::e4m3:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = number_of<E4m3>(static_cast<std::uint8_t>(word >> 8 * i));
+      return 4;
+    case MmaElement::e5m2:
+      for (unsigned i = 0; i < 4; ++i) numbers[i] = number_of<E5m2>(static_cast<std::uint8_t>(word >> 8 * i));
       return 4;
   }
   return 0;
@@ -210,6 +228,7 @@ void multiply_any(void** lanes, unsigned mask) {
 
 void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("ldmatrix", Generation::turing, pc);
   Transfer transfer{reinterpret_cast<std::uintptr_t>(row),
                     d,
                     count,
@@ -220,6 +239,7 @@ void load_matrices(unsigned* d, const void* row, unsigned count, bool transposed
 
 void store_matrices(void* row, const unsigned* values, unsigned count, bool transposed, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("stmatrix", Generation::hopper, pc);
   Transfer transfer{reinterpret_cast<std::uintptr_t>(row),
                     const_cast<unsigned*>(values),
                     count,
@@ -230,18 +250,21 @@ void store_matrices(void* row, const unsigned* values, unsigned count, bool tran
 
 void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   Product product{d, a, b, pc};
   wait_at_collective(~0u, &product, multiply<double, float>, Orders::nothing, line, pc);
 }
 
 void multiply_matrices(const MmaForm& form, unsigned* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   GeneralProduct product{form, {d, a, b, pc}};
   wait_at_collective(~0u, &product, multiply_any, Orders::nothing, line, pc);
 }
 
 void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line) {
   const Pc pc = relative_pc(__builtin_return_address(0));
+  require_instruction("mma.sync of this shape", Generation::ampere, pc);
   Product product{d, a, b, pc};
   wait_at_collective(~0u, &product, multiply<unsigned, int>, Orders::nothing, line, pc);
 }

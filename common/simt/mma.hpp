@@ -14,7 +14,7 @@ void multiply_halves(float* d, const unsigned* a, const unsigned* b, int line);
 void multiply_bytes(int* d, const unsigned* a, const unsigned* b, int line);
 
 /// What mma.sync multiplies, and which shape: 16 x 8, `row_bytes` of a row of A along the sum (16 or 32).
-enum class MmaElement { f16, bf16, tf32, s8, u8 };
+enum class MmaElement { f16, bf16, tf32, s8, u8, e4m3, e5m2 };
 struct MmaForm {
   MmaElement a, b;
   unsigned row_bytes;

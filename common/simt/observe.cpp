@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -85,12 +86,41 @@ bool happened_before(const Access& earlier, std::uint32_t oldest) {
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
 }
 
-void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest) {
+/// The bytes of a word that an access touches, as a mask of its bits.
+std::uint32_t mask_of(const Access& access) {
+  std::uint32_t mask = 0;
+  for (int i = 0; i < 4; ++i) mask |= (access.bytes >> i & 1 ? 0xffu : 0u) << 8 * i;
+  return mask;
+}
+
+std::uint32_t word_at(std::uintptr_t address) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
+  return word;
+}
+
+void settle_rewrites(int thread) {
+  std::erase_if(machine.rewrites, [&](const Machine::Rewrite& write) {
+    if (thread >= 0 && write.thread != static_cast<unsigned>(thread)) return false;
+    if ((word_at(write.address) ^ write.before) & write.mask) machine.measurement.faults[write.fault].changes = true;
+    return true;
+  });
+}
+
+void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest,
+                std::uintptr_t word) {
   if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
   FaultRecord& fault =
       report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
   fault.access = word_for(kind);
   fault.other_access = word_for(earlier_kind);
+  if (kind == Kind::store && earlier_kind == Kind::store && word != 0 && !now.warp_wide && !now.async && !earlier.async) {
+    fault.rewrites = true;
+    machine.rewrites.push_back({static_cast<std::size_t>(&fault - machine.measurement.faults.data()),
+                                machine.thread_number, word, word_at(word), mask_of(now)});
+  } else {
+    fault.changes = true;
+  }
   if (earlier.block < machine.first_block_serial)
     fault.detail = "'" + unordered_launch(earlier.block)->name + "' runs in another stream, and nothing orders the two";
 }
@@ -119,8 +149,9 @@ Met find_unordered(const void* pointer, std::size_t bytes, bool writes) {
 
 namespace {
 
-void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest) {
-  check_pair(cell.write, Kind::store, now, kind, oldest);
+/// @param word where it lies
+void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest, std::uintptr_t word) {
+  check_pair(cell.write, Kind::store, now, kind, oldest, word);
   check_pair(cell.atomic, Kind::atomic, now, kind, oldest);
   if (kind == Kind::load) {
     if (cell.read.block != now.block) {
@@ -136,6 +167,7 @@ void check_races(Cell& cell, Kind kind, const Access& now, std::uint32_t oldest)
   } else {
     for (const Access* read : {&cell.read, &cell.second_read, &cell.other_warp_read, &cell.earlier_block_read})
       check_pair(*read, Kind::load, now, kind, oldest);
+    if (now.atomic && cell.atomic.block != now.block) machine.blocks_meet |= cell.atomic.block >= oldest;
     (now.atomic ? cell.atomic : cell.write) = now;
   }
 }
@@ -158,16 +190,25 @@ void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, un
 void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
                  std::uint32_t oldest) {
   for_each_word(cells, begin, address, bytes, kind, pc,
-                [=](Cell& cell, const Access& now) { check_races(cell, kind, now, oldest); });
+                [=](Cell& cell, const Access& now) {
+                  const auto index = static_cast<std::uintptr_t>(&cell - cells);
+                  check_races(cell, kind, now, oldest, begin + 4 * index);
+                });
 }
 
 // ---- Initialisation ------------------------------------------------------------------------------------------------
 
-bool all_written(const std::uint8_t* state, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i)
-    if (!(state[i] & kWritten)) return false;
-  return true;
+/// Whether something has written what is read, but for gaps as a struct has them between and behind its members, which a
+/// copy of the struct reads, too: less than half, and not at the beginning.
+bool is_written(const std::uint8_t* state, std::size_t bytes) {
+  std::size_t unwritten = 0;
+  for (std::size_t i = 0; i < bytes; ++i) unwritten += !(state[i] & kWritten);
+  return unwritten == 0 || ((state[0] & kWritten) && 2 * unwritten < bytes);
 }
+
+/// The access is of a piece of a struct that is_written() as a whole.
+bool copies_struct = false;
+constexpr std::size_t kMostOfStruct = 256;
 
 void mark_written(std::uint8_t* state, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i) state[i] |= kWritten;
@@ -199,13 +240,21 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   if (!allocation || !allocation->live || address + bytes > allocation->end)
     out_of_bounds(pc, (kind == Kind::load ? "reads " : "writes ") +
                           describe_global(allocation && allocation->live ? allocation->end : address));
+  if (allocation->device != 0 && machine.device != 0 && allocation->device != machine.device)
+    out_of_bounds(pc, std::string("device ") + std::to_string(machine.device - 1) +
+                          (kind == Kind::load ? " reads '" : " writes '") + allocation->name + "' of device " +
+                          std::to_string(allocation->device - 1));
   std::uint8_t* state = allocation->bytes + (address - allocation->begin);
-  if (kind != Kind::store && !all_written(state, bytes))
+  if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc, "'" + std::string(allocation->name) + "', nothing has written it");
   if (kind == Kind::load)
     machine.measurement.counters.global_load_unique_bytes += mark_loaded(state, bytes);
   else
     mark_written(state, bytes);
+  if (allocation->touched)
+    for (std::uintptr_t chunk = (address - allocation->begin) / kTouchedTogether;
+         chunk <= (address + bytes - 1 - allocation->begin) / kTouchedTogether; ++chunk)
+      allocation->touched[chunk] = 1;
   check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.oldest_serial);
   for (const Unordered& work : machine.unordered) {
     for (const Unordered::Range& range : work.ranges) {
@@ -240,7 +289,7 @@ void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::
                    Kind kind, Pc pc, const Variable* variable) {
   state += address - begin;
   if (machine.copying && meets_copy(cells, state, begin, address, bytes, kind, pc)) return;
-  if (kind != Kind::store && !all_written(state, bytes))
+  if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc,
            (variable ? "shared memory '" + variable->name + "'" : "the dynamic shared memory") +
                ", nothing in this block has written it");
@@ -267,9 +316,10 @@ void touch(const Variable* variable, Pc pc) {
   std::memset(&machine.static_bytes[variable->begin - program().tls_begin], 0, variable->end - variable->begin);
   std::size_t total = 0;
   for (const Variable* seen : machine.shared_touched) total += seen->end - seen->begin;
-  if (total <= kMaxStaticShared && total + (machine.dynamic_end - machine.dynamic_begin) <= kMaxDynamicShared) return;
+  if (total <= kMaxStaticShared && total + (machine.dynamic_end - machine.dynamic_begin) <= shared_limit()) return;
   report(FaultKind::shared_limit, pc,
-         std::to_string(total) + " bytes of static shared memory; a kernel may have 48 KB, and 227 KB with dynamic");
+         std::to_string(total) + " bytes of static shared memory; a kernel may have 48 KB, and " +
+             std::to_string(shared_limit() >> 10) + " KB with dynamic");
   stop();
 }
 
@@ -357,6 +407,11 @@ std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind k
     access_static_shared(address, bytes, kind, pc);
     return Space::shared;
   }
+  // A __device__ variable may lie as near to the constants as an index past their end reaches.
+  if (in(address, loaded.device_begin, loaded.device_end) && find_allocation(address)) {
+    access_global(address, bytes, kind, pc);
+    return Space::global;
+  }
   if (loaded.constant_begin != 0 &&
       in(address, loaded.constant_begin - kConstantGuard, loaded.constant_end + kConstantGuard)) {
     access_constant(address, bytes, kind, pc);
@@ -393,9 +448,10 @@ namespace {
 
 /// Checks one access and leaves it in the trace.
 void observe(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc, std::uintptr_t frame) {
+  if (!machine.rewrites.empty()) settle_rewrites(static_cast<int>(machine.thread_number));
   check_alignment(address, bytes, pc);
   const auto space = check_access(address, bytes, kind, pc);
-  machine.volatile_access = false;  // other threads may run before this one goes on
+  machine.volatile_access = copies_struct = false;  // other threads may run before this one goes on
   if (!space) return;
   ++machine.measurement.thread_accesses;
   machine.progress += kind == Kind::store;
@@ -468,6 +524,16 @@ inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kin
   exchange_knowledge(address);
 }
 
+bool range_is_written(std::uintptr_t address, std::size_t bytes) {
+  if (const Allocation* const allocation = find_allocation(address))
+    return allocation->live && address + bytes <= allocation->end &&
+           is_written(allocation->bytes + (address - allocation->begin), bytes);
+  const bool dynamic = in(address, machine.dynamic_begin, machine.dynamic_end);
+  if (!dynamic && !in(address, program().tls_begin, program().tls_end)) return false;
+  if (address + bytes > (dynamic ? machine.dynamic_end : program().tls_end)) return false;
+  return is_written(shared_state(address).bytes, bytes);
+}
+
 /// An access of any length and alignment: the copy of a struct, as nvcc makes it of words or bytes.
 void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, const void* return_address,
                 const void* frame) {
@@ -476,8 +542,11 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
     return;
   }
   const auto* bytes_of = static_cast<const volatile char*>(pointer);
+  const bool is_copy = kind == Kind::load && machine.watching && bytes <= kMostOfStruct &&
+                       range_is_written(reinterpret_cast<std::uintptr_t>(pointer), bytes);
   const unsigned piece = (reinterpret_cast<std::uintptr_t>(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (std::size_t done = 0; done < bytes;) {
+    copies_struct = is_copy;
     hook(bytes_of + done, piece, kind, return_address, frame);
     done += piece;
   }
@@ -562,6 +631,7 @@ ThreadId current_thread() {
 }
 
 FaultRecord& report(FaultKind kind, Pc pc, std::string detail, Pc other_pc, const ThreadId& other) {
+  leave_to_others();
   auto& faults = machine.measurement.faults;
   for (FaultRecord& fault : faults) {
     if (fault.kind == kind && fault.pc == pc && fault.other_pc == other_pc && fault.kernel == machine.kernel) {
@@ -672,6 +742,12 @@ void wait_copies(unsigned pending) {
     return simt::atomic(                                    \
         address, [=](T old) { return update; }, SIMT_HERE); \
   }
+#define SIMT_COMPARE_AND_SWAP(T)                                                  \
+  T atomicCAS(T* address, T compare, T value) {                                   \
+    simt::note_guess_of(address);                                                 \
+    return simt::atomic(                                                          \
+        address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
+  }
 #define SIMT_ATOMICS(T)                                                           \
   SIMT_ATOMIC(T, atomicAdd, old + value)                                          \
   SIMT_ATOMIC(T, atomicMin, value < old ? value : old)                            \
@@ -681,19 +757,29 @@ void wait_copies(unsigned pending) {
   SIMT_ATOMIC(T, atomicAnd, old& value)                                           \
   SIMT_ATOMIC(T, atomicOr, old | value)                                           \
   SIMT_ATOMIC(T, atomicXor, old ^ value)                                          \
-  T atomicCAS(T* address, T compare, T value) {                                   \
-    simt::note_guess_of(address);                                                 \
-    return simt::atomic(                                                          \
-        address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
-  }
+  SIMT_COMPARE_AND_SWAP(T)
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
+SIMT_COMPARE_AND_SWAP(unsigned short)
+SIMT_ATOMIC(long long, atomicMin, value < old ? value : old)
+SIMT_ATOMIC(long long, atomicMax, old < value ? value : old)
+SIMT_ATOMIC(long long, atomicAnd, old& value)
+SIMT_ATOMIC(long long, atomicOr, old | value)
+SIMT_ATOMIC(long long, atomicXor, old ^ value)
 SIMT_ATOMIC(float, atomicAdd, old + value)
 SIMT_ATOMIC(double, atomicAdd, old + value)
 SIMT_ATOMIC(unsigned, atomicInc, old >= value ? 0 : old + 1)
 SIMT_ATOMIC(unsigned, atomicDec, old == 0 || old > value ? value : old - 1)
 SIMT_ATOMIC(float, atomicExch, (static_cast<void>(old), value))
+namespace simt {
+std::uint64_t atomic_update(void* address, unsigned bytes, std::uint64_t value,
+                            std::uint64_t (*update)(std::uint64_t, std::uint64_t)) {
+  const auto change = [=](std::uint64_t old) { return update(old, value); };
+  if (bytes == 2) return atomic(static_cast<std::uint16_t*>(address), change, SIMT_HERE);
+  return atomic(static_cast<std::uint32_t*>(address), change, SIMT_HERE);
+}
+}  // namespace simt
 
 // ---- The compiler's hooks: the interfaces of ThreadSanitizer and of trace-pc coverage ------------------------------
 

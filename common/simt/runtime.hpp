@@ -1,8 +1,9 @@
 /// @file
 /// The simulator as the host sees it: memory, measurement, faults. Kernels see simt.hpp.
 ///
-/// One block after another runs on the calling thread, its threads as fibers; so every number is the same on any
-/// machine, and a program must use the simulator from one thread only.
+/// One block after another runs on the calling thread, its threads as fibers. Where a launch takes long, other cores
+/// run blocks in copies of the process, see cores.hpp; every number is the same on any machine. A program must use the
+/// simulator from one thread only.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -66,6 +67,10 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  missing_instruction,   ///< an instruction that the GPU of set_target() does not have
+  deadlock,              ///< several devices: a send or a receive that no rank answers
+  size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
+  not_captured,          ///< several devices: work that would be missing in a CUDA graph
 };
 /// Its name in JSON and messages.
 const char* to_string(FaultKind kind);
@@ -83,10 +88,17 @@ struct FaultRecord {
   std::int64_t count = 1;
   int line = 0, other_line = 0;                 ///< of barriers and collectives, which know their own; else 0
   const char *access = "", *other_access = "";  ///< "reads", "writes" or "updates" (an atomic), where that is known
+  bool rewrites = false;  ///< two writes, of which the second may leave what is there as it is; then nothing is wrong
+  bool changes = false;   ///< and here it did not
 };
 
 /// Starts a measurement: forgets all counts and faults.
 void begin_measurement();
+
+/// A checksum of all that kernels can read: device memory and constants.
+std::uint64_t memory_checksum();
+/// How much that is.
+std::size_t memory_bytes();
 
 /// Counts and faults of launches.
 struct Measurement {
@@ -230,7 +242,20 @@ void log_loads(LoadLog* log);
 /// 2^28.
 void set_step_limit(std::uint64_t steps);
 
-/// A place in the source.
+/// The GPU that the simulator stands for.
+struct Target {
+  const char* name = "NVIDIA H200";
+  int compute_capability = 90;  ///< 10 * major + minor: which instructions it has
+  std::size_t shared_bytes = 227 << 10;  ///< the most shared memory that one block may have; 227 KB at most
+};
+/// Holds for the launches that follow. At first an H200. @param gpu its name must live on
+void set_target(const Target& gpu);
+
+/// On how many cores the blocks of a launch run; 0, as at first: those that the process may use, or as many as
+/// CONVLADDER_SIM_CORES says. Results, counts and faults do not depend on it.
+/// @param at_once even where the launch is short
+void set_cores(unsigned cores, bool at_once = false);
+
 /// Bytes of all `__constant__` arrays of the program. A GPU holds 64 KB for each kernel file.
 std::size_t constant_bytes();
 

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -362,6 +363,7 @@ Outcome run_block(bool alone) {
     const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
+      if (!machine.rewrites.empty()) settle_rewrites();
       if (machine.stopped) return Outcome::ended;
     }
     if (machine.async && resume_waiting()) continue;
@@ -521,12 +523,20 @@ void run_cooperative(std::uint64_t blocks) {
   run_together(residents, true);
 }
 
-/// One after another; where one seems to wait for others, these are run beside it, as many as a GPU might.
+/// A block of those that run one after another.
+Outcome run_next(std::uint64_t block) {
+  start_block(block);
+  return run_block(block + 1 == std::uint64_t{machine.grid.x} * machine.grid.y * machine.grid.z);
+}
+
+/// One after another, or on several cores; where one seems to wait for others, these are run beside it, as many as a
+/// GPU might.
 void run_in_order(std::uint64_t blocks) {
   constexpr std::uint64_t kTogether = 264;
-  for (std::uint64_t i = 0; i < blocks && !machine.stopped; ++i) {
-    start_block(i);
-    if (run_block(i + 1 == blocks) != Outcome::spinning) continue;
+  Helpers helpers(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
+  for (std::uint64_t i = 0; (i = helpers.next(i)) < blocks && !machine.stopped; ++i) {
+    if (run_next(i) != Outcome::spinning) continue;
+    helpers.dismiss();
     std::list<Resident> residents;
     residents.emplace_back(i, true);
     for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
@@ -545,8 +555,9 @@ std::string launch_error(dim3 grid, dim3 block, std::size_t shared_bytes) {
     return "block " + text(block) + ": 1 to 1024 threads, at most 64 in z";
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     return "grid " + text(grid) + ": 1 to 2^31-1 blocks in x, to 65535 in y and z";
-  if (shared_bytes > kMaxDynamicShared)
-    return std::to_string(shared_bytes) + " bytes of dynamic shared memory; a block may have 227 KB";
+  if (shared_bytes > shared_limit())
+    return std::to_string(shared_bytes) + " bytes of dynamic shared memory; a block may have " +
+           std::to_string(shared_limit() >> 10) + " KB";
   return {};
 }
 
@@ -698,6 +709,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.call = call;
   machine.arguments = arguments;
   machine.cooperative = cooperative;
+  machine.blocks_meet = false;
   machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
   for (const Unordered& work : machine.unordered)
     if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
@@ -729,6 +741,7 @@ std::pair<std::uint32_t, std::uint32_t> last_blocks() { return {machine.launch_s
 // ---- For the host --------------------------------------------------------------------------------------------------
 
 void begin_measurement() {
+  machine.rewrites.clear();
   machine.measurement = {};
   machine.stopped = false;
   if (machine.recording) machine.recording->launches.clear();
@@ -758,6 +771,8 @@ const Measurement& measurement() {
            ((is(fault.access, "reads") && is(fault.other_access, "updates") && machine.guesses.count(fault.pc)) ||
             (is(fault.access, "updates") && is(fault.other_access, "reads") && machine.guesses.count(fault.other_pc)));
   });
+  // Threads that write what is there already, as when each sets a flag, do no harm to each other.
+  std::erase_if(faults, [](const FaultRecord& fault) { return fault.rewrites && !fault.changes; });
   // A thread that reads what another has yet to write meets both an unwritten word and, later, a race: one defect.
   std::vector<Pc> racing;
   for (const FaultRecord& fault : faults)
@@ -808,6 +823,14 @@ const char* to_string(FaultKind kind) {
       return "missing_wgmma_fence";
     case FaultKind::wgmma_in_flight:
       return "wgmma_in_flight";
+    case FaultKind::missing_instruction:
+      return "missing_instruction";
+    case FaultKind::deadlock:
+      return "deadlock";
+    case FaultKind::size_mismatch:
+      return "size_mismatch";
+    case FaultKind::not_captured:
+      return "not_captured";
   }
   return "?";
 }

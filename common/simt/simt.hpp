@@ -151,6 +151,11 @@ void collective(unsigned mask, void* payload, Combine combine, Orders orders, in
 enum class Scope { block, device };
 void fence(Scope scope);
 
+/// An atomic access of 2 or 4 bytes: what `update` makes of the old value and `value` takes its place.
+/// @returns the old one
+std::uint64_t atomic_update(void* address, unsigned bytes, std::uint64_t value,
+                            std::uint64_t (*update)(std::uint64_t old, std::uint64_t value));
+
 void copy_memory(void* to, const void* from, std::size_t bytes);
 void set_memory(void* to, int value, std::size_t bytes);
 
@@ -316,6 +321,12 @@ SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 #undef SIMT_ATOMICS
+unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value);
+long long atomicMin(long long* address, long long value);
+long long atomicMax(long long* address, long long value);
+long long atomicAnd(long long* address, long long value);
+long long atomicOr(long long* address, long long value);
+long long atomicXor(long long* address, long long value);
 /// @endcond
 /// As in CUDA.
 float atomicAdd(float* address, float value);
@@ -394,6 +405,36 @@ __attribute__((no_sanitize("thread"))) void enter(void (*kernel)(Parameters...),
   kernel(static_cast<Parameters&&>(values)...);
 }
 
+/// A launch that waits on a stream of one of several devices.
+struct DeferredLaunch {
+  const void* kernel;
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  void (*call)(const void*);
+};
+/// Puts it on the stream, with a copy of its arguments.
+void defer(convladder::Stream stream, const DeferredLaunch& launch, const void* arguments, std::size_t bytes);
+
+/// Copies of a kernel's arguments.
+template <class... Values>
+struct Kept {
+  static Kept of() { return {}; }
+  template <class... Parameters, class... All>
+  __attribute__((no_sanitize("thread"))) void pass(void (*kernel)(Parameters...), const All&... all) const {
+    enter<Parameters...>(kernel, static_cast<Parameters>(all)...);
+  }
+};
+template <class First, class... Rest>
+struct Kept<First, Rest...> {
+  First first;
+  Kept<Rest...> rest;
+  static Kept of(First value, Rest... values) { return {value, Kept<Rest...>::of(values...)}; }
+  template <class... Parameters, class... Before>
+  __attribute__((no_sanitize("thread"))) void pass(void (*kernel)(Parameters...), const Before&... before) const {
+    rest.pass(kernel, before..., first);
+  }
+};
+
 }  // namespace simt
 /// @endcond
 
@@ -407,16 +448,31 @@ struct Launch {
   std::size_t shared_bytes;
   Stream stream;
 
-  /// Runs the grid.
+  /// Runs the grid; on a stream of one of several devices, when its turn comes.
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
+    struct Later {
+      void (*kernel)(Parameters...);
+      simt::Kept<Parameters...> values;
+      __attribute__((no_sanitize("thread"))) static void run(const void* self) {
+        const Later& kept = *static_cast<const Later*>(self);
+        kept.values.pass(kept.kernel);
+      }
+    };
+    const auto* const address = reinterpret_cast<const void*>(kernel);
+    if constexpr (__is_trivially_copyable(Later)) {
+      if (stream) {
+        const Later later{kernel, simt::Kept<Parameters...>::of(static_cast<Parameters>(arguments)...)};
+        return simt::defer(stream, {address, grid, block, shared_bytes, &Later::run}, &later, sizeof later);
+      }
+    }
     // Not instrumented: it reads the host's stack.
     const auto call = [&]() __attribute__((no_sanitize("thread"))) {
       simt::enter<Parameters...>(kernel, static_cast<Parameters>(arguments)...);
     };
     using Call = decltype(call);
     simt::run_grid(
-        reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
+        address, grid, block, shared_bytes,
         [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); }, &call);
   }
 };

@@ -11,6 +11,7 @@
 #include "common/simt/hopper.hpp"
 #include "common/simt/tensor_core.hpp"
 #include "common/simt/warp.hpp"
+#include "common/stage/half_convert.hpp"
 
 namespace simt {
 namespace {
@@ -53,32 +54,48 @@ void check_untouched(const void* registers, unsigned count, const char* what, Pc
 
 // ---- Operands in shared memory -------------------------------------------------------------------------------------
 
-/// What a matrix descriptor says.
+/// What a matrix descriptor says. A row of an operand has what is summed over; a transposed one lies in memory by
+/// columns, pieces of 8 rows of 16-bit elements.
 struct Operand {
   std::uintptr_t start;
-  unsigned across, down;  ///< bytes between pieces of 8 rows of 16 bytes, to the next columns and to the next 8 rows
+  unsigned across, down;  ///< its leading and its stride byte offset
   unsigned span;          ///< of the swizzle; 0: none
+  bool transposed;
 
-  Operand(std::uint64_t descriptor, Pc pc)
+  Operand(std::uint64_t descriptor, bool is_transposed, Pc pc)
       : start(address_of_shared((descriptor & 0x3fff) << 4)),
         across(static_cast<unsigned>(descriptor >> 16 & 0x3fff) << 4),
-        down(static_cast<unsigned>(descriptor >> 32 & 0x3fff) << 4) {
+        down(static_cast<unsigned>(descriptor >> 32 & 0x3fff) << 4),
+        transposed(is_transposed) {
     const auto layout = static_cast<unsigned>(descriptor >> 62);
     if (layout == 3 || (descriptor >> 49 & 7) != 0)
       fail(FaultKind::invalid_operand, pc, "no descriptor that swizzled_descriptor() or plain_descriptor() makes");
     span = layout == 0 ? 0 : layout == 1 ? 128 : 64;
-    if (span != 0 && start % span + kStep > span)
+    if (span != 0 && !transposed && start % span + kStep > span)
       fail(FaultKind::misaligned, pc, "the 32 bytes of a swizzled row that a wgmma reads lie in two rows");
+    if (span != 0 && transposed && start % span != 0)
+      fail(FaultKind::misaligned, pc, "a transposed operand begins within a swizzled line");
   }
 
-  /// Where 16 bytes of a row lie. @param piece 0 or 1
+  /// Where 8 rows of a column lie, one after another. @param eight which of the operand's rows, / 8
+  std::uintptr_t address_of_column(unsigned column, unsigned eight) const {
+    if (span == 0)
+      return start + std::uintptr_t{eight} * down + std::uintptr_t{column / 8} * across + column % 8 * kPiece;
+    const unsigned in_span = span / kPiece;
+    return swizzled(start + std::uintptr_t{eight / in_span} * across + eight % in_span * kPiece +
+                        std::uintptr_t{column / 8} * down + column % 8 * span,
+                    span);
+  }
+
+  /// Where 16 bytes of a row lie: `across` is between pieces of 8 rows of 16 bytes to the next columns, `down` to the
+  /// next 8 rows. @param piece 0 or 1
   std::uintptr_t address(unsigned row, unsigned piece) const {
     if (span == 0) return start + std::uintptr_t{piece} * across + std::uintptr_t{row / 8} * down + row % 8 * kPiece;
     return swizzled(start + std::uintptr_t{row / 8} * down + row % 8 * span + piece * kPiece, span);
   }
 };
 
-/// Copies rows of 32 bytes, and leaves the reader's ticket on what it reads. Checks what this warp has not read since
+/// Reads rows of 32 bytes, and leaves the reader's ticket on what it reads. Checks what this warp has not read since
 /// it was written.
 void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::int32_t ticket, std::uint8_t* to,
                Pc pc) {
@@ -86,8 +103,11 @@ void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::i
   const unsigned warp = warp_number();
   AsyncRead read(pc);
   std::optional<WarpWide> warp_wide;
+  const unsigned eights = rows / 8;  // of a transposed operand's column
   for (unsigned i = 0; i < 2 * rows; ++i) {
-    const std::uintptr_t address = operand.address(first_row + i / 2, i % 2);
+    const std::uintptr_t address = operand.transposed
+                                       ? operand.address_of_column(i / eights, first_row / 8 + i % eights)
+                                       : operand.address(first_row + i / 2, i % 2);
     if (address < machine.dynamic_begin || address + kPiece > machine.dynamic_end)
       check_async_operand(address, kPiece, kPiece, pc);
     const std::size_t piece = block.piece(address);
@@ -97,7 +117,14 @@ void read_rows(const Operand& operand, unsigned first_row, unsigned rows, std::i
       if (read.check(address, kPiece)) approved = block.version[piece];
     }
     block.ticket(piece, warp) = ticket;
-    std::memcpy(to + i * std::size_t{kPiece}, reinterpret_cast<const void*>(address), kPiece);
+    const auto* const from = reinterpret_cast<const std::uint8_t*>(address);
+    if (!operand.transposed) {
+      std::memcpy(to + i * std::size_t{kPiece}, from, kPiece);
+      continue;
+    }
+    for (unsigned row = 0; row < 8; ++row)
+      std::memcpy(to + (8 * (i % eights) + row) * std::size_t{kStep} + 2 * (i / eights), from + 2 * std::size_t{row},
+                  2);
   }
 }
 
@@ -127,10 +154,12 @@ class Row {
 };
 
 /// @param bytes `rows` rows of 32  @param numbers [k][pitch], by row
-void decode(const std::uint8_t* bytes, unsigned rows, double* numbers, unsigned pitch) {
+void decode(const std::uint8_t* bytes, bool are_signed, unsigned rows, double* numbers, unsigned pitch) {
   for (unsigned row = 0; row < rows; ++row)
-    for (unsigned k = 0; k < kStep; ++k)
-      numbers[k * pitch + row] = static_cast<std::int8_t>(bytes[row * std::size_t{kStep} + k]);
+    for (unsigned k = 0; k < kStep; ++k) {
+      const std::uint8_t byte = bytes[row * std::size_t{kStep} + k];
+      numbers[k * pitch + row] = are_signed ? static_cast<std::int8_t>(byte) : byte;
+    }
 }
 
 /// sums = a row of A times B, of bytes. @param factors of the row, kRows apart
@@ -146,8 +175,8 @@ void multiply_row(const double* factors, const double* b, unsigned n, double* su
 /// Adds A B to the accumulators, or sets them: ints, which wrap as sums on a GPU do.
 void multiply_bytes(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
   static double of_a[kStep * kRows], of_b[kStep * kPitch], sums[kMaxColumns];
-  decode(a, kRows, of_a, kRows);
-  decode(b, form.n, of_b, kPitch);
+  decode(a, form.element == WgmmaElement::int8, kRows, of_a, kRows);
+  decode(b, form.element_b == WgmmaElement::int8, form.n, of_b, kPitch);
   for (unsigned row = 0; row < kRows; ++row) {
     multiply_row(of_a + row, of_b, form.n, sums);
     const Row places(values, row, form.n);
@@ -335,12 +364,55 @@ void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& 
   }
 }
 
+/// The same one sum at a time, by the plain model: of 8-bit floats, and where sums are halves.
+template <class A, class B>
+void multiply_plainly(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  const SumRules rules = sizeof(typename A::Bits) == 1 ? kRulesOfFp8 : SumRules{A::kProducts};
+  for (unsigned row = 0; row < kRows; ++row) {
+    typename A::Bits of_a[A::kProducts];
+    std::memcpy(of_a, a + row * std::size_t{kStep}, kStep);
+    for (unsigned column = 0; column < form.n; ++column) {
+      typename B::Bits of_b[B::kProducts];
+      std::memcpy(of_b, b + column * std::size_t{kStep}, kStep);
+      if (form.half_sums) {
+        // Of row 8 i + g the pair of two neighbouring columns, in each of the lanes 4 g to 4 g + 3.
+        const std::size_t lane = row % 8 * 4 + column % 8 / 2;
+        std::uint32_t& pair = values[lane * (form.n / 4) + column / 8 * 2 + row / 8];
+        const unsigned shift = column % 2 * 16;
+        const auto before = static_cast<std::uint16_t>(form.accumulate ? pair >> shift : 0);
+        const std::uint16_t sum = tensor_core_half_sum<A, B>(of_a, of_b, before, rules, convladder::to_half_bits);
+        pair = (pair & ~(0xffffu << shift)) | std::uint32_t{sum} << shift;
+      } else {
+        std::uint32_t& place = Row(values, row, form.n)[column];
+        const float before = form.accumulate ? std::bit_cast<float>(place) : 0;
+        place = std::bit_cast<std::uint32_t>(tensor_core_sum<A, B>(of_a, of_b, before, rules));
+      }
+    }
+  }
+}
+
+/// Changes the sign of `rows` rows of 32 bytes.
+void negate(std::uint8_t* bytes, WgmmaElement element, unsigned rows) {
+  const unsigned each = element == WgmmaElement::tf32                                    ? 4
+                        : element == WgmmaElement::fp16 || element == WgmmaElement::bf16 ? 2
+                                                                                         : 1;
+  for (unsigned i = each - 1; i < rows * kStep; i += each) bytes[i] ^= 0x80;
+}
+
 void multiply(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
   switch (form.element) {
     case WgmmaElement::int8:
+    case WgmmaElement::uint8:
       return multiply_bytes(a, b, form, values);
+    case WgmmaElement::e4m3:
+      return form.element_b == WgmmaElement::e4m3 ? multiply_plainly<E4m3, E4m3>(a, b, form, values)
+                                                  : multiply_plainly<E4m3, E5m2>(a, b, form, values);
+    case WgmmaElement::e5m2:
+      return form.element_b == WgmmaElement::e4m3 ? multiply_plainly<E5m2, E4m3>(a, b, form, values)
+                                                  : multiply_plainly<E5m2, E5m2>(a, b, form, values);
     case WgmmaElement::fp16:
-      return multiply_floats<Fp16>(a, b, form, values);
+      return form.half_sums ? multiply_plainly<Fp16, Fp16>(a, b, form, values)
+                            : multiply_floats<Fp16>(a, b, form, values);
     case WgmmaElement::bf16:
       return multiply_floats<Bf16>(a, b, form, values);
     case WgmmaElement::tf32:
@@ -353,7 +425,9 @@ void check_agreement(const Wgmma& product, Pc pc) {
   Warpgroup& group = async_block().warpgroups[warp_number() / 4];
   unsigned& ahead = group.ahead[warp_number() % 4];
   const bool in_registers = product.a_lanes != nullptr;
-  const Issued issued{product.n, product.element, product.a, product.b, in_registers, product.accumulate, pc};
+  const Issued issued{product.n,       product.element,      product.element_b,    product.a,
+                      product.b,       in_registers,         product.accumulate,   product.half_sums,
+                      product.negated, product.transposed_a, product.transposed_b, pc};
   if (ahead == group.issued.size())
     group.issued.push_back(issued);
   else if (const Issued& other = group.issued[ahead]; !(other == issued))
@@ -369,7 +443,7 @@ void check_agreement(const Wgmma& product, Pc pc) {
 /// The accumulators, in flight from now on: those that are already, or what the lanes hold.
 Accumulators& take_accumulators(void** lanes, WarpProducts& warp, Pc pc) {
   const Wgmma& first = *static_cast<const Wgmma*>(lanes[0]);
-  const unsigned count = first.n / 2;
+  const unsigned count = first.n / (first.half_sums ? 4 : 2);
   for (Accumulators& each : warp.in_flight)
     if (each.of_lanes[0] == first.d && each.count == count) return each;
   Accumulators taken{{}, count, std::vector<std::uint32_t>(std::size_t{kWarp} * count), 0, pc};
@@ -423,8 +497,9 @@ void issue_wgmma(void** lanes, unsigned mask) {
   if (product.a_lanes)
     gather_rows(lanes, a);
   else
-    read_rows(Operand(product.a, pc), warp_number() % 4 * kRows, kRows, warp.issued, a, pc);
-  read_rows(Operand(product.b, pc), 0, product.n, warp.issued, b, pc);
+    read_rows(Operand(product.a, product.transposed_a, pc), warp_number() % 4 * kRows, kRows, warp.issued, a, pc);
+  read_rows(Operand(product.b, product.transposed_b, pc), 0, product.n, warp.issued, b, pc);
+  if (product.negated) negate(a, product.element, kRows);
   multiply(a, b, product, sums.values.data());
 }
 
@@ -527,6 +602,7 @@ bool check_registers() {
 
 void set_max_registers(unsigned registers, bool increase) {
   const Pc pc = SIMT_PC;
+  require_instruction("setmaxnreg", Generation::hopper_alone, pc);
   const Unwatched unwatched;
   AsyncBlock& block = async_block();
   if (block.registers.empty()) block.registers.assign(block.warps, registers_at_start());
@@ -567,6 +643,7 @@ std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned lead
 
 void wgmma(const Wgmma& product, int line) {
   const Pc pc = SIMT_PC;
+  require_instruction("wgmma", Generation::hopper_alone, pc);
   const Unwatched unwatched;
   Wgmma copy = product;
   wait_at_collective(~0u, &copy, issue_wgmma, Orders::nothing, line, pc);

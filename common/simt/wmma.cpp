@@ -5,6 +5,7 @@
 #include "common/simt/wmma.hpp"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "common/simt/warp.hpp"
@@ -13,14 +14,15 @@
 namespace simt {
 namespace {
 
-constexpr unsigned kDepth = 16;  ///< columns of a, rows of b
-
 // ---- Elements and lanes --------------------------------------------------------------------------------------------
 
 unsigned bytes_of(MatrixType type) {
   switch (type) {
     case MatrixType::fp16:
+    case MatrixType::bf16:
       return 2;
+    case MatrixType::fp64:
+      return 8;
     case MatrixType::int8:
     case MatrixType::uint8:
       return 1;
@@ -29,8 +31,10 @@ unsigned bytes_of(MatrixType type) {
   }
 }
 
-unsigned rows_of(MatrixForm form) { return form.use == MatrixUse::b ? kDepth : form.m; }
-unsigned columns_of(MatrixForm form) { return form.use == MatrixUse::a ? kDepth : form.n; }
+bool has_16_bits(MatrixType type) { return type == MatrixType::fp16 || type == MatrixType::bf16; }
+
+unsigned rows_of(MatrixForm form) { return form.use == MatrixUse::b ? sum_length(form.type) : form.m; }
+unsigned columns_of(MatrixForm form) { return form.use == MatrixUse::a ? sum_length(form.type) : form.n; }
 
 struct Place {
   unsigned row, column;
@@ -48,6 +52,12 @@ Place place_in_factor(unsigned lane, unsigned i, unsigned width, bool halves, bo
 
 /// Where in its matrix a lane's element i lies.
 Place place_of(MatrixForm form, unsigned lane, unsigned i) {
+  if (form.type == MatrixType::fp64 || form.type == MatrixType::tf32) {
+    const unsigned group = lane / 4, member = lane % 4;
+    if (form.use == MatrixUse::accumulator) return {group, 2 * member + i};
+    if (form.use == MatrixUse::a) return {group + 8 * (i % 2), member + 4 * (i / 2)};
+    return {member + 4 * (i % 2), group + 8 * (i / 2)};
+  }
   if (form.use == MatrixUse::accumulator) {
     const unsigned group = lane / 4, within = 2 * (lane % 4) + i % 2, pair = i / 2;
     if (form.m == 32) return {group + 8 * pair, within};
@@ -55,7 +65,7 @@ Place place_of(MatrixForm form, unsigned lane, unsigned i) {
     return {group + 8 * (pair % 2), within + 8 * (pair / 2)};
   }
   const bool is_b = form.use == MatrixUse::b;
-  const Place place = place_in_factor(lane, i, is_b ? form.n : form.m, form.type == MatrixType::fp16, is_b);
+  const Place place = place_in_factor(lane, i, is_b ? form.n : form.m, has_16_bits(form.type), is_b);
   return is_b ? Place{place.column, place.row} : place;
 }
 
@@ -81,6 +91,17 @@ struct Places {
 };
 
 const Places& places(MatrixForm form) {
+  if (form.type == MatrixType::fp64) {
+    static const std::array<Places, 3> of_double{Places({MatrixUse::a, MatrixType::fp64, 8, 8}),
+                                                 Places({MatrixUse::b, MatrixType::fp64, 8, 8}),
+                                                 Places({MatrixUse::accumulator, MatrixType::fp64, 8, 8})};
+    return of_double[static_cast<std::size_t>(form.use)];
+  }
+  if (form.type == MatrixType::tf32) {
+    static const std::array<Places, 2> of_tf32{Places({MatrixUse::a, MatrixType::tf32, 16, 16}),
+                                               Places({MatrixUse::b, MatrixType::tf32, 16, 16})};
+    return of_tf32[static_cast<std::size_t>(form.use)];
+  }
   const auto table = [](MatrixUse use, MatrixType type) {
     return std::array<Places, 3>{Places({use, type, 8, 32}), Places({use, type, 16, 16}), Places({use, type, 32, 8})};
   };
@@ -88,9 +109,8 @@ const Places& places(MatrixForm form) {
       table(MatrixUse::a, MatrixType::fp16), table(MatrixUse::b, MatrixType::fp16),
       table(MatrixUse::a, MatrixType::int8), table(MatrixUse::b, MatrixType::int8),
       table(MatrixUse::accumulator, MatrixType::fp32)};
-  const unsigned kind = form.use == MatrixUse::accumulator
-                            ? 4
-                            : static_cast<unsigned>(form.use) + (form.type == MatrixType::fp16 ? 0 : 2);
+  const unsigned kind =
+      form.use == MatrixUse::accumulator ? 4 : static_cast<unsigned>(form.use) + (has_16_bits(form.type) ? 0 : 2);
   return tables[kind][form.m / 16];
 }
 
@@ -156,7 +176,8 @@ void leave_element_requests(const Transfer& transfer, Space space, unsigned coun
 void leave_requests(const Transfer& transfer, Space space) {
   const MatrixForm form = transfer.form;
   const bool accumulator = form.use == MatrixUse::accumulator;
-  if (form.type == MatrixType::fp16) return leave_block_requests(transfer, space, accumulator ? 0 : 4);
+  if (form.type == MatrixType::fp64 || form.type == MatrixType::tf32) return leave_element_requests(transfer, space, 1);
+  if (has_16_bits(form.type)) return leave_block_requests(transfer, space, accumulator ? 0 : 4);
   if (accumulator) return leave_element_requests(transfer, space, transfer.row_major == (form.m != 8) ? 2 : 1);
   if (transfer.row_major == (form.use == MatrixUse::a)) return leave_block_requests(transfer, space, 2);
   leave_element_requests(transfer, space, 1);
@@ -178,6 +199,8 @@ void move_elements(const Transfer& transfer, void** lanes) {
         move(std::integral_constant<std::size_t, 1>());
       else if (bytes == 2)
         move(std::integral_constant<std::size_t, 2>());
+      else if (bytes == 8)
+        move(std::integral_constant<std::size_t, 8>());
       else
         move(std::integral_constant<std::size_t, 4>());
     }
@@ -220,13 +243,13 @@ void transfer_matrix(void** lanes, unsigned mask) {
 // ---- Products ------------------------------------------------------------------------------------------------------
 
 /// Sums of products of halves: exact in double but for the rarest numbers, and rounded once at the end.
-template <class T, unsigned M, unsigned N>
+template <class T, unsigned M, unsigned N, unsigned K>
 struct Matrices {
-  T a[M][kDepth], b[kDepth][N], sums[M][N];
+  T a[M][K], b[K][N], sums[M][N];
 
   void multiply() {
     for (unsigned row = 0; row < M; ++row)
-      for (unsigned k = 0; k < kDepth; ++k)
+      for (unsigned k = 0; k < K; ++k)
         for (unsigned column = 0; column < N; ++column) sums[row][column] += a[row][k] * b[k][column];
   }
 };
@@ -244,6 +267,12 @@ T read_element(MatrixType type, const void* elements, unsigned i) {
       return static_cast<T>(static_cast<const unsigned char*>(elements)[i]);
     case MatrixType::int32:
       return static_cast<T>(static_cast<const int*>(elements)[i]);
+    case MatrixType::bf16:
+      return static_cast<T>(std::bit_cast<float>(std::uint32_t{static_cast<const std::uint16_t*>(elements)[i]} << 16));
+    case MatrixType::tf32:  // the hardware looks at no more bits
+      return static_cast<T>(std::bit_cast<float>(static_cast<const std::uint32_t*>(elements)[i] & ~0x1fffu));
+    case MatrixType::fp64:
+      return static_cast<T>(static_cast<const double*>(elements)[i]);
   }
   return {};
 }
@@ -255,9 +284,9 @@ void gather(MatrixForm form, const void* elements, unsigned lane, T* matrix) {
 }
 
 /// @tparam T double, or unsigned, which wraps as the sums of a GPU do
-template <class T, unsigned M, unsigned N>
+template <class T, unsigned M, unsigned N, unsigned K = 16>
 void multiply(void** lanes) {
-  Matrices<T, M, N> matrices;
+  Matrices<T, M, N, K> matrices;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     const Product& product = *static_cast<const Product*>(lanes[lane]);
     gather({MatrixUse::a, product.of_factors, M, N}, product.a, lane, matrices.a[0]);
@@ -265,13 +294,15 @@ void multiply(void** lanes) {
     gather({MatrixUse::accumulator, product.of_c, M, N}, product.c, lane, matrices.sums[0]);
   }
   matrices.multiply();
-  const Places& where = places({MatrixUse::accumulator, MatrixType::fp32, M, N});
+  const Places& where = places({MatrixUse::accumulator, K == 4 ? MatrixType::fp64 : MatrixType::fp32, M, N});
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     const Product& product = *static_cast<const Product*>(lanes[lane]);
     for (unsigned i = 0; i < where.elements; ++i) {
       const T sum = matrices.sums[0][where.index[lane][i]];
       if (product.of_d == MatrixType::fp16)
         static_cast<std::uint16_t*>(product.d)[i] = convladder::to_half_bits(static_cast<double>(sum));
+      else if (product.of_d == MatrixType::fp64)
+        static_cast<double*>(product.d)[i] = static_cast<double>(sum);
       else if (product.of_d == MatrixType::fp32)
         static_cast<float*>(product.d)[i] = static_cast<float>(sum);
       else
@@ -285,8 +316,12 @@ void multiply_warp(void** lanes, unsigned mask) {
   const Product& product = *static_cast<const Product*>(lanes[first]);
   become(first);
   check_convergence(mask, machine.thread->wait_pc);
-  const bool halves = product.of_factors == MatrixType::fp16;
-  if (product.m == 8)
+  const bool halves = has_16_bits(product.of_factors);
+  if (product.of_factors == MatrixType::fp64)
+    multiply<double, 8, 8, 4>(lanes);
+  else if (product.of_factors == MatrixType::tf32)
+    multiply<double, 16, 16, 8>(lanes);
+  else if (product.m == 8)
     halves ? multiply<double, 8, 32>(lanes) : multiply<unsigned, 8, 32>(lanes);
   else if (product.m == 16)
     halves ? multiply<double, 16, 16>(lanes) : multiply<unsigned, 16, 16>(lanes);
@@ -313,8 +348,10 @@ void store_matrix(void* matrix, const void* elements, unsigned stride, bool row_
 }
 
 void multiply_matrices(const Product& product, int line) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  if (product.of_factors != MatrixType::fp16) require_instruction("wmma of bytes", Generation::volta_bytes, pc);
   Product copy = product;
-  wait_at_collective(~0u, &copy, multiply_warp, Orders::nothing, line, relative_pc(__builtin_return_address(0)));
+  wait_at_collective(~0u, &copy, multiply_warp, Orders::nothing, line, pc);
 }
 
 void fill_elements(void* elements, unsigned count, const void* value, unsigned bytes) {

@@ -6,6 +6,7 @@
 namespace convladder {
 namespace {
 
+// A line each: tools/lab/sim.py reads the name and the compute capability.
 constexpr Gpu kGpus[] = {
     {"V100", "Tesla V100-SXM2-16GB", 70, 80, 96, 96, 6144, 16, 2048, 32, 1530, 877, 4096},
     {"RTX 2080 Ti", "NVIDIA GeForce RTX 2080 Ti", 75, 68, 64, 64, 5632, 11, 1024, 16, 1545, 7000, 352},
@@ -16,6 +17,7 @@ constexpr Gpu kGpus[] = {
     {"L4", "NVIDIA L4", 89, 58, 99, 100, 49152, 24, 1536, 24, 2040, 6251, 192},
     {"H100", "NVIDIA H100 80GB HBM3", 90, 132, 227, 228, 51200, 80, 2048, 32, 1980, 2619, 5120},
     {"H200", "NVIDIA H200", 90, 132, 227, 228, 61440, 141, 2048, 32, 1980, 3201, 6144},
+    {"B200", "NVIDIA B200", 100, 148, 227, 228, 129024, 179, 2048, 32, 1965, 3996, 8192},
 };
 
 /// Lower case, without blanks and the maker's words.

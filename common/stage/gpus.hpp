@@ -1,6 +1,7 @@
 /// @file
 /// GPUs that are known by name, by their public specifications: what explore reckons with, and what a plain CUDA
-/// program in the simulator is told.
+/// program or a stage in the simulator is told. All of them have 65536 registers in a multiprocessor, at most 255 for a
+/// thread and 1024 threads in a block: what fits one of them in these fits all.
 #pragma once
 #include <cstdint>
 #include <span>

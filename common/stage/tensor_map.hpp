@@ -26,15 +26,23 @@ enum class Swizzle {
 struct TensorDimension {
   std::uint64_t size;    ///< in elements
   std::uint64_t stride;  ///< bytes from one index to the next
-  unsigned box;          ///< elements that one copy moves
+  unsigned box;          ///< elements that one copy spans
+  unsigned step = 1;     ///< of these every first, second, ... to eighth is copied; 1 in the innermost dimension
 };
 
-/// A tensor in global memory, and the box of it that one copy moves.
+/// A tensor in global memory, and what of it one copy moves: a box, or a column of pixels as a convolution's matrix has
+/// them (im2col). Such a tensor has channels, 1 to 3 dimensions of space and images. A column takes `pixels` pixels, by
+/// `step` in each dimension of space, row after row and image after image; of each its channels, box of dimension 0.
+/// All lie where a filter's first element meets the image: from `lower` to the dimension's last index + `upper`. For a
+/// filter of s elements and padding p these are -p and p - (s - 1).
 struct TensorForm {
   TensorElement element;
   Swizzle swizzle;
-  int rank;                       ///< 1 to 5
-  TensorDimension dimensions[5];  ///< the innermost first
+  int rank;                       ///< 1 to 5; 3 to 5 for columns
+  TensorDimension dimensions[5];  ///< the innermost first; for columns: channels, width, height, depth, images
+  unsigned pixels = 0;            ///< of a column, 1 to 1024; 0: a copy moves a box
+  int lower[3] = {};              ///< for columns: of width, height, depth
+  int upper[3] = {};              ///< likewise
 };
 
 /// Bytes of one element.
@@ -42,9 +50,15 @@ unsigned element_bytes(TensorElement element);
 /// Bytes of a row that the swizzle permutes: 0, 64 or 128.
 unsigned swizzle_bytes(Swizzle swizzle);
 
+/// Elements of a box along one of its dimensions: of those that it spans, those that are copied.
+constexpr unsigned copied_elements(const TensorDimension& dimension) {
+  return (dimension.box + dimension.step - 1) / dimension.step;
+}
+
 /// Holds a tensor against what CUDA asks for: an address and strides that are multiples of 16 bytes, a dense innermost
-/// dimension, boxes of 1 to 256 elements whose rows are a multiple of 16 bytes. With a swizzle, rows of a box have just
-/// its 64 or 128 bytes (CUDA allows shorter ones, but does not say where they lie).
+/// dimension, boxes of 1 to 256 elements whose rows are a multiple of 16 bytes, steps of 1 to 8, corners and pixels in
+/// their ranges. With a swizzle, rows of a box have just its 64 or 128 bytes (CUDA allows shorter ones, but does not
+/// say where they lie).
 /// @throws std::invalid_argument with the rule that is broken
 void check_tensor(const void* global, const TensorForm& form);
 

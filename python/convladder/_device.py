@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from .errors import BadInput, MachineError
 _NO_GPU_SIDE = "this build of convladder has no GPU side: install it again where there is nvcc"
 
 
+@functools.cache
 def gpu_library() -> Any:
     """convladder._gpu, where the package has it."""
     try:
@@ -44,12 +46,36 @@ def library_for(backend: str) -> Any:
 
 def is_torch(array: Any) -> bool:
     """Whether it is a tensor of torch, which is not imported for that."""
-    return "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor)
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def like(array: Any, output: Floats) -> Any:
     """An output on the host in the kind of its input: a tensor for a tensor, else NumPy's."""
     return sys.modules["torch"].from_numpy(output) if is_torch(array) else output
+
+
+def lie_of(array: Any) -> tuple[Any, ...] | None:
+    """All of a tensor of torch on a GPU that a launch depends on, but for its address. None for other arrays."""
+    if not is_torch(array) or not array.is_cuda:
+        return None
+    return array.shape, array.stride(), array.dtype, array.get_device()
+
+
+class TorchLaunch:
+    """A prepared launch on tensors that lie as one that was checked, on torch's current stream."""
+
+    def __init__(self, prepared: Any, output: DeviceArray) -> None:
+        self._prepared = prepared
+        self._shape, self._strides = output.shape, output.strides
+        # What torch's own compiler calls: the address, without an object of a stream around it.
+        raw = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", None)
+        self._stream_of = raw or (lambda index: sys.modules["torch"].cuda.current_stream(index).cuda_stream)
+
+    def __call__(self, x: Any) -> Any:
+        output = x.new_empty_strided(self._shape, self._strides)
+        self._prepared.launch(x.data_ptr(), output.data_ptr(), self._stream_of(x.get_device()))
+        return output
 
 
 def identity_of(w: Any) -> tuple[Any, ...] | None:
@@ -129,6 +155,7 @@ class _TorchArray(DeviceArray):
             yield int(cuda.current_stream(self.array.device).cuda_stream)
         else:
             own = isinstance(stream, cuda.Stream)
+            _require_first_gpu(stream.device.index if own else None)
             with cuda.stream(stream if own else cuda.ExternalStream(_address_of(stream))):
                 yield _address_of(stream)
 

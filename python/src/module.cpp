@@ -97,6 +97,7 @@ void alone(const std::function<void()>& work) {
   }
   static std::mutex& mutex = *new std::mutex;
   const std::lock_guard lock(mutex);
+  const OnOwnGpu own;
   work();
 }
 

@@ -1180,6 +1180,31 @@ def test_bench_has_rows_for_the_other_knobs_of_winograd():
     assert row["dtype"] == "fp32" and row["workspace_bytes"] < rows["winograd"]["workspace_bytes"], row
 
 
+# ---- --gpu ------------------------------------------------------------------------------------------------------------
+
+def test_a_stage_refuses_on_a_simulated_gpu_as_on_the_card():
+    refuses(["run", "32", "--gpu", "T4"], "implicit-gemm-hopper needs a GPU of sm_90a", "Tesla T4 (simulated) is sm_75")
+    refuses(["run", "30", "--gpu", "v100"], "needs a GPU of sm_75 or later")
+    refuses(["run", "33", "--gpu", "B200"], "NVIDIA B200 (simulated) is sm_100")
+    refuses(["run", "9", "--gpu", "T4", "--shape", "h=80,w=80,r=65,s=65"], "a block has 65536", status=3)
+    refuses(["compare", "31", "32", "--gpu", "A100"], "needs a GPU of sm_90a")
+
+
+def test_what_gpu_is_refused():
+    refuses(["run", "3", "--gpu", "T5"], "--gpu must be one of V100, RTX 2080 Ti, T4, A100", "got 'T5'")
+    refuses(["run", "3", "--gpu", "T4", "--backend", "gpu"], "--gpu says what the simulator stands for")
+    refuses(["run", "22", "--gpu", "T4"], "runs on the CPU", "leave out --gpu")
+    refuses(["explore", "--measure", "--gpu", "T4", "--backend", "gpu"], "--gpu says what the simulator stands for")
+
+
+def test_a_bench_on_a_simulated_gpu_says_which():
+    succeeds("bench", "--stage", "1,3", "--workload", "w=257 r=5", "--gpu", "RTX 2080 Ti", "--json", "out.json")
+    bench = json.loads(pathlib.Path("out.json").read_text())
+    assert bench["device"]["name"] == "NVIDIA GeForce RTX 2080 Ti (simulated)"
+    assert (bench["device"]["compute_capability"], bench["device"]["shared_bytes_per_block"]) == (75, 65536)
+    assert {row["status"] for row in bench["rows"]} == {"ok"}
+
+
 # ---- explore and prune ----------------------------------------------------------------------------------------------
 
 def test_explore_without_a_gpu_is_about_the_papers_gpu():

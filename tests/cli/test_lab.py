@@ -20,7 +20,7 @@ import help_texts  # noqa: E402
 
 COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
 COPIED = ["lab", "CMakeLists.txt", "tools/changes.py", "tools/feedback.py", "tools/grade.py", "tools/handout.py",
-          "common/harness/ladder/tracks.json",
+          "tools/recompute.py", "tools/report.py", "common/harness/ladder/tracks.json",
           *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
                                                    "chapters/*/stage.json") for path in ROOT.glob(pattern))]
 
@@ -528,6 +528,63 @@ def test_bench_draws_what_this_run_has_measured(plotting):
     program(plotting, "exit 2")
     done = plotting.tool("plot", "bench", "--json", "mine.json", "--plot", "out")
     assert (done.returncode, drawn(plotting)) == (2, None)
+
+
+@pytest.fixture
+def submitting(copy):
+    """A clean checkout with a GPU, whose program writes what it is told as results."""
+    copy.write("bin/nvidia-smi", '#!/bin/bash\ncase $1 in -L) echo "GPU 0: NVIDIA X" ;; *) echo "NVIDIA X, 580.1, 700.00, 1980" ;; '
+               "esac\n", mode=0o755)
+    copy.write("tools/checks/check_submissions.py", 'import os, sys\nprint("checked", sys.argv[1])\n'
+               'sys.exit(int(os.environ.get("CHECK", 0)))\n')
+    program(copy, 'echo "$*"\nwhile [ "$1" != --json ]; do shift; done\n[ -z "$RESULT" ] || echo "$RESULT" >"$2"\n'
+                  'exit "${STATUS:-0}"\n')
+    copy.write(".gitignore", "build/\nbin/\n__pycache__/\nout*/\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c"]):
+        assert copy.run("git", *words).returncode == 0
+    return copy
+
+
+RESULTS = json.dumps({"device": {"name": "NVIDIA X", "compute_capability": 90}, "toolchain": {"compiler": "g++"}})
+
+
+def test_bench_writes_what_a_pull_request_of_results_needs(submitting):
+    done = submitting.tool("submit", "--workload", "all", "--submit", "out", RESULT=RESULTS)
+    assert (done.returncode, done.stdout) == (0, "bench --workload all --backend gpu --json out/results.json\n"), done
+    assert "checked out" in done.stderr and "out has what a pull request of your results needs" in done.stderr
+    results, own = ((submitting.folder / "out" / name).read_text() for name in ("results.json", "submission.json"))
+    own = json.loads(own)
+    commit = own["commit"]
+    assert commit == submitting.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert own["sha256"] == {"results.json": hashlib.sha256(results.encode()).hexdigest()}
+    assert own["device"] == {"name": "NVIDIA X", "compute_capability": 90, "driver": "580.1", "power_limit_w": 700.0,
+                             "most_sm_mhz": 1980.0}
+    assert (own["command"], own["versions"]) == ("./lab bench --workload all", {"compiler": "g++"})
+    submitting.write("results-of-another-run", "")
+    for words in (["add", "-A"], ["-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "no code"]):
+        assert submitting.run("git", *words).returncode == 0
+    assert submitting.tool("submit", "--submit", "out2", RESULT=RESULTS).returncode == 0
+    assert json.loads((submitting.folder / "out2/submission.json").read_text())["commit"] == commit
+    assert submitting.tool("submit", "--submit=out", RESULT=RESULTS, CHECK="1").returncode == 1  # does not hold together
+    assert submitting.tool("submit", "--submit=out", RESULT=RESULTS, STATUS="1").returncode == 1  # a row failed
+    done = submitting.tool("submit", "--submit", "out", RESULT="", STATUS="2")  # nothing of the earlier run remains
+    assert done.returncode == 2 and not list((submitting.folder / "out").iterdir())
+
+
+@pytest.mark.parametrize("words, change, message", [
+    (["--submit"], None, "--submit needs a folder"),
+    (["--submit", "out", "--stage", "3"], None, "leave out --stage"),
+    (["--submit", "out", "--", "--benchmark_filter=x"], None, "leave out what follows --"),
+    (["--submit", "out"], "CMakeLists.txt", "measures what is committed"),
+    (["--submit", "out"], "out/other", "'out' holds other files"),
+    (["--submit", "CMakeLists.txt"], None, "cannot make the folder"),
+])
+def test_what_bench_does_not_submit(submitting, words, change, message):
+    if change:
+        submitting.write(change, "changed")
+    done = submitting.lab("bench", *words)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done
+    assert message in done.stderr
 
 
 def test_tune_draws_its_log(plotting):

@@ -1,5 +1,6 @@
 """./lab single: every stage as one file that compiles by itself."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -13,7 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/lab"))
 import single_file  # noqa: E402
 
-STAGES = sorted(path.parent.name for path in ROOT.glob("chapters/*/stage.json"))
+STAGES = sorted(path.parent.name for path in ROOT.glob("chapters/*/stage.json")
+                if json.loads(path.read_text())["track"] != "several")
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
 
@@ -30,7 +32,9 @@ def text_of(stage):
     (["winograd-pkf-shme"], "./lab: single: unknown stage 'winograd-pkf-shme', did you mean 'winograd-pkf-shmem'?; "
                             "'./lab list' shows the stages\n"),
     (["15b"], "./lab: single: 15b-compiled-constants compiles its kernel from the project's files when it runs: one "
-              "file cannot hold it; take the chapter's stage\n")])
+              "file cannot hold it; take the chapter's stage\n"),
+    (["41"], "./lab: single: 41-halo-exchange talks to other GPUs through the project's communicator: one file cannot "
+             "hold it; take 09, whose kernel it launches\n")])
 def test_what_is_refused_takes_one_line(words, sentence):
     done = lab(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)

@@ -22,6 +22,16 @@ __device__ __forceinline__ void load(void* shared, const TensorMap& map, Mbarrie
     tensor_load(shared, map, barrier, c[0], c[1], c[2], c[3], c[4]);
 }
 
+__device__ __forceinline__ void load_column(void* shared, const TensorMap& map, Mbarrier* barrier, int rank,
+                                            const int* c, const int* offsets) {
+  if (rank == 3)
+    im2col_load(shared, map, barrier, {offsets[0]}, c[0], c[1], c[2]);
+  else if (rank == 4)
+    im2col_load(shared, map, barrier, {offsets[0], offsets[1]}, c[0], c[1], c[2], c[3]);
+  else
+    im2col_load(shared, map, barrier, {offsets[0], offsets[1], offsets[2]}, c[0], c[1], c[2], c[3], c[4]);
+}
+
 __device__ __forceinline__ void store(const TensorMap& map, const void* shared, int rank, const int* c) {
   if (rank == 1)
     tensor_store(map, shared, c[0]);
@@ -35,8 +45,13 @@ __device__ __forceinline__ void store(const TensorMap& map, const void* shared, 
     tensor_store(map, shared, c[0], c[1], c[2], c[3], c[4]);
 }
 
+struct Offsets {
+  int of[3];
+};
+
+/// @param columns the map is one for columns of pixels
 __global__ void load_box(const __grid_constant__ TensorMap map, int rank, int c0, int c1, int c2, int c3, int c4,
-                         std::uint8_t* output, int bytes) {
+                         bool columns, Offsets offsets, std::uint8_t* output, int bytes) {
   __shared__ Mbarrier barrier;
   std::uint8_t* box = dynamic_shared_1024<std::uint8_t>();
   if (threadIdx.x == 0) {
@@ -44,7 +59,10 @@ __global__ void load_box(const __grid_constant__ TensorMap map, int rank, int c0
     fence_mbarrier_init();
     mbarrier_expect(&barrier, bytes);
     const int at[] = {c0, c1, c2, c3, c4};
-    load(box, map, &barrier, rank, at);
+    if (columns)
+      load_column(box, map, &barrier, rank, at, offsets.of);
+    else
+      load(box, map, &barrier, rank, at);
   }
   __syncthreads();
   mbarrier_wait(&barrier, 0);
@@ -156,10 +174,11 @@ __global__ void product(ProductForm form, const uint4* a, const uint4* b, T* d) 
 
 }  // namespace
 
-void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], std::uint8_t* output, int bytes,
-                        Stream stream) {
-  launch(load_box, 1, 64, static_cast<std::size_t>(bytes), stream)(make_tensor_map(tensor, form), form.rank, at[0],
-                                                                   at[1], at[2], at[3], at[4], output, bytes);
+void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], const int (&offsets)[3],
+                        std::uint8_t* output, int bytes, Stream stream) {
+  launch(load_box, 1, 64, static_cast<std::size_t>(bytes), stream)(
+      make_tensor_map(tensor, form), form.rank, at[0], at[1], at[2], at[3], at[4], form.pixels > 0,
+      Offsets{{offsets[0], offsets[1], offsets[2]}}, output, bytes);
 }
 void launch_tensor_store(void* tensor, const TensorForm& form, const int (&at)[5], const std::uint8_t* input, int bytes,
                          Stream stream) {

@@ -8,9 +8,10 @@
 
 namespace convladder {
 
-/// Copies a box into shared memory and from there to `output`, byte by byte, `bytes` in all.
-void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], std::uint8_t* output, int bytes,
-                        Stream stream);
+/// Copies a box, or a column of pixels, into shared memory and from there to `output`, byte by byte, `bytes` in all.
+/// @param offsets of a column
+void launch_tensor_load(const void* tensor, const TensorForm& form, const int (&at)[5], const int (&offsets)[3],
+                        std::uint8_t* output, int bytes, Stream stream);
 /// Fills shared memory with `bytes` bytes of `input` and stores them as a box.
 void launch_tensor_store(void* tensor, const TensorForm& form, const int (&at)[5], const std::uint8_t* input, int bytes,
                          Stream stream);

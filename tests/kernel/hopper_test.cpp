@@ -2,6 +2,7 @@
 #include "tests/kernel/hopper.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <random>
@@ -47,7 +48,7 @@ void for_each_byte(const BoxCase& box, long long piece, Visit visit) {
     offset += each;
     more = false;
     for (int i = 0; i < form.rank && !more; ++i) {
-      more = ++index[i] < static_cast<long long>(form.dimensions[i].box);
+      more = (index[i] += form.dimensions[i].step) < static_cast<long long>(form.dimensions[i].box);
       if (!more) index[i] = 0;
     }
   }
@@ -55,7 +56,11 @@ void for_each_byte(const BoxCase& box, long long piece, Visit visit) {
 
 std::size_t box_bytes(const TensorForm& form) {
   std::size_t bytes = element_bytes(form.element);
-  for (int i = 0; i < form.rank; ++i) bytes *= form.dimensions[i].box;
+  for (int i = 0; i < form.rank; ++i) {
+    std::size_t elements = 0;
+    for (unsigned at = 0; at < form.dimensions[i].box; at += form.dimensions[i].step) ++elements;
+    bytes *= elements;
+  }
   return bytes;
 }
 
@@ -84,7 +89,77 @@ const BoxCase kBoxes[] = {
      {0, 1, 2, -1, -1}},
     {{TensorElement::fp32, Swizzle::none, 5, {{9, 4, 4}, {3, 48, 2}, {2, 16, 3}, {2, 160, 1}, {2, 320, 2}}},
      {8, -1, 0, 1, 1}},
+    {{TensorElement::fp16, Swizzle::none, 2, {{16, 2, 16}, {40, 32, 25, 3}}}, {0, -2}},
+    {{TensorElement::int8, Swizzle::bytes64, 3, {{64, 1, 64}, {15, 64, 8, 2}, {9, 960, 10, 4}}}, {0, -1, 3}},
+    {{TensorElement::fp32, Swizzle::none, 4, {{8, 4, 8}, {7, 32, 8, 8}, {9, 224, 5, 2}, {3, 2016, 3, 2}}},
+     {0, 2, -1, 0}},
 };
+
+/// A column of pixels of a tensor, and the filter's element that it is for.
+struct ColumnCase {
+  TensorForm form;
+  int at[5], offsets[3];
+};
+
+/// A form for a filter of `taps` in each dimension of space, spread by `dilation`.
+TensorForm columns_of(TensorForm form, unsigned pixels, int taps, int padding, int stride, int dilation = 1) {
+  form.pixels = pixels;
+  for (int i = 0; i < form.rank - 2; ++i) {
+    form.dimensions[i + 1].step = static_cast<unsigned>(stride);
+    form.lower[i] = -padding;
+    form.upper[i] = padding - (taps - 1) * dilation;
+  }
+  return form;
+}
+
+const TensorForm kSignal{TensorElement::fp32, Swizzle::none, 3, {{6, 4, 4}, {33, 32, 1}, {3, 1056, 1}}};
+const TensorForm kImage{
+    TensorElement::fp16, Swizzle::bytes128, 4, {{70, 2, 64}, {11, 144, 1}, {9, 1584, 1}, {3, 14256, 1}}};
+const TensorForm kBytes{
+    TensorElement::int8, Swizzle::bytes64, 4, {{64, 1, 64}, {10, 64, 1}, {7, 640, 1}, {2, 4480, 1}}};
+const TensorForm kVolume{
+    TensorElement::int8, Swizzle::none, 5, {{32, 1, 16}, {5, 32, 1}, {6, 160, 1}, {4, 960, 1}, {2, 3840, 1}}};
+const ColumnCase kColumns[] = {
+    {columns_of(kSignal, 40, 5, 2, 1), {0, -2, 0}, {3}},
+    {columns_of(kSignal, 100, 5, 2, 2), {4, 10, 1}, {4}},
+    {columns_of(kSignal, 7, 1, 0, 8), {0, 24, 2}, {0}},
+    {columns_of(kImage, 64, 3, 1, 1), {0, -1, -1, 0}, {0, 0}},
+    {columns_of(kImage, 64, 3, 1, 1), {64, 4, 6, 1}, {2, 1}},
+    {columns_of(kImage, 128, 3, 1, 2), {0, 3, 5, 0}, {1, 2}},
+    {columns_of(kImage, 256, 3, 2, 1, 2), {-8, 0, 0, 2}, {4, 2}},
+    {columns_of(kBytes, 33, 7, 3, 2), {0, 1, 3, 1}, {6, 0}},
+    {columns_of(kBytes, 16, 1, 0, 3), {0, 9, 6, 1}, {0, 0}},
+    {columns_of(kVolume, 200, 3, 1, 1), {16, 3, 4, 2, 0}, {2, 1, 0}},
+    {columns_of(kVolume, 50, 2, 0, 2), {0, 0, 0, 0, 0}, {1, 1, 1}},
+};
+
+/// The places {width, height, depth, image} of a column's pixels, of all that there are in order those from the first
+/// on; the tensor's images are followed by as many as the column needs.
+std::vector<std::array<long long, 4>> pixels_of(const ColumnCase& column) {
+  const TensorForm& form = column.form;
+  std::array<std::vector<long long>, 3> places{{{0}, {0}, {0}}};
+  for (std::size_t i = 0; i + 2 < static_cast<std::size_t>(form.rank); ++i) {
+    places[i].clear();
+    const auto& dimension = form.dimensions[i + 1];
+    for (long long at = form.lower[i]; at < static_cast<long long>(dimension.size) + form.upper[i];
+         at += dimension.step)
+      places[i].push_back(at);
+  }
+  std::vector<std::array<long long, 4>> all;
+  std::array<long long, 4> first{};
+  for (int i = 0; i < form.rank - 2; ++i) first[static_cast<std::size_t>(i)] = column.at[i + 1];
+  first[3] = column.at[form.rank - 1];
+  bool begun = false;
+  for (long long image = 0; all.size() < form.pixels; ++image)
+    for (const long long depth : places[2])
+      for (const long long height : places[1])
+        for (const long long width : places[0]) {
+          const std::array<long long, 4> pixel{width, height, depth, image};
+          begun |= pixel == first;
+          if (begun && all.size() < form.pixels) all.push_back(pixel);
+        }
+  return all;
+}
 
 }  // namespace
 
@@ -96,7 +171,7 @@ TEST_CASE("hopper: tensor loads of every rank, with zeros outside the tensor (sm
     const auto tensor = random_bytes(tensor_bytes(box.form), 1);
     DeviceArray<std::uint8_t> input(tensor, "input"), output(box_bytes(box.form), "output");
     const Counters c = run_kernel([&](Stream stream) {
-      launch_tensor_load(input, box.form, box.at, output, static_cast<int>(box_bytes(box.form)), stream);
+      launch_tensor_load(input, box.form, box.at, {}, output, static_cast<int>(box_bytes(box.form)), stream);
     });
     std::vector<std::uint8_t> expected(box_bytes(box.form));
     std::int64_t inside = 0;
@@ -114,6 +189,42 @@ TEST_CASE("hopper: tensor loads of every rank, with zeros outside the tensor (sm
     CHECK(c.global_load_bytes == inside);
     CHECK(c.global_load_unique_bytes <= inside);
     CHECK(c.global_load_sectors == std::count(sectors.begin(), sectors.end(), true));
+  }
+}
+
+TEST_CASE("hopper: columns of pixels, as a convolution's matrix has them (sm_90)") {
+  for (const ColumnCase& column : kColumns) {
+    CAPTURE(&column - kColumns);
+    const TensorForm& form = column.form;
+    const auto tensor = random_bytes(tensor_bytes(form), 1);
+    const std::size_t each = element_bytes(form.element), row = form.dimensions[0].box * each;
+    DeviceArray<std::uint8_t> input(tensor, "input"), output(form.pixels * row, "output");
+    const Counters c = run_kernel([&](Stream stream) {
+      launch_tensor_load(input, form, column.at, column.offsets, output, static_cast<int>(form.pixels * row), stream);
+    });
+    std::vector<std::uint8_t> expected(form.pixels * row);
+    std::int64_t inside = 0;
+    std::size_t to = 0;
+    for (const auto& pixel : pixels_of(column)) {
+      long long from = pixel[3] * static_cast<long long>(form.dimensions[form.rank - 1].stride);
+      bool in_tensor = pixel[3] < static_cast<long long>(form.dimensions[form.rank - 1].size);
+      for (int i = 0; i < form.rank - 2; ++i) {
+        const long long at = pixel[static_cast<std::size_t>(i)] + column.offsets[i];
+        in_tensor &= at >= 0 && at < static_cast<long long>(form.dimensions[i + 1].size);
+        from += at * static_cast<long long>(form.dimensions[i + 1].stride);
+      }
+      for (std::size_t byte = 0; byte < row; ++byte, ++to) {
+        const long long of_pixel = column.at[0] * static_cast<long long>(each) + static_cast<long long>(byte);
+        if (!in_tensor || of_pixel < 0 || of_pixel >= static_cast<long long>(form.dimensions[0].size * each)) continue;
+        expected[swizzled(to, form.swizzle)] = tensor[static_cast<std::size_t>(from + of_pixel)];
+        ++inside;
+      }
+    }
+    CHECK(output.values() == expected);
+    CHECK(inside > 0);
+    if (backend() == Backend::gpu) continue;
+    CHECK(c.global_load_requests == 1);
+    CHECK(c.global_load_bytes == inside);
   }
 }
 

@@ -93,6 +93,22 @@ def test_scales_follow_the_input(stage):
     assert torch.equal(after_another(x), alone)
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is no second GPU")
+def test_whichever_gpu_is_the_current_one():
+    """A call goes to the first, whose tensors these are, and leaves the current one as it was."""
+    x, w = tensors(33, X, W)
+    y = convladder.Conv(33, w)(x)
+    with torch.cuda.device(1):
+        prepared = convladder.Conv(33, w)
+        for _ in range(2):  # prepared, and as one before
+            assert torch.equal(prepared(x), y)
+        assert torch.cuda.current_device() == 1
+        with pytest.raises(convladder.BadInput, match="first GPU"):
+            prepared(x.to("cuda:1"))
+        with pytest.raises(convladder.BadInput, match="first GPU"):
+            prepared(x, stream=torch.cuda.Stream(1))
+
+
 @pytest.mark.parametrize("stage", [25, 33])
 def test_nothing_is_copied(stage):
     """The call takes the memory of its output from torch, and no more."""

@@ -16,6 +16,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "tools/lab"))
+import ptx  # noqa: E402
 from cuda_front_end import Refused, translate  # noqa: E402
 
 HEAD = "// > "
@@ -97,12 +98,11 @@ def test_exit_status_is_the_programs(tmp_path):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("#include <curand.h>\nint main() {}\n", "program.cu:1: cuRAND is not simulated (#include curand"),
+    ("#include <cufft.h>\nint main() {}\n", "program.cu:1: cuFFT is not simulated (#include cufft"),
     ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
     ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
-    ("__global__ void k(cudaTextureObject_t t) {}\nint main() {}\n", "program.cu:1: textures are not simulated"),
-    ("__global__ void k(float* p) {\n  p[0] = tex2D<float>(1, 2, 3);\n}\nint main() {}\n",
-     "program.cu:2: textures are not simulated"),
+    ("texture<float, 2> t;\n__global__ void k(float* p) {\n  p[0] = tex2D(t, 1, 2);\n}\nint main() {}\n",
+     "program.cu:1: CUDA 12 has no texture references any more ('texture')"),
     ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
@@ -112,8 +112,8 @@ def test_exit_status_is_the_programs(tmp_path):
     ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
-     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(1));\n}\nint main() {}\n',
-     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: operands are neither"),
+     '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(2));\n}\nint main() {}\n',
+     "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
     ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])
@@ -130,6 +130,20 @@ def test_limit_ends_a_loop_of_the_host(tmp_path):
     assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
 
 
+def test_several_cores_change_nothing(tmp_path, monkeypatch):
+    """In a launch that is long enough to be shared."""
+    program = written(tmp_path, "__global__ void k(float* a) { __shared__ float s[256]; s[threadIdx.x] = threadIdx.x; "
+                      "float sum = 0; for (int i = 0; i < 200; ++i) { __syncthreads(); sum += s[(threadIdx.x + i) % 256]; } "
+                      "a[blockIdx.x * 256 + threadIdx.x] = sum; if (threadIdx.x == 7) printf(\"%d %g\\n\", blockIdx.x, sum); }\n"
+                      "int main() { float* a; cudaMalloc(&a, 1 << 16); k<<<40, 256>>>(a); cudaFree(a); }\n")
+    outputs = []
+    for cores in "1", "3":
+        monkeypatch.setenv("CONVLADDER_SIM_CORES", cores)
+        outputs.append(sim("--json", "--lines", program).stdout)
+    assert outputs[0].splitlines()[:2] == ["0 21300", "1 21300"] and len(outputs[0].splitlines()) == 41
+    assert outputs[0].replace(str(tmp_path), "") == outputs[1].replace(str(tmp_path), "")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")
@@ -137,6 +151,39 @@ def test_gpu_is_the_one_that_is_named(tmp_path):
     refused = sim("--gpu", "Voodoo", program)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--gpu must be one of V100, " in refused.stderr
+
+
+def test_gpu_decides_which_instructions_there_are(tmp_path):
+    program = written(tmp_path, """__global__ void k(int* a) {
+#if __CUDA_ARCH__ >= 800
+  __shared__ int s[4];
+  unsigned to = __cvta_generic_to_shared(s);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(a));
+  asm volatile("cp.async.wait_all;");
+#endif
+  a[0] = __CUDA_ARCH__;
+#ifdef NEWEST
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
+#endif
+}
+int main() { int* a; cudaMalloc(&a, 16); cudaMemset(a, 0, 16); k<<<1, 1>>>(a); int b; cudaMemcpy(&b, a, 4, cudaMemcpyDefault);
+  printf("%d\\n", b); cudaFree(a); }
+""")
+    assert sim("--gpu", "V100", program).stdout.startswith("700\n")
+    assert sim("--gpu", "NVIDIA A100", program).stdout.startswith("800\n")
+    refused = sim("--gpu", "l4", "-D", "NEWEST", program)
+    assert refused.returncode == 2
+    assert "program.cu:10: inline PTX: setmaxnreg.inc.sync.aligned.u32 needs sm_90a, and the chosen GPU is sm_89: " \
+           "choose a newer one by --gpu, or put it behind #if __CUDA_ARCH__ >= 900" in refused.stderr
+
+
+@pytest.mark.parametrize("opcode, capability", [
+    ("cp.async.cg.shared.global", 80), ("cp.async.bulk.commit_group", 90), ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", 75),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 80), ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 89),
+    ("fma.rn.bf16x2", 80), ("add.rn.bf16x2", 90), ("mbarrier.init.shared.b64", 80), ("mbarrier.try_wait.parity.shared.b64", 90),
+    ("ld.global.nc.L2::128B.v4.f32", 75), ("add.f32", 70), ("fence.acq_rel.gpu", 70), ("fence.proxy.async.shared::cta", 90)])
+def test_capability_of_an_instruction(opcode, capability):
+    assert ptx.capability_of(opcode) == capability
 
 
 def test_clusters_are_refused_when_the_program_asks(tmp_path):

@@ -65,7 +65,7 @@ inline std::vector<simt::FaultRecord> faults(const std::function<void()>& launch
 /// The line that carries the marker.
 inline simt::SourceLine marked(const std::string& name) {
   for (const char* path : {"tests/simt/faults.cu", "tests/simt/async.cu", "tests/simt/wmma.cu", "tests/simt/mma.cu",
-                           "tests/simt/hopper.cu", "tests/kernel/hopper_pipeline.cu"}) {
+                           "tests/simt/hopper.cu", "tests/simt/devices.cu", "tests/kernel/hopper_pipeline.cu"}) {
     std::ifstream file(CONVLADDER_SOURCE_DIR "/" + std::string(path));
     std::string text;
     for (int line = 1; std::getline(file, text); ++line)

@@ -160,6 +160,27 @@ __global__ void misuse(const __grid_constant__ TensorMap map, const float* input
   output[threadIdx.x] = tile[threadIdx.x % 32];
 }
 
+__global__ void column_misuse(const __grid_constant__ TensorMap map, float* output, ColumnMisuse misuse) {
+  __shared__ Mbarrier barrier;
+  float* const column = dynamic_shared_1024<float>();
+  if (threadIdx.x == 0) {
+    mbarrier_init(&barrier, 1);
+    fence_mbarrier_init();
+    mbarrier_expect(&barrier, 64);
+    if (misuse == ColumnMisuse::box_of_columns)
+      tensor_load(column, map, &barrier, 0, 0, 0);
+    else if (misuse == ColumnMisuse::offset)
+      im2col_load(column, map, &barrier, {-1}, 0, 0, 0);
+    else if (misuse == ColumnMisuse::before_corner)
+      im2col_load(column, map, &barrier, {0}, 0, -2, 0);
+    else
+      im2col_load(column, map, &barrier, {0}, 0, misuse == ColumnMisuse::behind_corner ? 4 : 3, 0);
+  }
+  __syncthreads();
+  mbarrier_wait(&barrier, 0);
+  output[threadIdx.x] = column[threadIdx.x];
+}
+
 template <int Registers>
 __global__ void __launch_bounds__(384, 1) registers_of_warps() {
   __syncthreads();
@@ -246,6 +267,16 @@ void launch_registers(int warps, int registers) {
 }
 void launch_prefetch(const unsigned char* input, float* output, int first, int bytes) {
   launch(prefetch, 1, 32, 0, nullptr)(input, output, first, bytes);
+}
+void launch_column_misuse(const float* input, float* output, ColumnMisuse misuse) {
+  TensorForm form{TensorElement::fp32, Swizzle::none, 3, {{4, 4, 4}, {5, 16, 1}, {6, 80, 1}}};
+  if (misuse != ColumnMisuse::column_of_boxes) {
+    form.pixels = 4;
+    form.lower[0] = form.upper[0] = -1;
+  } else {
+    form.dimensions[1].box = 4;
+  }
+  launch(column_misuse, 1, 4, 64, nullptr)(make_tensor_map(input, form), output, misuse);
 }
 void launch_misuse(const float* input, float* output, Misuse form) {
   const TensorMap map = make_tensor_map(input, {TensorElement::fp32, Swizzle::none, 1, {{32, 4, 32}}});

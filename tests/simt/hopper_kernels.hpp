@@ -50,6 +50,10 @@ enum class Misuse {
 };
 void launch_misuse(const float* input, float* output, Misuse misuse);
 
+enum class ColumnMisuse { none, box_of_columns, column_of_boxes, before_corner, behind_corner, offset };
+/// Loads a column of six images of a signal of five pixels with four floats.
+void launch_column_misuse(const float* input, float* output, ColumnMisuse misuse);
+
 /// Eight warps take so many registers a thread, the others leave but 40.
 /// @param warps of all, 9 to 12  @param registers 232, 240 or 160
 void launch_registers(int warps, int registers);

@@ -36,6 +36,23 @@ TEST_CASE("simt hopper: what CUDA refuses of a tensor, make_tensor_map refuses")
   expect("a row of the box must be as long as the swizzle, 64 bytes; got 128",
          [](TensorForm& f) { f.swizzle = Swizzle::bytes64; });
   CHECK_THROWS_AS(make_map(tensor + 8, right), std::invalid_argument);
+  expect("the step of dimension 1 must be 1 to 8; got 9", [](TensorForm& f) { f.dimensions[1].step = 9; });
+  expect("the step of dimension 0 must be 1; got 2", [](TensorForm& f) { f.dimensions[0].step = 2; });
+
+  TensorForm columns{TensorElement::fp16, Swizzle::none, 4, {{64, 2, 64}, {9, 128, 1}, {7, 1152, 1}, {2, 8064, 1}}};
+  columns.pixels = 1024;
+  CHECK_NOTHROW(make_map(tensor, columns));
+  const auto expect_columns = [&](const std::string& rule, const std::function<void(TensorForm&)>& change) {
+    TensorForm form = columns;
+    change(form);
+    CHECK_THROWS_WITH_AS(make_map(tensor, form), ("tensor map: " + rule).c_str(), std::invalid_argument);
+  };
+  expect_columns("columns are of tensors with 3 to 5 dimensions; got 2", [](TensorForm& f) { f.rank = 2; });
+  expect_columns("a column has 1 to 1024 pixels; got 1025", [](TensorForm& f) { f.pixels = 1025; });
+  expect_columns("the corners of dimension 2 must be -128 to 127; got -129", [](TensorForm& f) { f.lower[1] = -129; });
+  expect_columns("the corners of dimension 1 must be -128 to 127; got 128", [](TensorForm& f) { f.upper[0] = 128; });
+  expect_columns("no pixel lies between the corners of dimension 1", [](TensorForm& f) { f.upper[0] = -9; });
+  expect_columns("the step of dimension 3 must be 1; got 2", [](TensorForm& f) { f.dimensions[3].step = 2; });
 }
 
 // ---- Order and misuse ----------------------------------------------------------------------------------------------
@@ -157,6 +174,29 @@ TEST_CASE("simt hopper: misuse of barriers and copies") {
     const auto fault = expect_first(e.kind, "", [&] { launch_misuse(input, output, e.misuse); });
     CAPTURE(fault.detail);
     CHECK(fault.detail.find(e.detail) != std::string::npos);
+  }
+}
+
+TEST_CASE("simt hopper: misuse of columns of pixels") {
+  Array<float> input(ramp(4 * 5 * 6), "input"), output(4, "output");
+  struct Expected {
+    ColumnMisuse misuse;
+    const char* detail;
+  };
+  const Expected cases[] = {
+      {ColumnMisuse::box_of_columns, "a box of a tensor map for columns of pixels"},
+      {ColumnMisuse::column_of_boxes, "a column of pixels of a tensor map for boxes"},
+      {ColumnMisuse::before_corner,
+       "a column begins at a pixel between the map's corners, -1 to 3 in dimension 1, not at -2"},
+      {ColumnMisuse::behind_corner,
+       "a column begins at a pixel between the map's corners, -1 to 3 in dimension 1, not at 4"},
+      {ColumnMisuse::offset, "the offsets of a column are 0 to 65535, not -1"},
+  };
+  expect_silence([&] { launch_column_misuse(input, output, ColumnMisuse::none); });
+  for (const Expected& e : cases) {
+    CAPTURE(static_cast<int>(e.misuse));
+    CHECK(expect_first(FaultKind::invalid_operand, "", [&] { launch_column_misuse(input, output, e.misuse); }).detail ==
+          e.detail);
   }
 }
 

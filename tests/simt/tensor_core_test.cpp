@@ -226,3 +226,49 @@ TEST_CASE("simt tensor core: long sums drift towards zero, and their mirror imag
   }
   CHECK(below > d.size() * 9 / 10);
 }
+
+TEST_CASE("simt tensor cores: 8-bit floats keep 13 bits, of each term and of the sum") {
+  constexpr std::uint8_t kOne = 0x38, kPow6 = 0x08, kPow7 = 0x04, kMost = 0x7e, kNan = 0x7f;  // of e4m3: 1, 2^-6, 2^-7
+  const auto sum = [](std::vector<std::uint8_t> a, std::vector<std::uint8_t> b, float before) {
+    a.resize(32);
+    b.resize(32);
+    return simt::tensor_core_sum<simt::E4m3>(a.data(), b.data(), before, simt::kRulesOfFp8);
+  };
+  CHECK(sum({kPow6}, {kPow7}, 1) == 1 + 0x1p-13f);
+  CHECK(sum({kPow7}, {kPow7}, 1) == 1);                // 2^-14 is cut
+  CHECK(sum({kPow7, kPow7}, {kPow7, kPow7}, 1) == 1);  // each of them
+  CHECK(sum({kPow7, kPow7}, {kPow7, kPow7}, 0) == 0x1p-13f);
+  CHECK(sum({kOne}, {kOne}, 1 + 0x1p-13f) == 2);  // the sum has 13 bits below 2
+  CHECK(sum({kOne}, {kOne}, 1 + 0x1p-12f) == 2 + 0x1p-12f);
+  CHECK(sum({}, {}, -1 - 0x1p-20f) == -1);          // and so has what was there before
+  CHECK(sum({kMost}, {kMost}, 0) == 448.0f * 448);  // the largest exponent has numbers
+  CHECK(std::isnan(sum({kNan}, {kOne}, 0)));
+  CHECK(std::isnan(sum({kOne}, {0x80 | kNan}, 0)));
+  CHECK(sum({kOne}, {kOne}, INFINITY) == INFINITY);
+
+  std::uint8_t wide[32] = {0x3c}, narrow[32] = {kMost};  // e5m2: 1
+  CHECK(simt::tensor_core_sum<simt::E5m2, simt::E4m3>(wide, narrow, 0.5f, simt::kRulesOfFp8) == 448.5f);
+  wide[0] = 0x7c;  // infinite
+  CHECK(simt::tensor_core_sum<simt::E5m2, simt::E4m3>(wide, narrow, 0, simt::kRulesOfFp8) == INFINITY);
+  narrow[0] = 0;
+  CHECK(std::isnan(simt::tensor_core_sum<simt::E5m2, simt::E4m3>(wide, narrow, 0, simt::kRulesOfFp8)));
+}
+
+TEST_CASE("simt tensor cores: sums that are halves are rounded once, to the nearest") {
+  const auto sum = [](std::vector<double> a, std::vector<double> b, double before) {
+    std::vector<std::uint16_t> of_a(16), of_b(16);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      of_a[i] = half_bits(a[i]);
+      of_b[i] = half_bits(b[i]);
+    }
+    return simt::tensor_core_half_sum<simt::Fp16>(of_a.data(), of_b.data(), half_bits(before), {16}, half_bits);
+  };
+  CHECK(sum({0x1p-6}, {0x1p-5}, 1) == 0x3c00);                    // 1 + 2^-11, a tie: to even
+  CHECK(sum({0x1p-6, 0x1p-10}, {0x1p-5, 0x1p-10}, 1) == 0x3c01);  // and a little more
+  CHECK(sum({0x1p-6}, {0x1p-5}, 1 + 0x1p-10) == 0x3c02);
+  CHECK(sum({-0x1p-10, 0x1p-13}, {1, 0x1p-13}, 1) == 0x3bfe);  // 2^-26 is cut, 25 bits below 1
+  CHECK(sum({0x1p-12}, {0x1p-12}, 0) == 0x0001);               // subnormal
+  CHECK(sum({60000}, {1}, 60000) == 0x7c00);
+  CHECK(sum({60000}, {-2}, 0) == 0xfc00);
+  CHECK(sum({1}, {INFINITY}, -INFINITY) == 0x7fff);
+}

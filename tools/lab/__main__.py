@@ -10,7 +10,8 @@ import sys
 from machine import ROOT, Unusable
 
 HELP = (ROOT / "tools/help/lab.txt").read_text()
-MODULES = {"diff": "stage_diff", "docs": "site_builder", "doctor": "doctor", "fuse": "fuse", "new": "new_stage",
+MODULES = {"diff": "stage_diff", "docs": "site_builder", "doctor": "doctor", "fuse": "fuse", "merge": "merge_results",
+           "new": "new_stage",
            "next": "next_lab", "notebook": "lesson_notebook", "sim": "sim", "single": "single_file", "test": "run_tests"}
 COMMANDS = re.findall(r"^  ([a-z]+)  ", HELP, re.M)
 
@@ -82,6 +83,8 @@ def run(command, words):
         return module.prune(parser_of("fuse", module).parse_args(words))
     if command == "plot":
         return importlib.import_module("plotted_run").run(words)
+    if command == "submit":
+        return importlib.import_module("submission").run(words)
     raise Unusable(unknown(command))
 
 

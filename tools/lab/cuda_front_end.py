@@ -140,8 +140,8 @@ def tokens_of(text, own_file):
 
 
 class FrontEnd:
-    def __init__(self, tokens):
-        self.tokens = tokens
+    def __init__(self, tokens, capability):
+        self.tokens, self.capability = tokens, capability
         self.guards = self.asms = 0
 
     def refuse(self, i, text):
@@ -213,8 +213,19 @@ class FrontEnd:
         if before in ("&", "*"):
             before = self.tokens[i - 2].text
         elif before == ",":
-            return after in ("(", "{")
+            return after in ("(", "{") or after in (",", ";", "=") and self.begins_with_type(i)
         return bool(before) and is_name(before) and before not in ("return", "case", "else", "sizeof")
+
+    def begins_with_type(self, i):
+        """Whether the statement of `i` begins as a declaration does: `dim3 gridDim, blockDim`."""
+        while i > 0 and self.tokens[i - 1].text not in (";", "{", "}"):
+            if self.tokens[i - 1].text in CLOSING:
+                i = self.opening(i - 1)
+            else:
+                i -= 1
+        while self.tokens[i].text in ("const", "static"):
+            i += 1
+        return all(is_name(self.tokens[k].text or ";") for k in (i, i + 1)) and self.tokens[i].text != "return"
 
     def end_of_scope(self, i):
         """Where a variable that is declared at `i` ends."""
@@ -467,7 +478,7 @@ class FrontEnd:
             strings = [ptx.c_string(token.text) for token in self.tokens[cuts[0][0]:cuts[0][1]]]
             sections = [self.asm_operands(*cut) for cut in cuts[1:3]] + [[], []]
             self.asms += 1
-            code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1])
+            code = ptx.translate(self.asms, "".join(strings), sections[0], sections[1], self.capability)
         except ptx.Unknown as unknown:
             self.refuse(i, f"inline PTX: {unknown}; docs/sim.md lists what is there")
         return code + "".join(token.before for token in self.tokens[i + 1:close + 1]), close + 1
@@ -478,8 +489,11 @@ class FrontEnd:
         for comma in [*self.commas(begin, end), end] if begin < end else ():
             if self.tokens[last].text == "[":
                 raise ptx.Unknown("operands with names are not simulated: use %0, %1")
-            constraint = ptx.c_string(self.tokens[last].text)
-            operands.append((constraint, " ".join(self.rewritten(last + 2, self.closing(last + 1)).split())))
+            opening, constraint = last, ""
+            while self.tokens[opening].text != "(":
+                constraint += ptx.c_string(self.tokens[opening].text)
+                opening += 1
+            operands.append((constraint, " ".join(self.rewritten(opening + 1, self.closing(opening)).split())))
             last = comma + 1
         return operands
 
@@ -504,8 +518,8 @@ class FrontEnd:
                 continue
             if text in SPACES and not self.is_function(i):
                 first = start if all(self.is_qualifier(k) for k in range(start, i)) else i
-                if first == i and text == "__device__" and i > start:  # after a type: `int __device__ x`
-                    first = start
+                if first == i > start and is_name(self.tokens[start].text) and self.tokens[start].text != "template":
+                    first = start  # after a type: `int __device__ x`, `extern float __shared__ x[]`
                 rewritten, following = self.rewrite_variable(first, i)
                 while marks and marks[-1] >= first:
                     marks.pop()
@@ -590,9 +604,9 @@ class FrontEnd:
         return self.rewritten(0, len(self.tokens))
 
 
-def translate(text, own_file):
-    """C++ for the simulator, of what the preprocessor made of `own_file`."""
-    return FrontEnd(tokens_of(text, own_file)).run()
+def translate(text, own_file, capability=90):
+    """C++ for the simulator, of what the preprocessor made of `own_file`. @param capability the GPU's, 10 major + minor"""
+    return FrontEnd(tokens_of(text, own_file), capability).run()
 
 
 def has_asm(text, own_file):

@@ -13,16 +13,21 @@ INSTALL = "(./lab doctor --install-baselines)"
 DESCRIPTION = "What is installed here, and what each stage needs."
 
 
-def cudnn():
-    """As the build has found it, else where it usually lies."""
+def built_with(variable):
+    """The file that the build has found; empty where there is none."""
     try:
         for line in (machine.BUILD / "CMakeCache.txt").read_text().splitlines():
             name, _, path = line.partition("=")
-            if name == "CUDNN_LIBRARY:FILEPATH" and "NOTFOUND" not in path:
+            if name == f"{variable}:FILEPATH" and "NOTFOUND" not in path:
                 return path
     except OSError:
         pass
-    return machine.find_file("libcudnn.so.9", libraries(), str(machine.CUDA_FOLDER / "cudnn/lib"))
+    return ""
+
+
+def cudnn():
+    """As the build has found it, else where it usually lies."""
+    return built_with("CUDNN_LIBRARY") or machine.find_file("libcudnn.so.9", libraries(), str(machine.CUDA_FOLDER / "cudnn/lib"))
 
 
 def libraries():
@@ -68,6 +73,8 @@ def findings():
     yield ("GPU, driver", first_line("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
            "running on a GPU")
     yield "cuDNN", cudnn(), "the cuDNN baseline"
+    yield ("NCCL", built_with("NCCL_LIBRARY") or machine.find_file("libnccl.so.2", libraries()),
+           "stages 40 and 41 on several GPUs (apt-get install libnccl-dev, or pip install nvidia-nccl-cu13)")
     yield "cuBLAS", machine.find_file("libcublas.so", libraries()), "bench's row of im2col and cuBLAS"
     yield "cuFFT", machine.find_file("libcufft.so", libraries()), "bench's row of FFT convolution"
     cutlass = os.environ.get("CUTLASS_ROOT", "") and machine.find_file("cutlass.h", os.environ["CUTLASS_ROOT"] + "/include")

@@ -195,6 +195,7 @@ TRACKS = {
     "cpu": layer(16, BLOCK),
     "winograd": layer(16, BLOCK),
     "hopper": layer(32, "c=64,h=224,w=224,k=64,r=3,s=3"),
+    "several": Track(IMAGE, IMAGE_PICTURE, "h=96,w=128,r=3,s=3", "n=8,h=2160,w=3840,r=3,s=3", SIDES),
 }
 
 # The knob that the notebook turns, its values, and what else is then set.
@@ -218,6 +219,8 @@ KNOBS = {
     35: ("tile", ["2x2", "4x4", "6x6"], {"bound": "1e-4"}),
     36: ("products", ["3", "4"], {}),
     37: ("tile", ["2x2", "4x4", "6x6"], {"bound": "1e-4"}),
+    40: ("devices", ["1", "2", "4"], {}),
+    41: ("devices", ["1", "2", "4"], {}),
 }
 
 COUNT = '''\

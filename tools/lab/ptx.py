@@ -3,6 +3,7 @@
 Whatever is not in the table below is refused by name: nothing else is ever run in its place.
 """
 import itertools
+import re
 
 TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std::int8_t", "b16": "std::uint16_t",
          "u16": "std::uint16_t", "s16": "std::int16_t", "f16": "std::uint16_t", "bf16": "std::uint16_t",
@@ -11,7 +12,7 @@ TYPES = {"pred": "bool", "b8": "std::uint8_t", "u8": "std::uint8_t", "s8": "std:
          "f64": "double"}
 ATOMIC_TYPES = {"b32": "unsigned", "u32": "unsigned", "s32": "int", "b64": "unsigned long long",
                 "u64": "unsigned long long", "s64": "unsigned long long", "f32": "float", "f64": "double"}
-U32, S32, U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
+U16, U32, S32, U64 = TYPES["u16"], TYPES["u32"], TYPES["s32"], TYPES["u64"]
 SPACES = ("shared", "shared::cta", "shared::cluster", "global", "local", "const", "param", "param::entry")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 CONSTRAINTS = "hrlfdni"
@@ -417,10 +418,10 @@ def bulk_copy(i):
         return f"::simt::bulk_wait({i.read(0, U32)});"
     if any(part.startswith("multicast") for part in rest):
         i.refuse(CLUSTERS)
-    if any(part.startswith(("im2col", "tile::")) for part in rest):
-        i.refuse("copy a tile")
-    hints = "L2::cache_hint" in rest
-    rest = [part for part in rest if part not in ("L2::cache_hint", "tile")]
+    if any(part.startswith(("im2col_", "im2col::", "tile::")) for part in rest):
+        i.refuse("copy a tile, or load by im2col")
+    hints, columns = "L2::cache_hint" in rest, "im2col" in rest
+    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "im2col")]
     operands = i.operands[:len(i.operands) - hints]
     tensor = rest[0] == "tensor"
     if tensor:
@@ -437,11 +438,16 @@ def bulk_copy(i):
     if rest in (["shared::cluster", "global", "mbarrier::complete_tx::bytes"],
                 ["shared::cta", "global", "mbarrier::complete_tx::bytes"]):
         to = b.address(operands[0], "shared")
-        barrier = b.address(operands[-1], "shared")
+        barrier = b.address(operands[2 if columns else -1], "shared")
         if tensor:
             form, at = b.tensor(operands[1])
             if len(at) != int(dimensions[0]):
                 i.refuse("it has other coordinates than dimensions")
+            if columns:
+                offsets = [b.read(each, U16) for each in b.elements(operands[3])] if len(operands) == 4 else []
+                if len(offsets) != len(at) - 2 or not offsets:
+                    i.refuse("im2col has two offsets less than dimensions")
+                return f"::simt_ptx::im2col_load({to}, {form}, {barrier}, {{{', '.join(offsets)}}}, {', '.join(at)});"
             return f"::simt_ptx::tensor_load({to}, {form}, {barrier}, {', '.join(at)});"
         return f"::simt::bulk_load({to}, {b.address(operands[1], 'global')}, {b.read(operands[2], U32)}, {barrier});"
     if rest == ["global", "shared::cta", "bulk_group"]:
@@ -533,7 +539,7 @@ def matrix(i):
             "__builtin_LINE());")
 
 
-MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
+MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
 
 
 @handles("mma")
@@ -545,8 +551,11 @@ def mma(i):
         i.refuse()
     of_d, of_a, of_b, of_c = i.parts
     depth = int(shape[6:]) * MMA_ELEMENTS.get(of_a, 0)
-    sums = {"f32": ("f16", "bf16", "tf32"), "f16": ("f16",), "s32": ("s8", "u8")}
-    if of_d != of_c or of_a not in sums.get(of_d, ()) or depth not in (16, 32) or (of_a != of_b and of_d != "s32"):
+    fp8 = ("e4m3", "e5m2")
+    sums = {"f32": ("f16", "bf16", "tf32", *fp8), "f16": ("f16", *fp8), "s32": ("s8", "u8")}
+    mixed = of_d == "s32" or of_a in fp8
+    if (of_d != of_c or of_a not in sums.get(of_d, ()) or of_b not in sums[of_d] or depth not in (16, 32)
+            or of_a != of_b and (not mixed or MMA_ELEMENTS[of_b] != 1)):
         i.refuse()
     of_d_bits = 2 if of_d == "f16" else 4
     b = i.block
@@ -560,6 +569,12 @@ def mma(i):
             f"::simt::MmaElement::{of_b}, {depth}, {'true' if of_d == 'f16' else 'false'}}}, ptx_c_{number}, "
             f"ptx_a_{number}, ptx_b_{number}, __builtin_LINE());"
             + "".join(b.write(each, f"ptx_c_{number}[{n}]") for n, each in enumerate(d)))
+
+
+# The simulator's name, bytes, and in what sums are made.
+WGMMA_ELEMENTS = {"f16": ("fp16", 2, ("f32", "f16")), "bf16": ("bf16", 2, ("f32",)), "tf32": ("tf32", 4, ("f32",)),
+                  "e4m3": ("e4m3", 1, ("f32", "f16")), "e5m2": ("e5m2", 1, ("f32", "f16")),
+                  "s8": ("int8", 1, ("s32",)), "u8": ("uint8", 1, ("s32",))}
 
 
 @handles("wgmma")
@@ -578,31 +593,43 @@ def wgmma(i):
     if what != "mma_async" or "sp" in i.parts:
         i.refuse()
     shape = i.parts.pop(0)
-    kinds = {("f32", "f16", "f16"): ("fp16", "k16"), ("f32", "bf16", "bf16"): ("bf16", "k16"),
-             ("f32", "tf32", "tf32"): ("tf32", "k8"), ("s32", "s8", "s8"): ("int8", "k32")}
-    element, depth = kinds.get(tuple(i.parts), (None, None))
+    if len(i.parts) != 3:
+        i.refuse()
+    of_d, of_a, of_b = i.parts
     n, _, k = shape.removeprefix("m64n").partition("k")
-    if element is None or not shape.startswith("m64n") or "k" + k != depth or not n.isdigit():
-        i.refuse("the simulator multiplies f16, bf16 and tf32 into f32, and s8 into s32")
+    if (of_a not in WGMMA_ELEMENTS or of_d not in WGMMA_ELEMENTS[of_a][2] or not shape.startswith("m64n") or not n.isdigit()
+            or k != str(32 // WGMMA_ELEMENTS[of_a][1]) or of_b not in WGMMA_ELEMENTS
+            or of_b != of_a and WGMMA_ELEMENTS[of_b][1:] != WGMMA_ELEMENTS[of_a][1:]):
+        i.refuse("the simulator has the elements and shapes of PTX, but no saturation")
+    element, bytes_of, _ = WGMMA_ELEMENTS[of_a]
     b = i.block
     d = b.elements(i.operands[0])
     a, bb, scale, *flags = i.operands[1:]
-    if len(d) != int(n) // 2:
-        i.refuse(f"it needs {int(n) // 2} accumulators and has {len(d)}")
+    count = int(n) // (4 if of_d == "f16" else 2)
+    if len(d) != count:
+        i.refuse(f"it needs {count} accumulators and has {len(d)}")
     in_registers = a.startswith("{")
-    scales = 0 if element == "int8" else 2
-    text = ""
-    for position, flag in enumerate(flags):
-        wanted = 1 if position < scales else 0
-        text += (f'static_assert(({b.constant(flag)}) == {wanted}, '
-                 f'"ptx: {i.opcode}: operands are neither negated nor transposed here");')
+    text, flags = "", [f"({b.constant(flag)})" for flag in flags]
+    scales = [] if of_d == "s32" else flags[:2]
+    transposed = flags[len(scales):]
+    if len(transposed) > (0 if bytes_of != 2 else 1 if in_registers else 2) or of_d != "s32" and len(scales) != 2:
+        i.refuse("it has other flags than PTX gives it")
+    for flag in scales:
+        text += f'static_assert({flag} == 1 || {flag} == -1, "ptx: {i.opcode}: a scale is 1 or -1");'
+    for flag in transposed:
+        text += f'static_assert({flag} == 0 || {flag} == 1, "ptx: {i.opcode}: a transposition is 0 or 1");'
+    negated = " * ".join(scales) + " < 0" if scales else "false"
+    of_t = [f"{flag} != 0" for flag in transposed] or ["false"]
+    transposed_a, transposed_b = ("false", of_t[-1]) if in_registers else (of_t[0], of_t[-1])
     places = ", ".join(f"&{b.variable(each)}" for each in d)
-    of_a = ", ".join(f"&{b.variable(each)}" for each in b.elements(a)) if in_registers else ""
+    of_a_registers = ", ".join(f"&{b.variable(each)}" for each in b.elements(a)) if in_registers else ""
     sums = "::simt_ptx::Registers<%d>{{%s}}" % (len(d), places)
     descriptor = "0" if in_registers else b.read(a, U64)
-    registers = "::simt_ptx::registers_of(::simt_ptx::Registers<4>{{%s}})" % of_a if in_registers else "nullptr"
+    registers = "::simt_ptx::registers_of(::simt_ptx::Registers<4>{{%s}})" % of_a_registers if in_registers else "nullptr"
+    kind = "::simt::WgmmaElement::"
     return text + (f"::simt::wgmma({{::simt_ptx::registers_of({sums}), {registers}, {descriptor}, {b.read(bb, U64)}, {n}, "
-                   f"::simt::WgmmaElement::{element}, {b.read(scale, 'bool')}}}, __builtin_LINE());")
+                   f"{kind}{element}, {b.read(scale, 'bool')}, {kind}{WGMMA_ELEMENTS[of_b][0]}, "
+                   f"{'true' if of_d == 'f16' else 'false'}, {negated}, {transposed_a}, {transposed_b}}}, __builtin_LINE());")
 
 
 @handles("setmaxnreg")
@@ -957,6 +984,26 @@ def branch(i):
     return f"goto {i.block.label(i.operands[0])};"
 
 
+# ---- What a GPU has ---------------------------------------------------------------------------------------------------
+
+# From which compute capability on there is an instruction: the notes on target architectures in the PTX ISA. All others
+# are as old as sm_70. Of the rows that match, the highest counts.
+CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability in (
+    (r"ldmatrix", 75), (r"mma\.sync.*m16n8k8.*\.f16", 75), (r"tanh\.approx", 75), (r"ex2\.approx(\.ftz)?\.f16", 75),
+    (r"(min|max)(\.NaN)?\.f16", 80), (r".*\.L2::(64B|128B|256B)", 75),
+    (r"mma\.sync.*m16n8k4", 80), (r"mma\.sync.*m16n8k16", 80), (r"mma\.sync.*m16n8k32", 80),
+    (r"mma\.sync.*\.(bf16|tf32|f64)", 80), (r"cp\.async", 80), (r"mbarrier", 80), (r"redux", 80), (r"createpolicy", 80),
+    (r".*\.L2::cache_hint", 80), (r".*\.bf16", 80), (r"cvt.*\.tf32", 80), (r"mma\.sync.*\.(e4m3|e5m2)", 89),
+    (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
+    (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
+    (r"elect", 90), (r"griddepcontrol", 90), (r".*\.cluster", 90), (r"mapa", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
+ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone
+
+
+def capability_of(opcode):
+    return max((capability for pattern, capability in CAPABILITIES if pattern.match(opcode)), default=70)
+
+
 # ---- One asm statement -----------------------------------------------------------------------------------------------
 
 
@@ -967,8 +1014,9 @@ def operand_kind(constraint):
     return letter
 
 
-def translate(number, text, outputs, inputs):
-    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]"""
+def translate(number, text, outputs, inputs, capability=90):
+    """C++ for one asm statement. @param outputs, inputs [(constraint, expression)]
+    @param capability the GPU's, 10 major + minor"""
     if not text.strip():
         return '__asm__ volatile("" ::: "memory")'
     code, operands = [], []
@@ -1002,6 +1050,10 @@ def translate(number, text, outputs, inputs):
             body.append(f"{block.label(statement[1])}:;")
         else:
             _, predicate, opcode, words = statement
+            if (needed := capability_of(opcode)) > capability:
+                raise Unknown(f"{opcode} needs sm_{needed}{'a' if opcode.startswith(ARCHITECTURE_ONLY) else ''}, and the "
+                              f"chosen GPU is sm_{capability}: choose a newer one by --gpu, or put it behind "
+                              f"#if __CUDA_ARCH__ >= {10 * needed}")
             handler = HANDLERS.get(opcode.split(".")[0])
             if handler is None:
                 raise Unknown(f"{opcode} is not simulated")

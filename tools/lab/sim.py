@@ -17,10 +17,11 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "4 where a fault was found, 2 where something is not supported.")
 
 FAULT, REFUSED = 4, 2
-LIBRARIES = {"cublasLt": "cuBLASLt", "cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "curand": "cuRAND", "cufft": "cuFFT",
+LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
-RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm")
+RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm",
+           "printf", "__printf_chk", "puts", "putchar")
 REMEDY = "compute that on the host, or in a kernel of your own"
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
@@ -40,6 +41,18 @@ def add_arguments(parser):
                         help="end the program then, with what was counted so far")
 
 
+def capability(gpu):
+    """10 major + minor of a GPU of the table in common/stage/gpus.cpp, which is an H200 where none is named."""
+    def plain(name):
+        return re.sub("^(nvidia|geforce|tesla)+", "", re.sub("[^a-z0-9]", "", name.lower()))
+
+    table = re.findall(r'^ +\{"([^"]+)", "[^"]+", (\d+),', (ROOT / "common/stage/gpus.cpp").read_text(), re.MULTILINE)
+    for name, capability in table:
+        if plain(name) == plain(gpu or "H200"):
+            return int(capability)
+    raise Unusable(f"sim: --gpu must be one of {', '.join(name for name, _ in table)}; got '{gpu}'")
+
+
 def tool(command, **options):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **options)
 
@@ -57,8 +70,8 @@ def missing(message):
                          r"atomic|coalesced|this_grid|grid_group|tex|surf|clock|nvcuda|thrust)\w*)[^’']*[’'].*"
                          r"(?:not declared|has not been declared|is not a member|does not name a type|no matching)",
                          message):
-        if found[2].startswith(("tex", "surf", "cudaTex", "cudaSurf", "cudaCreateTex", "cudaCreateSurf", "cudaArray")):
-            return f"{found[1]}: textures are not simulated ('{found[2]}'): read the array through a pointer"
+        if found[2] in ("texture", "surface", "cudaBindTexture", "cudaBindTexture2D", "cudaBindTextureToArray"):
+            return f"{found[1]}: CUDA 12 has no texture references any more ('{found[2]}'): use a texture object"
         return f"{found[1]}: '{found[2]}' is not supported by the simulator, or not as it is used here: see docs/sim.md"
     return None
 
@@ -92,7 +105,8 @@ def compile_file(source, target, toolchain, options):
     include = ["-isystem", str(ROOT / "common/cuda/include"), "-isystem", str(ROOT)]
     language = ["-std=c++17", "-DSIMT_PLAIN_CUDA"]
     words = [*language, *include, "-include", str(ROOT / "common/cuda/include/cuda_runtime.h"),
-             *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros)]
+             *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros),
+             f"-D__CUDA_ARCH__={10 * capability(options.gpu)}"]
     compiler = toolchain["compiler"]
     preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     if preprocessed.returncode != 0:
@@ -102,7 +116,7 @@ def compile_file(source, target, toolchain, options):
         preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
     refuse_libraries(preprocessed.stdout)
     try:
-        translated = translate(preprocessed.stdout, source)
+        translated = translate(preprocessed.stdout, source, capability(options.gpu))
     except Refused as refusal:
         raise Unusable(f"sim: {refusal}") from None
     text = target.with_suffix(".ii")
@@ -131,7 +145,7 @@ def build(options, folder):
     program = folder / "program"
     linked = tool([toolchain["compiler"], *map(str, objects), "-o", str(program),
                    "-Wl,--whole-archive", toolchain["libraries"][0], "-Wl,--no-whole-archive",
-                   *toolchain["libraries"][1:], "-lm"])
+                   *toolchain["libraries"][1:], "-lgomp", "-lm"])
     if linked.returncode != 0:
         refuse_compilation(linked.stderr)
     return program

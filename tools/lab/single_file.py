@@ -554,6 +554,9 @@ def version():
 
 def run(options):
     folder = find(options.stage, "single")
+    if json.loads((folder / "stage.json").read_text())["track"] == "several":
+        raise Unusable(f"single: {folder.name} talks to other GPUs through the project's communicator: one file cannot "
+                       "hold it; take 09, whose kernel it launches")
     text = single(folder)
     if '#include "' in text:
         raise Unusable(f"single: {folder.name} compiles its kernel from the project's files when it runs: one file "

@@ -55,7 +55,8 @@ WAYS = [
       "chapters/26-winograd-tensor-core/README.md", "chapters/32-implicit-gemm-hopper/README.md", "docs/glossary.md"]),
     ("Run the whole ladder", "Count every kernel in the simulator, or time it on your GPU beside cuDNN.",
      ["README.md", "chapters/00-the-machine/README.md", "chapters/01-naive-1d/README.md", "docs/students.md",
-      "docs/cuda-without-a-gpu.md", "docs/sim.md", "docs/gallery.md", "docs/simulator.md", "docs/results/README.md"]),
+      "docs/cuda-without-a-gpu.md", "docs/sim.md", "docs/gallery.md", "docs/simulator.md", "docs/results/README.md",
+      "docs/gpus.md", "docs/measure-your-gpu.md"]),
     ("Teach a course", "Hand out labs, have them graded, and write your own.",
      ["docs/classroom/syllabus.md", "docs/instructors.md", "docs/classroom/textbooks.md", "docs/instructors-labs.md"]),
 ]

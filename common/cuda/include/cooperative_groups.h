@@ -4,6 +4,13 @@
 #include "common/cuda/include/cuda_runtime.h"
 
 /// @cond
+namespace simt_cuda {
+/// Of tiles of several warps: a barrier of whole warps, and what the threads of a block give each other, by their ranks.
+void tile_barrier(unsigned tile, unsigned threads);
+void tile_write(unsigned rank, const void* value, size_t bytes);
+void tile_read(unsigned rank, void* value, size_t bytes);
+}  // namespace simt_cuda
+
 namespace cooperative_groups {
 
 class thread_block {
@@ -22,6 +29,15 @@ class thread_block {
   static dim3 dim_threads() { return simt::block_size(); }
 };
 __forceinline__ thread_block this_thread_block() { return {}; }
+/// What CUDA's tiles of several warps exchange their values through; the simulator keeps them elsewhere.
+template <unsigned Threads = 1024>
+struct block_tile_memory {
+  char bytes[16];
+};
+template <unsigned Threads>
+__forceinline__ thread_block this_thread_block(block_tile_memory<Threads>&) {
+  return {};
+}
 __forceinline__ void sync(const thread_block&, int line = __builtin_LINE()) { simt::block_barrier(line); }
 
 class grid_group {
@@ -104,10 +120,9 @@ __forceinline__ coalesced_group coalesced_threads(int line = __builtin_LINE()) {
   return coalesced_group(simt::active_mask(line));
 }
 
-template <unsigned Size, class Parent = thread_block>
-class thread_block_tile {
-  static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
-
+/// A tile within a warp.
+template <unsigned Size>
+class warp_tile {
  public:
   static unsigned thread_rank() { return thread_block::thread_rank() % Size; }
   static constexpr unsigned num_threads() { return Size; }
@@ -151,6 +166,76 @@ class thread_block_tile {
   static __forceinline__ unsigned first_lane() { return static_cast<unsigned>(simt::lane_index()) / Size * Size; }
   static __forceinline__ unsigned mask() { return (Size == 32 ? ~0u : (1u << Size % 32) - 1) << first_lane(); }
 };
+
+/// A tile of several warps: its threads exchange their values through memory of the simulator's, between two barriers.
+template <unsigned Size>
+class warps_tile {
+ public:
+  static unsigned thread_rank() { return thread_block::thread_rank() % Size; }
+  static constexpr unsigned num_threads() { return Size; }
+  static constexpr unsigned size() { return Size; }
+  static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }
+  static unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
+  __forceinline__ void sync(int line = __builtin_LINE()) const {
+    if (thread_block::num_threads() <= Size)
+      simt::block_barrier(line);
+    else
+      simt_cuda::tile_barrier(meta_group_rank(), Size);
+  }
+  template <class T>
+  __forceinline__ T shfl(T value, unsigned source, int line = __builtin_LINE()) const {
+    static_assert(sizeof(T) <= 16, "a tile of several warps exchanges values of at most 16 bytes");
+    const unsigned first = meta_group_rank() * Size;
+    simt_cuda::tile_write(first + thread_rank(), &value, sizeof value);
+    sync(line);
+    simt_cuda::tile_read(first + source % Size, &value, sizeof value);
+    sync(line);
+    return value;
+  }
+  __forceinline__ int any(int predicate, int line = __builtin_LINE()) const {
+    return combined(
+        predicate != 0, [](int a, int b) { return a | b; }, line);
+  }
+  __forceinline__ int all(int predicate, int line = __builtin_LINE()) const {
+    return combined(
+        predicate != 0, [](int a, int b) { return a & b; }, line);
+  }
+  /// Of all threads of the tile, warp by warp.
+  template <class T, class Operation>
+  __forceinline__ T combined(T value, Operation operation, int line) const {
+    static_assert(sizeof(T) <= 16, "a tile of several warps exchanges values of at most 16 bytes");
+    const unsigned first = meta_group_rank() * Size;
+    for (int bits = 16; bits > 0; bits /= 2) value = operation(value, __shfl_xor_sync(~0u, value, bits, 32, line));
+    if (thread_rank() % 32 == 0) simt_cuda::tile_write(first + thread_rank(), &value, sizeof value);
+    sync(line);
+    T result = value;
+    for (unsigned warp = 0; warp < Size / 32; ++warp) {
+      T other = value;
+      simt_cuda::tile_read(first + warp * 32, &other, sizeof other);
+      result = warp == 0 ? other : static_cast<T>(operation(result, other));
+    }
+    sync(line);
+    return result;
+  }
+};
+
+template <unsigned Size, class Parent = void>
+class thread_block_tile : public std::conditional_t<(Size > 32), warps_tile<Size>, warp_tile<Size>> {
+  static_assert(Size >= 1 && Size <= 1024 && (Size & (Size - 1)) == 0, "the threads of a tile are a power of two");
+
+ public:
+  thread_block_tile() = default;
+  template <class Other>
+  __forceinline__ thread_block_tile(const thread_block_tile<Size, Other>&) {}
+};
+/// A tile of a tile counts its neighbours within that.
+template <unsigned Size, unsigned Outer, class Parent>
+class thread_block_tile<Size, thread_block_tile<Outer, Parent>>
+    : public std::conditional_t<(Size > 32), warps_tile<Size>, warp_tile<Size>> {
+ public:
+  static unsigned meta_group_rank() { return thread_block::thread_rank() % Outer / Size; }
+  static constexpr unsigned meta_group_size() { return Outer / Size; }
+};
 template <unsigned Size, class Parent>
 __forceinline__ thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
   return {};
@@ -161,8 +246,8 @@ class thread_group {
  public:
   __forceinline__ thread_group(const thread_block&) : mask_(0), size_(thread_block::size()) {}
   __forceinline__ thread_group(const coalesced_group& group) : mask_(group.mask()), size_(group.size()) {}
-  template <unsigned Size, class Parent>
-  __forceinline__ thread_group(const thread_block_tile<Size, Parent>& tile) : mask_(tile.mask()), size_(Size) {}
+  template <unsigned Size>
+  __forceinline__ thread_group(const warp_tile<Size>& tile) : mask_(tile.mask()), size_(Size) {}
   __forceinline__ thread_group(unsigned mask, unsigned size) : mask_(mask), size_(size) {}
   __forceinline__ unsigned size() const { return size_; }
   __forceinline__ unsigned num_threads() const { return size_; }
@@ -209,9 +294,12 @@ template <class T>
 struct greater {
   __forceinline__ T operator()(T a, T b) const { return a < b ? b : a; }
 };
-template <unsigned Size, class Parent, class T, class Operation>
-__forceinline__ T reduce(const thread_block_tile<Size, Parent>& tile, T value, Operation operation,
-                         int line = __builtin_LINE()) {
+template <unsigned Size, class T, class Operation>
+__forceinline__ T reduce(const warps_tile<Size>& tile, T value, Operation operation, int line = __builtin_LINE()) {
+  return tile.combined(value, operation, line);
+}
+template <unsigned Size, class T, class Operation>
+__forceinline__ T reduce(const warp_tile<Size>& tile, T value, Operation operation, int line = __builtin_LINE()) {
   for (unsigned bits = Size / 2; bits > 0; bits /= 2)
     value = operation(value, tile.shfl_xor(value, static_cast<int>(bits), line));
   return value;

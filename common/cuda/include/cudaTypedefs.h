@@ -6,4 +6,6 @@
 /// @cond
 typedef decltype(&cuTensorMapEncodeTiled) PFN_cuTensorMapEncodeTiled;
 typedef PFN_cuTensorMapEncodeTiled PFN_cuTensorMapEncodeTiled_v12000;
+typedef decltype(&cuTensorMapEncodeIm2col) PFN_cuTensorMapEncodeIm2col;
+typedef PFN_cuTensorMapEncodeIm2col PFN_cuTensorMapEncodeIm2col_v12000;
 /// @endcond

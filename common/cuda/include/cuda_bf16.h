@@ -2,10 +2,14 @@
 /// bfloat16 over the simulator: types, conversions, arithmetic, in CUDA's names. Results are rounded once, to the
 /// nearest, ties to even.
 #pragma once
+#include "common/cuda/half_functions.hpp"
 #include "common/cuda/include/cuda_fp16.h"
 #include "common/cuda/small_floats.hpp"
 
 /// @cond
+struct __nv_bfloat16_raw {
+  unsigned short x;
+};
 struct __align__(2) __nv_bfloat16 {
   std::uint16_t bits;
 
@@ -15,7 +19,13 @@ struct __align__(2) __nv_bfloat16 {
   __forceinline__ __nv_bfloat16(double value) : bits(simt::bf16_from(value)) {}
   __forceinline__ __nv_bfloat16(int value) : bits(simt::bf16_from(value)) {}
   __forceinline__ __nv_bfloat16(unsigned value) : bits(simt::bf16_from(value)) {}
+  __forceinline__ __nv_bfloat16(long value) : bits(simt::bf16_from(static_cast<double>(value))) {}
+  __forceinline__ __nv_bfloat16(unsigned long value) : bits(simt::bf16_from(static_cast<double>(value))) {}
+  __forceinline__ __nv_bfloat16(long long value) : bits(simt::bf16_from(static_cast<double>(value))) {}
+  __forceinline__ __nv_bfloat16(unsigned long long value) : bits(simt::bf16_from(static_cast<double>(value))) {}
+  __forceinline__ __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
   __forceinline__ operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+  __forceinline__ operator __nv_bfloat16_raw() const { return {bits}; }
 };
 using nv_bfloat16 = __nv_bfloat16;
 
@@ -35,7 +45,6 @@ using nv_bfloat162 = __nv_bfloat162;
 __forceinline__ __nv_bfloat16 __float2bfloat16(float value) { return value; }
 __forceinline__ __nv_bfloat16 __float2bfloat16_rn(float value) { return value; }
 __forceinline__ __nv_bfloat16 __double2bfloat16(double value) { return value; }
-__forceinline__ __nv_bfloat16 __int2bfloat16_rn(int value) { return value; }
 __forceinline__ float __bfloat162float(__nv_bfloat16 value) { return value; }
 __forceinline__ __nv_bfloat162 __floats2bfloat162_rn(float low, float high) { return {low, high}; }
 __forceinline__ __nv_bfloat162 __float2bfloat162_rn(float value) { return {value, value}; }
@@ -48,8 +57,6 @@ __forceinline__ __nv_bfloat16 __high2bfloat16(__nv_bfloat162 value) { return val
 __forceinline__ __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) { return {low, high}; }
 __forceinline__ __nv_bfloat162 make_bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) { return {low, high}; }
 __forceinline__ __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 value) { return {value, value}; }
-__forceinline__ unsigned short __bfloat16_as_ushort(__nv_bfloat16 value) { return value.bits; }
-__forceinline__ __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return {simt::FromBits{}, bits}; }
 
 #define SIM_BF16(name, name2, expression)                                \
   __forceinline__ __nv_bfloat16 name(__nv_bfloat16 p, __nv_bfloat16 q) { \
@@ -101,4 +108,8 @@ __forceinline__ __nv_bfloat16 operator-(__nv_bfloat16 a) { return __hneg(a); }
 __forceinline__ __nv_bfloat16 __habs(__nv_bfloat16 a) {
   return {simt::FromBits{}, static_cast<std::uint16_t>(a.bits & 0x7fffu)};
 }
+__forceinline__ __nv_bfloat162 __hneg2(__nv_bfloat162 a) { return {__hneg(a.x), __hneg(a.y)}; }
+__forceinline__ __nv_bfloat162 __habs2(__nv_bfloat162 a) { return {__habs(a.x), __habs(a.y)}; }
+__forceinline__ __nv_bfloat162 operator-(__nv_bfloat162 a) { return __hneg2(a); }
+SIM_SMALL_FLOAT(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162, bf16_sum, bf16s_sum)
 /// @endcond

@@ -1,5 +1,23 @@
 /// @file
-/// Halves under CUDA's own name.
+/// Halves under CUDA's own name, with the functions that the project's own kernels do not need.
 #pragma once
+#include "common/cuda/half_functions.hpp"
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/simt/half.hpp"
+
+/// @cond
+using __nv_half = __half;
+using nv_half = __half;
+using __nv_half2 = __half2;
+using nv_half2 = __half2;
+__forceinline__ half __double2half(double value) { return half(value); }
+__forceinline__ half __hdiv(half a, half b) { return a / b; }
+__forceinline__ half2 __h2div(half2 a, half2 b) { return a / b; }
+__forceinline__ bool __heq(half a, half b) { return a == b; }
+__forceinline__ bool __hne(half a, half b) { return a < b || b < a; }
+__forceinline__ bool __hlt(half a, half b) { return a < b; }
+__forceinline__ bool __hle(half a, half b) { return a <= b; }
+__forceinline__ bool __hgt(half a, half b) { return a > b; }
+__forceinline__ bool __hge(half a, half b) { return a >= b; }
+SIM_SMALL_FLOAT(half, half2, half, half2, half_sum, halves_sum)
+/// @endcond

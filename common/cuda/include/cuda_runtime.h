@@ -2,11 +2,15 @@
 /// CUDA's runtime and device names over the simulator, for plain CUDA programs under `./lab sim`. docs/sim.md lists
 /// what is there. Kernels reach it after tools/lab/cuda_front_end.py has replaced launches and memory spaces.
 #pragma once
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <cstdarg>
+#include <cstring>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 
@@ -26,7 +30,9 @@
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
 #define __CUDACC_VER_BUILD__ 88
+#ifndef __CUDA_ARCH__  // tools/lab/sim.py gives that of the GPU of --gpu
 #define __CUDA_ARCH__ 900
+#endif
 #define CUDART_VERSION 13000
 #define __builtin_align__(n) __align__(n)
 #define __cudart_builtin__
@@ -160,3 +166,5 @@ __forceinline__ unsigned __match_all_sync(unsigned mask, T value, int* all, int 
 /// @endcond
 
 #include "common/cuda/include/cuda_runtime_api.h"
+#include "common/cuda/include/library_types.h"
+#include "common/cuda/include/texture_fetch_functions.h"

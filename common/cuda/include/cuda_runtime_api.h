@@ -77,6 +77,8 @@ typedef struct CUgraphNode_st* cudaGraphNode_t;
 typedef struct CUmemPool_st* cudaMemPool_t;
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
 typedef void (*cudaHostFn_t)(void*);
 typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
 enum cudaStreamCaptureMode {
@@ -305,23 +307,63 @@ bool is_capturing(cudaStream_t stream);
 /// Adds to that graph, which owns it from now on.
 void add_step(cudaStream_t stream, Step* step);
 
-cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments);
+/// Whether a kernel runs. What it launches starts when it has ended.
+bool in_kernel();
+/// @param stream as the kernel gave it: a tail launch comes after the others
+void launch_later(cudaStream_t stream, Step* step);
+/// While it lives, the simulator does not look at the running thread.
+struct Unseen {
+  bool was;
+  Unseen();
+  ~Unseen();
+};
+
+/// @param values the arguments' own bytes, by which a launch is known again that repeats an earlier one; or null
+cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments,
+              const void* values, size_t bytes);
 const char* name_of_kernel(const void* kernel);
 cudaError unknown_kernel(const char* call, const char* file, int line);
 cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& configuration);
+
+/// A kernel that is called by its address.
+template <class... Parameters>
+struct Function {
+  void (*kernel)(Parameters...);
+  template <class... Values>
+  __attribute__((no_sanitize("thread"))) void operator()(const Values&... values) const {
+    ::simt::watch();
+    kernel(values...);
+  }
+};
+/// Whether the name of a launch says which kernel it is: its body has nothing of its own.
+template <class Body>
+constexpr bool kIsKnown = std::is_empty<Body>::value;
+template <class... Parameters>
+constexpr bool kIsKnown<Function<Parameters...>> = true;
 
 template <class Body, class Values>
 cudaError start(const char* kernel, const Configuration& configuration, const Body& body, const Values& values) {
   const auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(body, values); };
   using Call = decltype(call);
   return run(
-      kernel, configuration, [](const void* self) { (*static_cast<Call*>(self))(); }, &call);
+      kernel, configuration, [](const void* self) { (*static_cast<Call*>(self))(); }, &call,
+      kIsKnown<Body> ? &values : nullptr, sizeof values);
 }
 
 /// Runs `body`, a call of the kernel, with copies of the arguments.
 template <class Body, class... Arguments>
 cudaError launch_body(const char* kernel, const Configuration& configuration, Body body, Arguments&&... arguments) {
   const std::tuple<std::decay_t<Arguments>...> values(arguments...);
+  if (in_kernel()) {
+    const Unseen unseen;
+    const auto later = [=](cudaStream_t stream) {
+      Configuration of_child = configuration;
+      of_child.stream = stream;
+      start(kernel, of_child, body, values);
+    };
+    launch_later(configuration.stream, new StepOf<decltype(later)>(later));
+    return cudaSuccess;
+  }
   if (!is_capturing(configuration.stream)) return start(kernel, configuration, body, values);
   const auto again = [=](cudaStream_t stream) {
     Configuration in_graph = configuration;
@@ -341,13 +383,8 @@ void launch(const char* kernel, const Configuration& configuration, Body body, A
 template <class... Parameters>
 cudaError launch_function(void (*kernel)(Parameters...), const Configuration& configuration,
                           std::decay_t<Parameters>... arguments) {
-  return launch_body(
-      name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
-      [kernel](const auto&... values) __attribute__((no_sanitize("thread"))) {
-        ::simt::watch();
-        kernel(values...);
-      },
-      arguments...);
+  return launch_body(name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
+                     Function<Parameters...>{kernel}, arguments...);
 }
 template <class... Parameters, size_t... I>
 cudaError launch_pointers(void (*kernel)(Parameters...), const Configuration& configuration, void** arguments,
@@ -530,8 +567,8 @@ cudaError cudaGetLastError();
 cudaError cudaPeekAtLastError();
 const char* cudaGetErrorString(cudaError error);
 const char* cudaGetErrorName(cudaError error);
-cudaError cudaDeviceSynchronize();
-inline cudaError cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+cudaError cudaDeviceSynchronize(SIM_HERE);
+inline cudaError cudaThreadSynchronize(SIM_HERE) { return cudaDeviceSynchronize(file, line); }
 cudaError cudaDeviceReset(SIM_HERE);
 inline cudaError cudaThreadExit(SIM_HERE) { return cudaDeviceReset(file, line); }
 cudaError cudaGetDeviceCount(int* count);

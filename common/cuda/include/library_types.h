@@ -1,7 +1,6 @@
 /// @file
 /// CUDA's names of element types, as its libraries take them.
 #pragma once
-#include "common/cuda/include/cuda_runtime.h"
 
 /// @cond
 typedef enum cudaDataType_t {
@@ -12,7 +11,12 @@ typedef enum cudaDataType_t {
   CUDA_C_32F = 4,
   CUDA_C_64F = 5,
   CUDA_R_8U = 8,
+  CUDA_C_16F = 6,
   CUDA_R_32I = 10,
-  CUDA_R_16BF = 14
+  CUDA_R_32U = 12,
+  CUDA_R_16BF = 14,
+  CUDA_C_16BF = 15,
+  CUDA_R_8F_E4M3 = 28,
+  CUDA_R_8F_E5M2 = 29
 } cudaDataType;
 /// @endcond

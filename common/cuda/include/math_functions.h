@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "common/cuda/small_floats.hpp"
 #include "common/simt/simt.hpp"
 
 /// @cond
@@ -30,6 +31,33 @@ __forceinline__ float norm3df(float x, float y, float z) { return sqrtf(x * x + 
 __forceinline__ float rnorm3df(float x, float y, float z) { return 1 / norm3df(x, y, z); }
 __forceinline__ float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }
 __forceinline__ double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
+__forceinline__ float fdivide(float a, float b) { return a / b; }
+__forceinline__ double fdivide(double a, double b) { return a / b; }
+__forceinline__ unsigned umin(unsigned a, unsigned b) { return b < a ? b : a; }
+__forceinline__ unsigned umax(unsigned a, unsigned b) { return a < b ? b : a; }
+__forceinline__ long long llmin(long long a, long long b) { return b < a ? b : a; }
+__forceinline__ long long llmax(long long a, long long b) { return a < b ? b : a; }
+__forceinline__ unsigned long long ullmin(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
+__forceinline__ unsigned long long ullmax(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
+__forceinline__ double rnorm3d(double x, double y, double z) { return 1 / norm3d(x, y, z); }
+__forceinline__ double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
+__forceinline__ double rnorm4d(double x, double y, double z, double w) { return 1 / norm4d(x, y, z, w); }
+__forceinline__ float rnorm4df(float x, float y, float z, float w) { return 1 / norm4df(x, y, z, w); }
+__forceinline__ double erfcx(double x) { return __builtin_exp(x * x) * __builtin_erfc(x); }
+namespace simt_cuda {
+double erf_inverse(double x) noexcept;
+double bessel_i(int order, double x) noexcept;
+}  // namespace simt_cuda
+__forceinline__ double erfinv(double x) { return simt_cuda::erf_inverse(x); }
+__forceinline__ float erfinvf(float x) { return static_cast<float>(simt_cuda::erf_inverse(x)); }
+__forceinline__ double erfcinv(double x) { return simt_cuda::erf_inverse(1 - x); }
+__forceinline__ float erfcinvf(float x) { return static_cast<float>(simt_cuda::erf_inverse(1.0 - x)); }
+__forceinline__ double normcdfinv(double x) { return M_SQRT2 * simt_cuda::erf_inverse(2 * x - 1); }
+__forceinline__ float normcdfinvf(float x) { return static_cast<float>(M_SQRT2 * simt_cuda::erf_inverse(2.0 * x - 1)); }
+__forceinline__ double cyl_bessel_i0(double x) { return simt_cuda::bessel_i(0, x); }
+__forceinline__ float cyl_bessel_i0f(float x) { return static_cast<float>(simt_cuda::bessel_i(0, x)); }
+__forceinline__ double cyl_bessel_i1(double x) { return simt_cuda::bessel_i(1, x); }
+__forceinline__ float cyl_bessel_i1f(float x) { return static_cast<float>(simt_cuda::bessel_i(1, x)); }
 __forceinline__ float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 __forceinline__ double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 __forceinline__ float erfcxf(float x) { return static_cast<float>(__builtin_exp(double(x) * x) * __builtin_erfc(x)); }
@@ -113,6 +141,110 @@ __forceinline__ unsigned long long __umul64hi(unsigned long long a, unsigned lon
 __forceinline__ int __hadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b) >> 1); }
 __forceinline__ int __rhadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1); }
 __forceinline__ unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((0ull + a + b) >> 1); }
+__forceinline__ unsigned __urhadd(unsigned a, unsigned b) { return static_cast<unsigned>((0ull + a + b + 1) >> 1); }
+__forceinline__ int __dp2a_lo(int a, int b, int c) {
+  return c + static_cast<short>(a) * static_cast<signed char>(b) + (a >> 16) * static_cast<signed char>(b >> 8);
+}
+__forceinline__ int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
+__forceinline__ unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
+  return c + (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff);
+}
+__forceinline__ unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
+__forceinline__ unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  for (int i = 0; i < 32; i += 8) c += (a >> i & 0xff) * (b >> i & 0xff);
+  return c;
+}
+/// The position of the `offset`th set bit from `base` on, or -1.
+__forceinline__ unsigned __fns(unsigned mask, unsigned base, int offset) {
+  const int step = offset < 0 ? -1 : 1;
+  int left = offset < 0 ? -offset : offset;
+  if (left == 0) return mask >> base & 1 ? base : ~0u;
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step)
+    if (mask >> at & 1 && --left == 0) return static_cast<unsigned>(at);
+  return ~0u;
+}
+
+// Two halfwords or four bytes at a time.
+namespace simt_cuda {
+template <class T, class Operation>
+__forceinline__ unsigned by_parts(unsigned a, unsigned b, Operation operation) {
+  constexpr int kBits = 8 * sizeof(T);
+  unsigned result = 0;
+  for (int i = 0; i < 32; i += kBits) {
+    const auto part = operation(static_cast<int>(static_cast<T>(a >> i)), static_cast<int>(static_cast<T>(b >> i)));
+    result |= (static_cast<unsigned>(part) & (~0u >> (32 - kBits))) << i;
+  }
+  return result;
+}
+template <class T>
+__forceinline__ int clamped(int value) {
+  constexpr int kLeast = static_cast<T>(-1) < T(0) ? -(1 << (8 * sizeof(T) - 1)) : 0;
+  constexpr int kMost = kLeast + (1 << 8 * sizeof(T)) - 1;
+  return value < kLeast ? kLeast : value > kMost ? kMost : value;
+}
+}  // namespace simt_cuda
+#define SIM_PARTS(name, T, expression)                                                              \
+  __forceinline__ unsigned name(unsigned x, unsigned y) {                                           \
+    return simt_cuda::by_parts<T>(x, y, [](int a, int b) { return static_cast<int>(expression); }); \
+  }
+#define SIM_EACH(word, S, U, n)                                                                            \
+  SIM_PARTS(__vadd##n, U, a + b)                                                                           \
+  SIM_PARTS(__vsub##n, U, a - b)                                                                           \
+  SIM_PARTS(__vaddss##n, S, simt_cuda::clamped<S>(a + b))                                                  \
+  SIM_PARTS(__vaddus##n, U, simt_cuda::clamped<U>(a + b))                                                  \
+  SIM_PARTS(__vsubss##n, S, simt_cuda::clamped<S>(a - b))                                                  \
+  SIM_PARTS(__vsubus##n, U, simt_cuda::clamped<U>(a - b))                                                  \
+  SIM_PARTS(__vavgs##n, S, (a + b + 1) >> 1)                                                               \
+  SIM_PARTS(__vavgu##n, U, (a + b + 1) >> 1)                                                               \
+  SIM_PARTS(__vhaddu##n, U, (a + b) >> 1)                                                                  \
+  SIM_PARTS(__vmaxs##n, S, a < b ? b : a)                                                                  \
+  SIM_PARTS(__vmaxu##n, U, a < b ? b : a)                                                                  \
+  SIM_PARTS(__vmins##n, S, b < a ? b : a)                                                                  \
+  SIM_PARTS(__vminu##n, U, b < a ? b : a)                                                                  \
+  SIM_PARTS(__vabsdiffs##n, S, a < b ? b - a : a - b)                                                      \
+  SIM_PARTS(__vabsdiffu##n, U, a < b ? b - a : a - b)                                                      \
+  SIM_PARTS(__vcmpeq##n, U, a == b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmpne##n, U, a != b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmpgts##n, S, a > b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmpges##n, S, a >= b ? -1 : 0)                                                              \
+  SIM_PARTS(__vcmplts##n, S, a < b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmples##n, S, a <= b ? -1 : 0)                                                              \
+  SIM_PARTS(__vcmpgtu##n, U, a > b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmpgeu##n, U, a >= b ? -1 : 0)                                                              \
+  SIM_PARTS(__vcmpltu##n, U, a < b ? -1 : 0)                                                               \
+  SIM_PARTS(__vcmpleu##n, U, a <= b ? -1 : 0)                                                              \
+  SIM_PARTS(__vseteq##n, U, a == b)                                                                        \
+  SIM_PARTS(__vsetne##n, U, a != b)                                                                        \
+  SIM_PARTS(__vsetgts##n, S, a > b)                                                                        \
+  SIM_PARTS(__vsetges##n, S, a >= b)                                                                       \
+  SIM_PARTS(__vsetlts##n, S, a < b)                                                                        \
+  SIM_PARTS(__vsetles##n, S, a <= b)                                                                       \
+  SIM_PARTS(__vsetgtu##n, U, a > b)                                                                        \
+  SIM_PARTS(__vsetgeu##n, U, a >= b)                                                                       \
+  SIM_PARTS(__vsetltu##n, U, a < b)                                                                        \
+  SIM_PARTS(__vsetleu##n, U, a <= b)                                                                       \
+  __forceinline__ unsigned __vabs##n(unsigned x) {                                                         \
+    return simt_cuda::by_parts<S>(x, 0, [](int a, int) { return a < 0 ? -a : a; });                        \
+  }                                                                                                        \
+  __forceinline__ unsigned __vabsss##n(unsigned x) {                                                       \
+    return simt_cuda::by_parts<S>(x, 0, [](int a, int) { return simt_cuda::clamped<S>(a < 0 ? -a : a); }); \
+  }                                                                                                        \
+  __forceinline__ unsigned __vneg##n(unsigned x) { return __vsub##n(0, x); }                               \
+  __forceinline__ unsigned __vnegss##n(unsigned x) { return __vsubss##n(0, x); }                           \
+  __forceinline__ unsigned __vsadu##n(unsigned x, unsigned y) {                                            \
+    unsigned sum = 0;                                                                                      \
+    const unsigned parts = __vabsdiffu##n(x, y);                                                           \
+    for (const int i : word) sum += parts >> i & (~0u >> (32 - 32 / n));                                   \
+    return sum;                                                                                            \
+  }
+namespace simt_cuda {
+constexpr int kHalfwords[] = {0, 16}, kBytes[] = {0, 8, 16, 24};
+}
+SIM_EACH(simt_cuda::kHalfwords, short, unsigned short, 2)
+SIM_EACH(simt_cuda::kBytes, signed char, unsigned char, 4)
+#undef SIM_EACH
+#undef SIM_PARTS
+
 __forceinline__ unsigned __sad(int a, int b, unsigned c) { return c + static_cast<unsigned>(a < b ? b - a : a - b); }
 __forceinline__ unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a < b ? b - a : a - b); }
 __forceinline__ unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
@@ -181,6 +313,10 @@ SIM_SCOPED(atomicExch)
 SIM_SCOPED(atomicAnd)
 SIM_SCOPED(atomicOr)
 SIM_SCOPED(atomicXor)
+__forceinline__ unsigned atomicInc_block(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
+__forceinline__ unsigned atomicInc_system(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
+__forceinline__ unsigned atomicDec_block(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
+__forceinline__ unsigned atomicDec_system(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
 template <class T>
 __forceinline__ T atomicCAS_block(T* address, T compare, T value) {
   return atomicCAS(address, compare, value);

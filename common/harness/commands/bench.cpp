@@ -72,6 +72,16 @@ bool contains(const std::vector<const StageInfo*>& list, const StageInfo* stage)
   return std::find(list.begin(), list.end(), stage) != list.end();
 }
 
+/// Leaves the workloads that are dealt to the shard. Those on the same tensors stay together, since what is measured on
+/// them is shared, and every ratio is of times that one process has taken.
+void keep_part(std::vector<PlannedWorkload>& planned, const Shard& shard) {
+  std::map<TensorsKey, std::size_t> places;
+  for (const PlannedWorkload& workload : planned) places.emplace(tensors_of(workload), places.size());
+  std::erase_if(planned, [&](const PlannedWorkload& workload) { return !shard.has(places.at(tensors_of(workload))); });
+  if (planned.empty())
+    throw UsageError(fmt::format("--shards {}: there are only {} workloads to deal", to_string(shard), places.size()));
+}
+
 /// Those on the same tensors one after the other. What one track has as a row is not measured again for a ratio of
 /// another.
 std::vector<Entry> entries_of(const std::vector<PlannedWorkload>& planned) {
@@ -456,6 +466,7 @@ int bench_command(const BenchCommand& command) {
   }
   const std::optional<double> search_seconds = cudnn_search_seconds(command);
   std::vector<PlannedWorkload> planned = planned_workloads(command, backend());
+  keep_part(planned, command.shard);
   if (command.json) require_writable(*command.json);
   if (command.csv) require_writable(*command.csv);
   if (command.json && command.csv) require_different("--json", *command.json, "--csv", *command.csv);
@@ -463,7 +474,8 @@ int bench_command(const BenchCommand& command) {
   keep_freed_memory();
 
   Bench bench(std::move(planned), command.benchmark_flags, search_seconds);
-  const BenchReport report = bench.run();
+  BenchReport report = bench.run();
+  report.shard = to_string(command.shard);
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
   fmt::print(table, "{}", bench_text(report, terminal_of(table)));

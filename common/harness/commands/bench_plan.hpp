@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/harness/commands/shard.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/ladder/workloads.hpp"
 
@@ -21,6 +22,7 @@ struct BenchCommand {
   std::optional<std::filesystem::path> json, csv;  ///< written when everything has run
   std::vector<std::string> benchmark_flags;        ///< Google Benchmark's own
   std::string cudnn = "heuristics";                ///< or "exhaustive": how cuDNN's best is looked for
+  Shard shard;                                     ///< of the workloads: run are those that are dealt to it
   std::optional<double> cudnn_seconds;             ///< of an exhaustive search, for each problem and element type
 };
 

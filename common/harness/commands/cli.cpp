@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "common/harness/commands/bench.hpp"
@@ -27,6 +28,7 @@
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/ladder/registry.hpp"
+#include "common/harness/run/refusal.hpp"
 
 namespace convladder {
 namespace {
@@ -45,6 +47,7 @@ int complain(std::string message, int status) {
 /// Everything that the commands' options set.
 struct CommandLine {
   std::string backend = "auto";
+  std::optional<std::string> gpu;  ///< which the simulator stands for
   bool json = false, sass = false;
   bool measures = false;            ///< of explore
   std::string stage;                ///< of run
@@ -85,6 +88,31 @@ void add_backend(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"auto", "gpu", "sim"}));
 }
 
+void add_gpu(CLI::App& app, CommandLine& line) {
+  add_optional(
+      app, "--gpu", line.gpu,
+      "as in T4: the simulator has that GPU's shared memory, multiprocessors and instructions; default: an H200 "
+      "with two multiprocessors")
+      ->type_name("NAME");
+}
+
+/// Goes on in the program that the options ask for.
+/// @param choice of --backend; a GPU by name is the simulator's
+void go_on(const CommandLine& line, BackendChoice choice, char** arguments) {
+  if (!line.gpu) return continue_on(choice, arguments);
+  const Gpu& gpu = gpu_named(*line.gpu);
+  if (choice == BackendChoice::gpu)
+    throw UsageError("--gpu says what the simulator stands for; leave it out, or use --backend sim");
+  continue_on(BackendChoice::sim, arguments);
+  stand_for(&gpu);
+}
+
+void add_shards(CLI::App& app, Shard& shard, const char* help) {
+  app.add_option_function<std::string>(
+         "--shards", [&shard](const std::string& text) { shard = parse_shard(text); }, help)
+      ->type_name("I/N");
+}
+
 void add_problem(CLI::App& app, ProblemOptions& problem) {
   add_optional(app, "--shape", problem.shape,
                "as in c=64,h=56,w=56,k=64,r=3,s=3; keys n, c, h, w, k, r, s, pad_h, pad_w, stride_h, stride_w, "
@@ -120,10 +148,14 @@ void add_list(CLI::App& app, CommandLine& line, Body& body) {
 int do_run(CommandLine& line, char** arguments) {
   const StageInfo& stage = find_stage(line.stage);  // an unknown stage is told before anything else
   if (runs_on_host(stage)) {
-    if (line.sass || line.run.lines) {
-      throw UsageError(fmt::format("{} runs on the CPU: it has no {}; leave out {}", stage.folder,
-                                   line.sass ? "machine code for a GPU" : "counters of source lines",
-                                   line.sass ? "--sass" : "--lines"));
+    const std::pair<bool, std::pair<const char*, const char*>> unusable[] = {
+        {line.sass, {"has no machine code for a GPU", "--sass"}},
+        {line.run.lines, {"has no counters of source lines", "--lines"}},
+        {line.gpu.has_value(), {"asks nothing of a GPU", "--gpu"}}};
+    for (const auto& [given, texts] : unusable) {
+      if (given)
+        throw UsageError(
+            fmt::format("{} runs on the CPU: it {}; leave out {}", stage.folder, texts.first, texts.second));
     }
     return run_command(stage, line.run);
   }
@@ -133,7 +165,7 @@ int do_run(CommandLine& line, char** arguments) {
     if (choice == BackendChoice::gpu) throw UsageError("--lines counts in the simulator; use it with --backend sim");
     choice = BackendChoice::sim;
   }
-  continue_on(choice, arguments);
+  go_on(line, choice, arguments);
   return run_command(stage, line.run);
 }
 
@@ -148,6 +180,7 @@ void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, boo
   add_problem(*run, line.run.problem);
   add_configuration(*run, line.run.configuration);
   add_backend(*run, line);
+  add_gpu(*run, line);
   run->add_flag("--lines", line.run.lines, "counters of each source line (simulator)");
   CLI::Option* const json = run->add_flag("--json", line.run.json, "print one JSON object");
   CLI::Option* const beside = run->add_flag(
@@ -192,8 +225,10 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       ->type_name("MODE")
       ->needs(shape);
   add_backend(*bench, line);
+  add_gpu(*bench, line);
   add_optional(*bench, "--json", line.bench.json, "also write JSON to this file")->type_name("FILE");
   add_optional(*bench, "--csv", line.bench.csv, "also write CSV to this file")->type_name("FILE");
+  add_shards(*bench, line.bench.shard, "the I-th of N parts of the workloads; ./lab merge joins their JSON");
   bench
       ->add_option(
           "--cudnn", line.bench.cudnn,
@@ -202,11 +237,12 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_number(*bench, "--cudnn-seconds", line.bench.cudnn_seconds,
              "of an exhaustive search, for each problem and element type; default 60");
   bench->footer(
-      "--plot DIR draws the results afterwards.\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
+      "--plot DIR draws the results afterwards.\n--submit DIR writes what a pull request with a GPU's results needs "
+      "(docs/measure-your-gpu.md).\nWhat follows -- goes to Google Benchmark, as in: ./lab bench -- "
       "--benchmark_filter=tiled");
   bench->callback([&, arguments] {
     body = [&line, arguments] {
-      if (!all_on_host(chosen_stages(line.bench))) continue_on(parse_backend(line.backend), arguments);
+      if (!all_on_host(chosen_stages(line.bench))) go_on(line, parse_backend(line.backend), arguments);
       return bench_command(line.bench);
     };
   });
@@ -241,6 +277,7 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   add_problem(*compare, line.compare.problem);
   add_configuration(*compare, line.compare.configuration);
   add_backend(*compare, line);
+  add_gpu(*compare, line);
   compare->add_flag("--json", line.compare.json, "print an array of run's JSON objects");
   compare->footer(
       "./lab compare OLD.json NEW.json tells which rows of two files that bench --json wrote are faster, slower or the "
@@ -249,7 +286,7 @@ void add_compare(CLI::App& app, CommandLine& line, Body& body, char** arguments)
     body = [&line, arguments] {
       std::vector<const StageInfo*> stages;
       for (const std::string& stage : line.stages) stages.push_back(&find_stage(stage));
-      if (!all_on_host(stages)) continue_on(parse_backend(line.backend), arguments);
+      if (!all_on_host(stages)) go_on(line, parse_backend(line.backend), arguments);
       return compare_command(stages, line.compare);
     };
   });
@@ -318,6 +355,8 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       ->add_option("--configuration", tune.configuration,
                    "knobs that stay as they are set, as in filter=shared; the others are searched")
       ->type_name("KNOB=VALUE,...");
+  add_shards(*command, tune.shard,
+             "search the I-th of N parts of the valid configurations; ./lab merge joins the logs");
   command->add_option("--trials", tune.trials,
                       "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
@@ -346,9 +385,10 @@ void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments)
   CLI::App* const command =
       app.add_subcommand("explore", "the tiles of partial fusion that a GPU has room for, and why not the others");
   std::vector<CLI::Option*> of_rules;
-  of_rules.push_back(
-      add_optional(*command, "--gpu", explore.gpu, "by name, as in A100; default: this machine's, else the RTX 2080 Ti")
-          ->type_name("NAME"));
+  add_optional(*command, "--gpu", explore.gpu,
+               "by name, as in A100; default: this machine's, else the RTX 2080 Ti; with --measure --backend sim: what "
+               "the simulator stands for")
+      ->type_name("NAME");
   of_rules.push_back(
       add_optional(*command, "--smem", explore.smem, "shared memory of a block, as in 64K; instead of the GPU's")
           ->type_name("BYTES"));
@@ -386,7 +426,8 @@ void add_explore(CLI::App& app, CommandLine& line, Body& body, char** arguments)
       if (has_shape) line.measure.shape = line.explore.shape;
       line.measure.json = line.explore.json;
       require_usable(line.measure);
-      continue_on(parse_backend(line.backend), arguments);
+      line.gpu = line.explore.gpu;
+      go_on(line, parse_backend(line.backend), arguments);
       return measure_command(line.measure);
     };
   });

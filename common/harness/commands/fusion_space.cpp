@@ -8,6 +8,7 @@
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
+#include "common/harness/run/refusal.hpp"
 #include "common/stage/gpus.hpp"
 
 namespace convladder {
@@ -59,11 +60,8 @@ std::span<const FusionGpu> known_gpus() {
 }
 
 const FusionGpu& known_gpu(std::string_view name) {
-  if (const Gpu* const gpu = find_gpu(name)) return known_gpus()[static_cast<std::size_t>(gpu - gpus().data())];
-  std::string names;
-  for (const FusionGpu& gpu : known_gpus()) names += (names.empty() ? "" : ", ") + gpu.name;
-  throw UsageError(fmt::format("--gpu must be one of {}; got {}; describe any other by --smem, --l2 and --sms", names,
-                               in_quotes(name)));
+  const Gpu& gpu = gpu_named(name, "; describe any other by --smem, --l2 and --sms");
+  return known_gpus()[static_cast<std::size_t>(&gpu - gpus().data())];
 }
 
 FusionLayer::FusionLayer(const ConvProblem& problem, int m, int element_bytes_)

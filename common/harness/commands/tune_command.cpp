@@ -206,23 +206,27 @@ class Tuning {
         tunable_(tunable),
         problem_(user.problem),
         path_(tuning_log_path(stage, problem_)),
-        space_(tunable.knobs(),
-               [&, limits = device_limits()](const Configuration& point) {
-                 return keeps(command, point) && tunable.check_configuration(problem_, limits, point).accepted();
-               }),
+        space_(
+            tunable.knobs(),
+            [&, limits = device_limits()](const Configuration& point) {
+              return keeps(command, point) && tunable.check_configuration(problem_, limits, point).accepted();
+            },
+            command.shard),
         default_(set_configuration(command, tunable.default_configuration(problem_, device_limits()))) {
-    if (!command.configuration.empty() && !space_.find(default_)) {
-      if (space_.valid().empty())
-        throw RefusedError(
-            fmt::format("{} refuses: no configuration with {} is valid", stage.name, command.configuration));
-      default_ = space_.valid().front();
-    }
+    if (!command.configuration.empty() && space_.valid_in_all() == 0)
+      throw RefusedError(
+          fmt::format("{} refuses: no configuration with {} is valid", stage.name, command.configuration));
+    if (space_.valid().empty() && command.shard.is_part())
+      throw UsageError(fmt::format("--shards {}: there are only {} valid configurations to deal",
+                                   to_string(command.shard), space_.valid_in_all()));
+    if (!command.configuration.empty() && !space_.find(default_)) default_ = space_.valid().front();
     require_log(path_);
     lock_.emplace(path_.parent_path());
     const std::optional<TuningLog> old = find_tuning_log(stage, tunable, problem_);
     log_ = new_tuning_log(stage, problem_);
     log_.points = space_.points();
-    log_.valid = space_.valid().size();
+    log_.valid = space_.valid_in_all();
+    log_.shard = to_string(command.shard);
     if (old) {
       log_.sessions = old->sessions;
       if (old->best && tunable.check_configuration(problem_, device_limits(), old->best->configuration).accepted())
@@ -342,8 +346,8 @@ class Tuning {
   void report() const {
     fmt::print("{}\n{} on {}{}, padding {}\n", device_line(device_info()), stage_.folder,
                workload_.name.empty() ? "" : workload_.name + ": ", to_string(problem_), to_string(problem_.padding));
-    fmt::print("{} of {} configurations are valid\n\n{}", grouped(static_cast<std::int64_t>(log_.valid)),
-               grouped(static_cast<std::int64_t>(log_.points)), searches_table());
+    fmt::print("{} of {} configurations are valid{}", grouped(static_cast<std::int64_t>(log_.valid)),
+               grouped(static_cast<std::int64_t>(log_.points)), part_text() + searches_table());
     fmt::print("{}", kept_);
     if (stopped_) fmt::print("interrupted: the searches are not complete\n");
     if (!found_) {
@@ -353,6 +357,12 @@ class Tuning {
       fmt::print("\n{}", outcome_text());
     }
     fmt::print("log: {}\n", path_.string());
+  }
+
+  std::string part_text() const {
+    if (log_.shard.empty()) return "\n\n";
+    return fmt::format(", {} of them in part {}\n\n", grouped(static_cast<std::int64_t>(space_.valid().size())),
+                       log_.shard);
   }
 
   bool ran(const TuningSession& session) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/harness/commands/shard.hpp"
 #include "common/harness/run/run_result.hpp"
 #include "common/harness/run/user_problem.hpp"
 #include "common/stage/counters.hpp"
@@ -22,6 +23,7 @@ struct TuneCommand {
   std::optional<std::string> replay;        ///< a log whose trials stand for those of a device
   std::int64_t trials = 60;                 ///< of each search; 0: as many as there are valid points
   bool json = false;
+  Shard shard;  ///< of the valid points: searched are those that are dealt to it
 };
 
 /// Checks what can be told wrong without a device. @throws UsageError

@@ -198,7 +198,8 @@ std::optional<Search> parse_search(std::string_view name) {
   return std::nullopt;
 }
 
-Space::Space(const Knobs& knobs, const std::function<bool(const Configuration&)>& valid) : knobs_(knobs) {
+Space::Space(const Knobs& knobs, const std::function<bool(const Configuration&)>& valid, const Shard& shard)
+    : knobs_(knobs) {
   std::size_t points = 1;
   for (int k = 0; k < knobs.count; ++k) points *= static_cast<std::size_t>(knobs.knobs[k].count);
   places_.assign(points, -1);
@@ -210,7 +211,7 @@ Space::Space(const Knobs& knobs, const std::function<bool(const Configuration&)>
       point.values[k] = knobs.knobs[k].values[rest % count];
       rest /= count;
     }
-    if (!valid(point)) continue;
+    if (!valid(point) || !shard.has(valid_in_all_++)) continue;
     places_[number] = static_cast<std::int64_t>(valid_.size());
     valid_.push_back(point);
   }

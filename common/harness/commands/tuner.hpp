@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/harness/commands/cost_model.hpp"
+#include "common/harness/commands/shard.hpp"
 #include "common/stage/tunable.hpp"
 
 namespace convladder {
@@ -26,15 +27,16 @@ const char* to_string(Search search);
 /// The search of this name, or none.
 std::optional<Search> parse_search(std::string_view name);
 
-/// The valid points of a configuration space.
+/// The valid points of a configuration space, or those that are dealt to a part.
 class Space {
  public:
-  /// Asks `valid` about every point.
-  Space(const Knobs& knobs, const std::function<bool(const Configuration&)>& valid);
+  /// Asks `valid` about every point. @param shard which of the valid points it has, in their order
+  Space(const Knobs& knobs, const std::function<bool(const Configuration&)>& valid, const Shard& shard = {});
 
   const Knobs& knobs() const { return knobs_; }                       ///< its dimensions
   std::size_t points() const { return places_.size(); }               ///< all, valid or not
   const std::vector<Configuration>& valid() const { return valid_; }  ///< the last knob's value changes fastest
+  std::size_t valid_in_all() const { return valid_in_all_; }          ///< those of the other parts, too
   std::optional<std::size_t> find(const Configuration& point) const;  ///< its place in valid(), if it is valid
   /// The point whose value of `knob` is `steps` further along that knob's values, if there is such a value. It need not
   /// be valid.
@@ -43,6 +45,7 @@ class Space {
  private:
   Knobs knobs_;
   std::vector<Configuration> valid_;
+  std::size_t valid_in_all_ = 0;
   std::vector<std::int64_t> places_;  // of every point: its place in valid_, or -1
 };
 

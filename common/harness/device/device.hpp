@@ -15,6 +15,8 @@
 
 namespace convladder {
 
+struct Gpu;  // of common/stage/gpus.hpp, which is no C++17
+
 /// Where kernels run.
 enum class Backend {
   sim,  ///< in the simulator
@@ -39,6 +41,11 @@ struct DeviceInfo {
 
 /// @throws MachineError where there is no usable GPU (GPU programs only)
 DeviceInfo device_info();
+
+/// Has the simulator stand for a GPU from now on: its limits, its instructions, its number of multiprocessors. A kernel
+/// that uses what the GPU lacks is at fault. For programs over the simulator alone.
+/// @param gpu null: as it comes, with the limits and instructions of an H200 and two multiprocessors
+void stand_for(const Gpu* gpu);
 
 /// The machine cannot do what was asked: no GPU, too little memory. Exit status 2.
 struct MachineError : std::runtime_error {
@@ -109,12 +116,25 @@ double run_and_wait(const std::function<void(Stream)>& work);
 /// Waits for all work on a stream, whose faults throw DeviceError.
 void wait_for(Stream stream);
 
+/// While it lives, what this thread asks of CUDA is asked of the first GPU, which the program runs on, whichever the
+/// caller has made the current one. In the simulator, nothing.
+class OnOwnGpu {
+ public:
+  OnOwnGpu();
+  ~OnOwnGpu();  // NOLINT(performance-trivially-destructible): the simulator has nothing to do there
+  OnOwnGpu(const OnOwnGpu&) = delete;
+  OnOwnGpu& operator=(const OnOwnGpu&) = delete;
+
+ private:
+  int callers_ = 0;
+};
+
 /// Keeps pieces of work that share memory in order, whatever streams they are put on. In the simulator, where each ends
 /// before the next, there is nothing to keep.
 class StreamOrder {
  public:
   StreamOrder() = default;
-  ~StreamOrder();
+  ~StreamOrder();  // NOLINT(performance-trivially-destructible): on a GPU it destroys an event
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
 

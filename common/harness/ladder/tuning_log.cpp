@@ -179,16 +179,18 @@ Json to_json(const TuningLog& log) {
             {"default_" + log.measure, log.best->default_cost},
             {"when", log.best->when}};
   }
-  return {{"device", log.device},
-          {"stage", log.stage},
-          {"problem", log.problem},
-          {"padding", log.padding},
-          {"measure", log.measure},
-          {"toolchain", {{"cuda_toolkit", text(log.toolkit)}, {"cuda_driver", text(log.driver)}}},
-          {"space", {{"points", log.points}, {"valid", log.valid}}},
-          {"default", {{log.measure, or_null(log.default_cost)}}},
-          {"best", std::move(best)},
-          {"sessions", std::move(sessions)}};
+  Json json = {{"device", log.device},
+               {"stage", log.stage},
+               {"problem", log.problem},
+               {"padding", log.padding},
+               {"measure", log.measure},
+               {"toolchain", {{"cuda_toolkit", text(log.toolkit)}, {"cuda_driver", text(log.driver)}}},
+               {"space", {{"points", log.points}, {"valid", log.valid}}},
+               {"default", {{log.measure, or_null(log.default_cost)}}},
+               {"best", std::move(best)},
+               {"sessions", std::move(sessions)}};
+  if (!log.shard.empty()) json["shard"] = log.shard;
+  return json;
 }
 
 Json to_kernel_tuner(const TuningLog& log, const Knobs& knobs) {

@@ -53,6 +53,7 @@ struct TuningLog {
   std::optional<double> default_cost;           ///< of the default configuration, as a trial
   std::optional<TunedBest> best;                ///< none where nothing beat the default
   std::vector<TuningSession> sessions;          ///< one for each search that ran; the newest last
+  std::string shard;                            ///< "2/4" where they searched a part of the space; "" for all of it
 };
 
 /// A log without sessions for a stage and a problem on this device.

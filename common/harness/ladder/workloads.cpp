@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <span>
 #include <utility>
 
@@ -280,6 +282,30 @@ std::vector<NamedWorkload> hopper_in_simulator() {
   return result;
 }
 
+/// Batches for 40 to divide, and single images.
+std::vector<NamedWorkload> several(std::initializer_list<std::array<std::int64_t, 4>> sizes) {
+  std::vector<NamedWorkload> result;
+  for (const auto& [n, width, height, side] : sizes) {
+    NamedWorkload workload = named_image(fmt::format("{}x{}x{}", n, width, height), width, height, side);
+    workload.problem.n = n;
+    workload.filter = track_named("several").filter;
+    result.push_back(workload);
+  }
+  return result;
+}
+
+std::vector<NamedWorkload> several_on_gpu() {
+  return several(
+      {{8, 3840, 2160, 3}, {8, 3840, 2160, 11}, {1, 3840, 2160, 3}, {1, 3840, 2160, 11}, {1, 6144, 4096, 11}});
+}
+
+std::vector<NamedWorkload> several_in_simulator() {
+  std::vector<NamedWorkload> result =
+      several({{6, 256, 64, 3}, {1, 256, 192, 3}, {1, 256, 192, 11}, {5, 61, 31, 5}, {1, 7, 2, 5}});
+  for (NamedWorkload& workload : result) workload.simulated_accesses = workload.problem.flops() / 16;
+  return result;
+}
+
 struct TrackWorkloads {
   std::string_view track;
   std::vector<NamedWorkload> (*on_gpu)(), (*in_simulator)();
@@ -293,6 +319,7 @@ constexpr TrackWorkloads kWorkloads[] = {
     {"cpu", &lowering_on_cpu, &lowering_on_cpu},
     {"winograd", &winograd_on_gpu, &winograd_in_simulator},
     {"hopper", &hopper_on_gpu, &hopper_in_simulator},
+    {"several", &several_on_gpu, &several_in_simulator},
 };
 
 std::string without_spaces(std::string_view text) {

@@ -66,7 +66,8 @@ Json compared_json(const std::optional<ComparedWith>& other) {
   if (!other) return {};
   return {{"stage", other->stage->name},
           {"configuration", configuration_json(other->configuration)},
-          {"tile", text(other->tile)}};
+          {"tile", text(other->tile)},
+          {"time_us", number(other->time_us)}};
 }
 
 Json knobs_json(const std::optional<CudnnConfiguration>& configuration) {
@@ -333,10 +334,12 @@ static Json rows_json(const std::vector<RunResult>& results) {
 }
 
 Json to_json(const BenchReport& report) {
-  return {{"device", device_json(report)},
-          {"toolchain", toolchain_json(report)},
-          {"ceilings", ceilings_json(report.ceilings)},
-          {"rows", rows_json(report.rows)}};
+  Json json = {{"device", device_json(report)},
+               {"toolchain", toolchain_json(report)},
+               {"ceilings", ceilings_json(report.ceilings)},
+               {"rows", rows_json(report.rows)}};
+  if (!report.shard.empty()) json["shard"] = report.shard;
+  return json;
 }
 
 std::string to_csv(const std::vector<RunResult>& results) {

@@ -24,6 +24,7 @@ struct BenchReport {
   DeviceInfo device_after;           ///< after the last
   std::optional<Ceilings> ceilings;  ///< GPU only
   std::vector<RunResult> rows;
+  std::string shard = {};  ///< "2/4" where this is a part of a bench; "" for the whole
 };
 /// The whole report, as `bench --json` writes it: cuDNN's trials stand in the first row of each workload and element
 /// type, and are null in those that were measured beside the same.

@@ -5,8 +5,17 @@
 #include <memory>
 
 #include "common/harness/device/host.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/spelling.hpp"
 
 namespace convladder {
+
+const Gpu& gpu_named(std::string_view name, std::string_view hint) {
+  if (const Gpu* const gpu = find_gpu(name)) return *gpu;
+  std::string names;
+  for (const Gpu& gpu : gpus()) names += (names.empty() ? "" : ", ") + std::string(gpu.name);
+  throw UsageError(fmt::format("--gpu must be one of {}; got {}{}", names, in_quotes(name), hint));
+}
 
 std::string refusal(const StageInfo& stage, const ConvProblem& problem, const float* filter) {
   std::string rule = device_refusal(stage);
@@ -28,8 +37,9 @@ std::string device_refusal(const StageInfo& stage) {
   if (runs_on_host(stage)) return "";
   const int have = device_limits().compute_capability;
   if (runs_on(stage, have)) return "";
-  return fmt::format("{} needs a GPU of {}{} and {} is sm_{}; use --backend sim", stage.name, stage.requires_capability,
-                     stage.requires_capability.ends_with('a') ? "" : " or later", device_info().name, have);
+  return fmt::format("{} needs a GPU of {}{} and {} is sm_{}{}", stage.name, stage.requires_capability,
+                     stage.requires_capability.ends_with('a') ? "" : " or later", device_info().name, have,
+                     backend() == Backend::gpu ? "; use --backend sim" : "");
 }
 
 }  // namespace convladder

@@ -2,11 +2,17 @@
 /// Where a stage runs, and what it refuses there.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "common/harness/device/device.hpp"
 #include "common/harness/ladder/registry.hpp"
+#include "common/stage/gpus.hpp"
 
 namespace convladder {
+
+/// The GPU that `--gpu` names, of those that are known.
+/// @param hint ends the message where there is none of the name  @throws UsageError
+const Gpu& gpu_named(std::string_view name, std::string_view hint = "");
 
 /// The device that the stage runs on: the program's, or the host.
 DeviceInfo device_of(const StageInfo& stage);

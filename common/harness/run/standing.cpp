@@ -90,7 +90,7 @@ void add_speedups(std::vector<RunResult>& results) {
         return previous > 0 && (stage.number == previous || stage.settings_of == previous);
       });
       add_speedup(result.speedup.previous, result, over);
-      if (over) result.speedup.over = ComparedWith{over->stage, over->configuration, over->tile};
+      if (over) result.speedup.over = ComparedWith{over->stage, over->configuration, over->tile, over->time_us->median};
       add_speedup(result.speedup.first, result,
                   fastest(results, [&](const StageInfo& stage) { return stage.number == first; }));
     }

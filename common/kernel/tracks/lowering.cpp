@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "common/kernel/tracks/taps.hpp"
+
 namespace convladder {
 namespace {
 
@@ -81,15 +83,15 @@ Verdict check_implicit_gemm(const ConvProblem& p, int channels, int filters) {
 }
 
 Verdict check_implicit_gemm_hopper(const ConvProblem& p, int channels, int filters) {
-  if (p.r != 3 || p.s != 3) return Verdict::refuse("the filter must be 3 x 3; got r={}, s={}", p.r, p.s);
-  if (p.stride_h != 1 || p.stride_w != 1)
-    return Verdict::refuse("the stride must be 1; got stride_h={}, stride_w={}", p.stride_h, p.stride_w);
-  if (p.dilation_h != 1 || p.dilation_w != 1)
-    return Verdict::refuse("the dilation must be 1; got dilation_h={}, dilation_w={}", p.dilation_h, p.dilation_w);
   if (p.padding != Padding::zero)
     return Verdict::refuse("the padding must be zeros, which TMA fills in; got {}",
                            p.padding == Padding::replicate ? "replicate" : "reflect");
-  return check_implicit_gemm(p, channels, filters);
+  if (const Verdict verdict = check_implicit_gemm(p, channels, filters); !verdict.accepted()) return verdict;
+  if (p.r > kMostTaps || p.s > kMostTaps || p.r * p.s > kMostTaps)
+    return Verdict::refuse("a filter may have at most {} taps; got r={}, s={}", kMostTaps, p.r, p.s);
+  if (p.stride_h > 2 || p.stride_w > 2)
+    return Verdict::refuse("the stride must be 1 or 2; got stride_h={}, stride_w={}", p.stride_h, p.stride_w);
+  return Verdict::accept();
 }
 
 Verdict check_pointwise(const ConvProblem& p, int unit) {

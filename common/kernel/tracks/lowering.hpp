@@ -30,7 +30,7 @@ Verdict check_lowering(const ConvProblem& problem);
 /// input itself: as long as positions, tensors and the filters fit, whose elements the kernels index with 32 bits.
 /// @param channels, filters what they are rounded up to multiples of when the filters are packed
 Verdict check_implicit_gemm(const ConvProblem& problem, int channels, int filters);
-/// Accepts of these problems those with a 3 x 3 filter, stride and dilation 1, and zero padding.
+/// Accepts of these problems those with zero padding, a filter of up to kMostTaps taps, and strides of 1 and 2.
 Verdict check_implicit_gemm_hopper(const ConvProblem& problem, int channels, int filters);
 /// Accepts of these problems those that are a plain product: a 1 x 1 filter with stride 1 and no padding, channels and
 /// filters in whole multiples of `unit`.

@@ -584,7 +584,7 @@ RunResult over_other_tile() {
   result.speedup.previous = 1.5;
   Configuration configuration{Knobs(kKnobs)};
   configuration["m"] = 4;
-  result.speedup.over = ComparedWith{&kRow, UsedConfiguration{configuration, "given"}, "4x4"};
+  result.speedup.over = ComparedWith{&kRow, UsedConfiguration{configuration, "given"}, "4x4", 1.5};
   return result;
 }
 
@@ -593,7 +593,7 @@ TEST_CASE("a result names the configuration of the previous stage that it is com
   const Json json = to_json(result);
   CHECK(json["tile"] == "2x2");
   CHECK(json["speedup"]["over"].dump() ==
-        R"({"stage":"winograd-bgemm m=4","configuration":{"m":4,"tbm":16},"tile":"4x4"})");
+        R"({"stage":"winograd-bgemm m=4","configuration":{"m":4,"tbm":16},"tile":"4x4","time_us":1.5})");
   const auto records = parse_csv(to_csv({result}));
   REQUIRE(records[0].size() > 4);
   const auto last = [&](std::size_t row) { return Names(records[row].end() - 4, records[row].end()); };

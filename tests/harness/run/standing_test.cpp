@@ -51,6 +51,7 @@ TEST_CASE("the speedup over the previous stage is over its fastest configuration
   REQUIRE(results[1].speedup.over);
   CHECK(results[1].speedup.over->stage->name == "winograd-bgemm m=4");
   CHECK(results[1].speedup.over->tile == "4x4");
+  CHECK(results[1].speedup.over->time_us == 4.0);
   CHECK_FALSE(results[0].speedup.over);
   CHECK_FALSE(results[2].speedup.previous);  // a row that is no stage
   results[0].time_us->median = 3;

@@ -16,6 +16,7 @@
 #include "common/harness/device/gpu/device_gpu.hpp"
 #include "common/harness/device/nvml.hpp"
 #include "common/kernel/kernel.hpp"
+#include "common/stage/communicator.hpp"
 
 namespace convladder {
 namespace {
@@ -269,10 +270,15 @@ DeviceInfo device_info() {
 
 std::optional<GpuMoment> gpu_now() { return management().now(); }
 
+int most_local_ranks() { return 1; }
+LocalRanks* make_local_ranks(int) { throw MachineError("several GPUs have a process each: see docs/several.md"); }
+
 DeviceLimits device_limits() {
   const DeviceInfo& facts = constants();
   return {facts.compute_capability, facts.shared_bytes_per_block, facts.multiprocessors, facts.l2_bytes};
 }
+
+void stand_for(const Gpu*) { throw std::logic_error("a GPU stands for itself"); }
 
 // --- DeviceBuffer: guard band | bytes() bytes | guard band ---
 
@@ -382,6 +388,15 @@ bool is_captured(Stream stream) {
 }  // namespace
 
 void wait_for(Stream stream) { check_cuda(cudaStreamSynchronize(stream), "waiting for a stream"); }
+
+OnOwnGpu::OnOwnGpu() {
+  if (cudaGetDevice(&callers_) != cudaSuccess) callers_ = 0;  // what follows tells why
+  if (callers_ != 0) check_cuda(cudaSetDevice(0), "choosing the first GPU");
+}
+
+OnOwnGpu::~OnOwnGpu() {
+  if (callers_ != 0) cudaSetDevice(callers_);
+}
 
 StreamOrder::~StreamOrder() {
   if (event_) cudaEventDestroy(static_cast<cudaEvent_t>(event_));

@@ -13,7 +13,7 @@ TensorMap make_tensor_map(const void* global, const TensorForm& form) {
   const cudaError_t status = encode_tensor_map(&map, global, form);
   if (status == cudaErrorNotSupported) throw MachineError("the NVIDIA driver has no tensor maps: update it");
   if (status != cudaSuccess)
-    throw DeviceError("cuTensorMapEncodeTiled refuses the tensor: error " + std::to_string(status));
+    throw DeviceError("the NVIDIA driver refuses the tensor map: error " + std::to_string(status));
   return map;
 }
 

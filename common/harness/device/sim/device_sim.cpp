@@ -15,13 +15,20 @@
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/timing.hpp"
 #include "common/kernel/compiled_kernel.hpp"
+#include "common/simt/devices.hpp"
 #include "common/simt/runtime.hpp"
+#include "common/stage/communicator.hpp"
+#include "common/stage/gpus.hpp"
 
 namespace convladder {
 namespace {
 
 /// Shadow memory takes 24 bytes for each byte of a tensor, its state one, the tensor itself one; the rest is room.
 constexpr std::int64_t kBytesPerByte = 32;
+
+/// What stand_for() has chosen. As it comes there are two multiprocessors, so that kernels whose blocks stay until all
+/// is done have few.
+const Gpu* chosen = nullptr;
 
 std::string text_of(const unsigned (&index)[3]) {
   return "(" + std::to_string(index[0]) + "," + std::to_string(index[1]) + "," + std::to_string(index[2]) + ")";
@@ -88,10 +95,31 @@ DeviceInfo device_info() {
   info.memory_bytes = static_cast<std::int64_t>(host.totalram) * host.mem_unit / kBytesPerByte;
   info.free_memory_bytes = static_cast<std::int64_t>(host.freeram) * host.mem_unit / kBytesPerByte;
   info.shared_bytes_per_block = 227 * 1024;
+  if (chosen) {
+    info.name = std::string(chosen->full_name) + " (simulated)";
+    info.compute_capability = chosen->compute_capability;
+    info.multiprocessors = chosen->multiprocessors;
+    info.shared_bytes_per_block = std::int64_t{chosen->shared_kib} << 10;
+    info.l2_bytes = std::int64_t{chosen->l2_kib} << 10;
+  }
   return info;
 }
 
-DeviceLimits device_limits() { return {90, 227 * 1024, 2, 60 << 20}; }
+DeviceLimits device_limits() {
+  if (!chosen) return {90, 227 * 1024, 2, 60 << 20};
+  return {chosen->compute_capability, std::int64_t{chosen->shared_kib} << 10, chosen->multiprocessors,
+          std::int64_t{chosen->l2_kib} << 10};
+}
+
+void stand_for(const Gpu* gpu) {
+  chosen = gpu;
+  simt::set_target(gpu ? simt::Target{gpu->full_name.data(), gpu->compute_capability,
+                                      std::size_t{1024} * static_cast<unsigned>(gpu->shared_kib)}
+                       : simt::Target{});
+}
+
+int most_local_ranks() { return 8; }
+LocalRanks* make_local_ranks(int count) { return new simt::Devices(count); }
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, const char* name) : bytes_(bytes), name_(name) {
   try {
@@ -231,6 +259,9 @@ std::vector<TensorLoads> loads_of(const std::function<void()>& work) {
 }
 
 void wait_for(Stream) {}
+
+OnOwnGpu::OnOwnGpu() = default;
+OnOwnGpu::~OnOwnGpu() = default;
 
 StreamOrder::~StreamOrder() = default;
 void StreamOrder::enter(Stream) {}

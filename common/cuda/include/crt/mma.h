@@ -1,0 +1,4 @@
+/// @file
+/// WMMA.
+#pragma once
+#include "common/cuda/include/mma.h"

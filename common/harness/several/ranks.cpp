@@ -1,0 +1,181 @@
+#include "common/harness/several/ranks.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "common/harness/device/device.hpp"
+#include "common/harness/files/errors.hpp"
+#include "common/harness/files/output_file.hpp"
+#ifdef CONVLADDER_NCCL
+#include <nccl.h>
+#endif
+
+namespace convladder {
+namespace {
+
+/// Of an environment variable; -1 where there is none.
+int number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (!text) return -1;
+  char* end = nullptr;
+  const long number = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || number < 0 || number > 1 << 20)
+    throw UsageError(std::string(variable) + " must be a number; got " + text);
+  return static_cast<int>(number);
+}
+
+}  // namespace
+
+void require(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw DeviceError(std::string(what) + " failed: " + cudaGetErrorString(status));
+}
+
+Place place_of_process() {
+  // Of torchrun, Open MPI, MPICH and Slurm.
+  for (const auto& [rank, ranks, local] :
+       {std::array{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+        {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}) {
+    const Place place{number_of(rank), number_of(ranks), number_of(local)};
+    if (place.rank < 0 || place.ranks < 0) continue;
+    if (place.rank >= place.ranks)
+      throw UsageError(std::string(rank) + " must be below " + ranks + "; got " + std::to_string(place.rank) + " of " +
+                       std::to_string(place.ranks));
+    return {place.rank, place.ranks, place.local_rank < 0 ? place.rank : place.local_rank};
+  }
+  return {};
+}
+
+void choose_gpu(const Place& place) {
+  std::string own = std::to_string(place.local_rank);
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    std::stringstream list(visible);
+    std::vector<std::string> all;
+    for (std::string each; std::getline(list, each, ',');) all.push_back(each);
+    if (static_cast<std::size_t>(place.local_rank) < all.size())
+      own = all[static_cast<std::size_t>(place.local_rank)];
+    else if (all.size() == 1)
+      own = all.front();  // the launcher has chosen
+    else
+      throw MachineError("CUDA_VISIBLE_DEVICES shows " + std::to_string(all.size()) + " GPUs; this is process " +
+                         std::to_string(place.local_rank) + " of the machine, counted from 0");
+  }
+  setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
+}
+
+#ifdef CONVLADDER_NCCL
+
+namespace {
+
+void check_nccl(ncclResult_t status, const char* what) {
+  if (status != ncclSuccess) throw DeviceError(std::string(what) + " failed: " + ncclGetErrorString(status));
+}
+
+/// Left in the file by rank 0, read by the others.
+ncclUniqueId meet(const Place& place, const std::filesystem::path& file) {
+  ncclUniqueId id{};
+  if (place.rank == 0) {
+    check_nccl(ncclGetUniqueId(&id), "making NCCL's identifier");
+    if (place.ranks > 1) write_file(file, std::string(id.internal, sizeof id.internal));
+    return id;
+  }
+  constexpr auto kPatience = std::chrono::minutes(1);
+  const auto start = std::filesystem::file_time_type::clock::now();
+  while (std::filesystem::file_time_type::clock::now() < start + kPatience) {
+    std::error_code error;
+    // One of an earlier run may have been left behind.
+    const bool fresh = std::filesystem::last_write_time(file, error) > start - kPatience && !error;
+    if (std::ifstream in(file, std::ios::binary); fresh && in.read(id.internal, sizeof id.internal)) return id;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  throw MachineError("rank 0 has not left NCCL's identifier in " + file.string() +
+                     " within a minute: all processes must see that file, and start together");
+}
+
+class OverNccl final : public Ranks {
+ public:
+  OverNccl(const Place& place, const std::string& id_file) : place_(place) {
+    setenv("NCCL_NVLS_ENABLE", "0", 0);  // point-to-point calls do not use NVLink's multicast
+    check_nccl(ncclCommInitRank(&communicator_, place.ranks, meet(place, id_file), place.rank), "joining NCCL's ranks");
+    if (place.rank == 0) std::filesystem::remove(id_file);
+    require(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "creating a stream");
+    require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
+    require(cudaMalloc(&numbers_, 2 * sizeof(double)), "allocating two numbers");
+  }
+  ~OverNccl() override {
+    cudaFree(numbers_);
+    cudaEventDestroy(event_);
+    cudaStreamDestroy(side_);
+    ncclCommDestroy(communicator_);
+  }
+
+  int rank() const override { return place_.rank; }
+  int ranks() const override { return place_.ranks; }
+  void group_start() override { check_nccl(ncclGroupStart(), "beginning a group"); }
+  void group_end() override { check_nccl(ncclGroupEnd(), "ending a group"); }
+  void send(const void* from, std::int64_t bytes, int to, Stream stream) override {
+    check_nccl(ncclSend(from, static_cast<std::size_t>(bytes), ncclChar, to, communicator_, stream), "sending");
+  }
+  void receive(void* to, std::int64_t bytes, int from, Stream stream) override {
+    check_nccl(ncclRecv(to, static_cast<std::size_t>(bytes), ncclChar, from, communicator_, stream), "receiving");
+  }
+  Stream side_stream() override { return side_; }
+  void follow(Stream later, Stream earlier) override {
+    require(cudaEventRecord(event_, earlier), "recording an event");
+    require(cudaStreamWaitEvent(later, event_, 0), "waiting for an event");
+  }
+  void barrier(Stream stream) override { reduce(stream); }
+  double largest(double own, Stream stream) override {
+    require(cudaMemcpyAsync(numbers_, &own, sizeof own, cudaMemcpyHostToDevice, stream), "copying a number");
+    reduce(stream);
+    require(cudaMemcpyAsync(&own, numbers_ + 1, sizeof own, cudaMemcpyDeviceToHost, stream), "copying a number");
+    require(cudaStreamSynchronize(stream), "waiting for all ranks");
+    return own;
+  }
+
+ private:
+  void reduce(Stream stream) {
+    check_nccl(ncclAllReduce(numbers_, numbers_ + 1, 1, ncclDouble, ncclMax, communicator_, stream), "reducing");
+  }
+
+  Place place_;
+  ncclComm_t communicator_ = nullptr;
+  cudaStream_t side_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  double* numbers_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Ranks> join_ranks(const Place& place, const std::string& id_file) {
+  return std::make_unique<OverNccl>(place, id_file);
+}
+
+std::string nccl_version() {
+  int version = 0;
+  check_nccl(ncclGetVersion(&version), "asking for NCCL's version");
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+#else
+
+std::unique_ptr<Ranks> join_ranks(const Place&, const std::string&) {
+  throw MachineError(
+      "this program was built without NCCL; install libnccl-dev or the wheel nvidia-nccl-cu13, then build again");
+}
+
+std::string nccl_version() { return ""; }
+
+#endif
+
+}  // namespace convladder

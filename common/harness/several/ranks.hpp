@@ -1,0 +1,45 @@
+/// @file
+/// The processes of a run on several GPUs: which of them this one is, and how they meet.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+
+#include "common/stage/communicator.hpp"
+
+namespace convladder {
+
+/// @throws DeviceError if `status` is an error of CUDA, naming `what` failed
+void require(cudaError_t status, const char* what);
+
+/// Which process of a run this is, as torchrun, mpirun and srun tell it by environment variables.
+struct Place {
+  int rank = 0, ranks = 1;
+  int local_rank = 0;  ///< among those on this machine: its GPU
+};
+/// Of this process; alone where no variable says otherwise.
+/// @throws UsageError if the variables contradict each other
+Place place_of_process();
+
+/// Shows this process its own GPU alone, as the first. To be called before anything of CUDA is.
+void choose_gpu(const Place& place);
+
+/// A communicator over NCCL, and what a measurement needs beside it.
+class Ranks : public Communicator {
+ public:
+  /// All processes go on together from here, as far as their streams do.
+  virtual void barrier(Stream stream) = 0;
+  /// The largest of all ranks' numbers. Waits for the stream.
+  virtual double largest(double own, Stream stream) = 0;
+};
+
+/// Waits for all others, and joins them.
+/// @param id_file where rank 0 leaves NCCL's identifier for the others: a path that all see
+/// @throws MachineError if the program was built without NCCL, or if the others do not come within a minute
+std::unique_ptr<Ranks> join_ranks(const Place& place, const std::string& id_file);
+
+/// NCCL's version, "2.28.9", or "" where the program was built without it.
+std::string nccl_version();
+
+}  // namespace convladder
