@@ -71,6 +71,9 @@ FAULTS = {
     "wgmma_in_flight": ("a touch of sums that a wgmma is still adding to",
                         "A wgmma goes on after the line that starts it.",
                         "Which wgmma_wait comes before this line, and how many groups does it leave open?"),
+    "absent_block": ("an access to a block of the cluster that may not be there",
+                     "A block's shared memory is there while the block runs.",
+                     "Put a barrier of the cluster before the first access, and one after the last."),
     "deadlock": (
         "a send or a receive that no rank answers",
         "Each send waits for a receive on the other side, and the other way round. On GPUs all ranks would hang.",

@@ -6,6 +6,7 @@
 
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/small_floats.hpp"
+#include "common/simt/cluster.hpp"
 #include "common/simt/half.hpp"
 #include "common/simt/hopper.hpp"
 #include "common/simt/mma.hpp"
@@ -95,6 +96,12 @@ template <class... Coordinates>
 __forceinline__ void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, Coordinates... at) {
   const int coordinates[] = {at...};
   simt::tensor_load(shared, map, barrier, coordinates, sizeof...(at));
+}
+template <class... Coordinates>
+__forceinline__ void tensor_multicast(void* shared, const convladder::TensorMap& map, void* barrier, unsigned mask,
+                                      Coordinates... at) {
+  const int coordinates[] = {at...};
+  simt::tensor_load(shared, map, barrier, coordinates, sizeof...(at), nullptr, mask);
 }
 template <class... Coordinates>
 __forceinline__ void im2col_load(void* shared, const convladder::TensorMap& map, void* barrier,
@@ -188,6 +195,11 @@ __forceinline__ void barrier(unsigned id, unsigned threads, bool wait, int line 
 __forceinline__ std::uint64_t arrive(void* barrier, unsigned count) {
   const std::uint64_t parity = simt::mbarrier_parity(barrier);
   for (unsigned i = 0; i < count; ++i) simt::mbarrier_arrive(barrier);
+  return parity;
+}
+__forceinline__ std::uint64_t arrive_drop(void* barrier, unsigned count) {
+  const std::uint64_t parity = simt::mbarrier_parity(barrier);
+  simt::mbarrier_arrive_drop(barrier, count);
   return parity;
 }
 __forceinline__ std::uint64_t arrive_expect(void* barrier, unsigned bytes) {

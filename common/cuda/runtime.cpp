@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/hopper.hpp"
 #include "common/simt/machine.hpp"
 #include "common/stage/gpus.hpp"
@@ -51,6 +53,8 @@ struct Runtime {
   Place failed{"", 0};                          ///< the launch whose error nobody has read
   std::string failure;                          ///< of it, or empty
   std::map<std::string, std::size_t> opted_in;  ///< dynamic shared memory that kernels may have, by their names
+  std::map<std::string, dim3> cluster_dims;     ///< their __cluster_dims__
+  std::set<std::string> large_clusters;         ///< which may have clusters of more than 8 blocks
   const convladder::Gpu* gpu = convladder::find_gpu("H200");
 };
 
@@ -88,6 +92,12 @@ cudaError result(cudaError error = cudaSuccess) {
 }
 
 std::string base_name(const std::string& name) { return name.substr(0, name.find('<')); }
+
+/// Without its namespaces, too.
+std::string short_name(const std::string& name) {
+  const std::string base = base_name(name);
+  return base.substr(base.rfind(':') + 1);
+}
 
 /// Whether the host's access races with work that it has not waited for; reports it.
 void check_host_race(const Block& block, const void* address, std::size_t bytes, bool writes, const char* what,
@@ -363,8 +373,6 @@ bool in_kernel() { return simt::machine.running; }
 Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
 Unseen::~Unseen() { simt::machine.watching = was; }
 
-bool has_traces = false;
-
 namespace {
 /// What the running kernel has launched.
 struct Child {
@@ -385,12 +393,12 @@ void launch_children(cudaStream_t stream) {
 }  // namespace
 
 void launch_later(cudaStream_t stream, Step* step) {
-  has_traces = true;
+  simt::leave_to_others();
+  simt::machine.has_traces = true;
   children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
 }
 
 namespace {
-
 /// Launches that programs repeat to measure their time. One that begins with what an equal one began and ended with
 /// would leave all as it is, so it is counted again and not run.
 struct Repeated {
@@ -415,10 +423,41 @@ std::string key_of(const char* kernel, const Configuration& configuration, void 
   add(configuration.block);
   add(configuration.shared);
   add(configuration.cooperative);
+  add(configuration.cluster);
   add(call);
   return key.append(static_cast<const char*>(values), bytes);
 }
 
+std::string text(dim3 d) {
+  return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
+}
+
+/// The launch's clusters. Calls `refuse(error, why)` where CUDA would.
+template <class Refuse>
+dim3 cluster_of(const Configuration& configuration, const std::string& kernel, Refuse refuse_it) {
+  const Runtime& state = runtime();
+  const auto fixed = state.cluster_dims.find(short_name(kernel));
+  const bool has_fixed = fixed != state.cluster_dims.end();
+  dim3 size = configuration.cluster;
+  if (size.x == 0) size = has_fixed ? fixed->second : dim3();
+  const dim3 grid = configuration.grid;
+  const std::uint64_t blocks = std::uint64_t{size.x} * size.y * size.z;
+  if (blocks == 1) return size;
+  const bool large = state.large_clusters.count(short_name(kernel)) > 0;
+  if (has_fixed && (size.x != fixed->second.x || size.y != fixed->second.y || size.z != fixed->second.z))
+    refuse_it(cudaErrorInvalidClusterSize,
+              "a cluster of " + text(size) + " blocks; its __cluster_dims__ are " + text(fixed->second));
+  else if (state.gpu->compute_capability < 90)
+    refuse_it(cudaErrorInvalidClusterSize, "clusters need a GPU of compute capability 9.0 or more");
+  else if (blocks == 0 || blocks > (large ? 16 : 8))
+    refuse_it(cudaErrorInvalidClusterSize,
+              "a cluster of " + text(size) + " blocks; one has at most " +
+                  (large ? "16" : "8, or 16 with cudaFuncAttributeNonPortableClusterSizeAllowed"));
+  else if (grid.x % size.x != 0 || grid.y % size.y != 0 || grid.z % size.z != 0)
+    refuse_it(cudaErrorInvalidClusterSize,
+              "a grid of " + text(grid) + " blocks, no multiple of its clusters of " + text(size));
+  return size;
+}
 }  // namespace
 
 cudaError run(const char* kernel, const Configuration& configuration, void (*call)(const void*), const void* arguments,
@@ -429,8 +468,7 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   if (!is_stream(configuration.stream))
     return refuse_launch(cudaErrorInvalidResourceHandle, "its stream is none, or was destroyed", place);
   const std::string name = kernel;
-  const std::string base = base_name(name);
-  const auto opted = state.opted_in.find(base.substr(base.rfind(':') + 1));
+  const auto opted = state.opted_in.find(short_name(name));
   const std::size_t most_shared = static_cast<std::size_t>(state.gpu->shared_kib) << 10;
   const std::size_t allowed = opted == state.opted_in.end() ? 48 << 10 : opted->second;
   if (configuration.shared > most_shared)
@@ -445,6 +483,13 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
             " bytes of dynamic shared memory; more than 48 KB must be asked for by cudaFuncSetAttribute",
         place);
   const dim3 grid = configuration.grid, block = configuration.block;
+  cudaError refused = cudaSuccess;
+  const dim3 cluster = cluster_of(configuration, name, [&](cudaError error, std::string why) {
+    refused = refuse_launch(error, std::move(why), place);
+  });
+  if (refused != cudaSuccess) return refused;
+  if (configuration.cooperative && cluster.x * cluster.y * cluster.z > 1)
+    refuse("a cooperative launch with clusters is not simulated", place);
   if (configuration.cooperative) {
     int together = 0;
     sim_occupancy(&together, static_cast<int>(block.x * block.y * block.z), configuration.shared);
@@ -470,15 +515,15 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
     add_launch(kernel, known->measured);
     return cudaSuccess;
   }
-  has_traces = false;
-  simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative);
+  simt::machine.has_traces = false;
+  simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative, cluster);
   end_launch(configuration, simt::last_blocks());
   simt::watch_device_memory(host_touches);
   add_launch(kernel, simt::measurement());
   if (known) {
     const std::uint64_t after = compares ? simt::memory_checksum() : 0;
     *known = {simt::measurement(), simt::last_blocks(), known->runs + 1, after,
-              compares && before == after && !has_traces};
+              compares && before == after && !simt::machine.has_traces};
   }
   if (simt::machine.interrupted) end_by_limit();
   if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
@@ -506,11 +551,46 @@ cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& conf
     if (attribute.id == cudaLaunchAttributeCooperative) configuration.cooperative = attribute.val.cooperative != 0;
     if (attribute.id != cudaLaunchAttributeClusterDimension) continue;
     const auto& cluster = attribute.val.clusterDim;
-    if (cluster.x * cluster.y * cluster.z > 1)
-      refuse("clusters of more than one block are not simulated; launch without cudaLaunchAttributeClusterDimension",
-             {configuration.file, configuration.line});
+    configuration.cluster = {cluster.x, cluster.y, cluster.z};
+    if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0)
+      return refuse_launch(cudaErrorInvalidClusterSize, "a cluster of " + text(configuration.cluster) + " blocks",
+                           {configuration.file, configuration.line});
   }
   return cudaSuccess;
+}
+
+ClusterDims::ClusterDims(const char* kernel, dim3 size) { runtime().cluster_dims[kernel] = size; }
+
+cudaError allow_large_clusters(const void* kernel, bool allowed) {
+  const std::string name = short_name(simt::kernel_name(kernel));
+  if (allowed)
+    runtime().large_clusters.insert(name);
+  else
+    runtime().large_clusters.erase(name);
+  return result();
+}
+
+cudaError active_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
+  *clusters = 0;
+  Configuration configuration(config->gridDim, config->blockDim, config->dynamicSmemBytes);
+  if (const cudaError error = launch_attributes(*config, configuration)) return error;
+  cudaError refused = cudaSuccess;
+  const dim3 size = cluster_of(configuration, simt::kernel_name(kernel),
+                               [&](cudaError error, const std::string&) { refused = error; });
+  if (refused != cudaSuccess) return result(refused);
+  const dim3 block = config->blockDim;
+  int together = 0;
+  if (const cudaError error =
+          sim_occupancy(&together, static_cast<int>(block.x * block.y * block.z), config->dynamicSmemBytes))
+    return error;
+  *clusters = together * runtime().gpu->multiprocessors / static_cast<int>(size.x * size.y * size.z);
+  return result();
+}
+
+cudaError largest_cluster(int* blocks, const void* kernel, const cudaLaunchConfig_t*) {
+  const bool large = runtime().large_clusters.count(short_name(simt::kernel_name(kernel))) > 0;
+  *blocks = runtime().gpu->compute_capability < 90 ? 1 : large ? 16 : 8;
+  return result();
 }
 
 cudaError function_attributes(cudaFuncAttributes* attributes, const void* kernel) {
@@ -549,7 +629,7 @@ using simt_cuda::result;
 using simt_cuda::runtime;
 
 long long clock64() {
-  simt_cuda::has_traces = true;
+  simt::machine.has_traces = true;
   return static_cast<long long>(simt::machine.measurement.thread_accesses);
 }
 
@@ -856,6 +936,7 @@ cudaError cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   p.unifiedAddressing = p.managedMemory = p.concurrentManagedAccess = 1;
   p.cooperativeLaunch = p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.computePreemptionSupported = p.memoryPoolsSupported = 1;
+  p.clusterLaunch = gpu.compute_capability >= 90;
   *properties = p;
   return result();
 }
@@ -931,7 +1012,7 @@ static void forget_size(void* pointer) {
 }
 static void* kernel_allocates(std::size_t bytes) {
   const simt::Unwatched unwatched;
-  simt_cuda::has_traces = true;
+  simt::machine.has_traces = true;
   return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
 }
 /// Whether it was the kernels'.
@@ -966,7 +1047,7 @@ void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 
 // What a kernel prints is a trace of it.
 int simt_printf(const char* format, ...) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -974,7 +1055,7 @@ int simt_printf(const char* format, ...) {
   return count;
 }
 int simt___printf_chk(int, const char* format, ...) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -982,11 +1063,11 @@ int simt___printf_chk(int, const char* format, ...) {
   return count;
 }
 int simt_puts(const char* text) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   return std::puts(text);
 }
 int simt_putchar(int character) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   return std::putchar(character);
 }
 

@@ -6,26 +6,94 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/simt/cluster.hpp"
 #include "common/simt/hopper.hpp"
 
 namespace simt {
 
 // ---- Views ---------------------------------------------------------------------------------------------------------
 
-View::View() : threads_(machine.threads_per_block), numbers_(2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp) {}
+namespace {
+void take_larger(std::vector<std::int32_t>& mine, const std::vector<std::int32_t>& theirs) {
+  if (mine.size() < theirs.size()) mine.resize(theirs.size());
+  const std::int32_t* const from = theirs.data();
+  std::int32_t* const to = mine.data();
+  for (std::size_t i = 0, size = theirs.size(); i < size; ++i) to[i] = std::max(to[i], from[i]);
+}
+}  // namespace
+
+View::View() : View(machine.cluster ? machine.cluster->running : 0) {}
+
+View::View(unsigned rank) : threads_(machine.threads_per_block), rank_(rank), numbers_(first_phase()) {}
 
 void View::join(const View& other) {
-  if (numbers_.size() < other.numbers_.size()) numbers_.resize(other.numbers_.size());
-  const std::int32_t* const theirs = other.numbers_.data();
-  std::int32_t* const mine = numbers_.data();
-  for (std::size_t i = 0, size = other.numbers_.size(); i < size; ++i) mine[i] = std::max(mine[i], theirs[i]);
+  passed = std::max(passed, other.passed);
   if (!other.outside.empty()) outside.join(other.outside);
+  if (rank_ == other.rank_) {
+    take_larger(numbers_, other.numbers_);
+  } else {
+    if (others_.size() <= other.rank_) others_.resize(other.rank_ + 1);
+    take_larger(others_[other.rank_], other.numbers_);
+  }
+  if (others_.size() < other.others_.size()) others_.resize(other.others_.size());
+  for (unsigned rank = 0; rank < other.others_.size(); ++rank)
+    if (!other.others_[rank].empty()) take_larger(rank == rank_ ? numbers_ : others_[rank], other.others_[rank]);
 }
 
 std::int32_t& View::phases(unsigned mbarrier) {
-  const std::size_t index = 2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp + mbarrier;
+  const std::size_t index = first_phase() + mbarrier;
   if (index >= numbers_.size()) numbers_.resize(index + 1);
   return numbers_[index];
+}
+
+std::int32_t View::number_of(unsigned rank, std::size_t index) const {
+  if (rank != rank_ && rank >= others_.size()) return 0;
+  const auto& numbers = rank == rank_ ? numbers_ : others_[rank];
+  return index < numbers.size() ? numbers[index] : 0;
+}
+
+bool View::covers(unsigned rank, const Access& access) const {
+  if (access.async) return number_of(rank, first_phase() + access.thread) > static_cast<std::int32_t>(access.phase);
+  return number_of(rank, access.thread) >= static_cast<std::int32_t>(access.warp_clock);
+}
+
+bool View::covers_fence(unsigned rank, const Access& write) const {
+  return number_of(rank, 2 * std::size_t{threads_}) > static_cast<std::int32_t>(write.phase) ||
+         number_of(rank, threads_ + write.thread) >= static_cast<std::int32_t>(write.warp_clock);
+}
+
+std::int32_t View::reads_of(unsigned rank, unsigned reader) const {
+  return number_of(rank, 2 * std::size_t{threads_} + 1 + reader);
+}
+
+void View::set_reads_of(unsigned rank, unsigned reader, std::int32_t done) {
+  if (rank != rank_ && others_.size() <= rank) others_.resize(rank + 1);
+  auto& numbers = rank == rank_ ? numbers_ : others_[rank];
+  if (numbers.size() < first_phase()) numbers.resize(first_phase());
+  std::int32_t& known = numbers[2 * std::size_t{threads_} + 1 + reader];
+  known = std::max(known, done);
+}
+
+bool View::knows_of(unsigned rank) const { return rank == rank_ || (rank < others_.size() && !others_[rank].empty()); }
+
+void View::publish(unsigned rank, std::uint32_t block_serial, Knowledge& published) const {
+  if (!knows_of(rank)) return;
+  const auto phase = static_cast<std::uint32_t>(number_of(rank, first_phase() - 1));
+  for (unsigned i = 0; i < threads_; ++i) {
+    const std::int32_t clock = number_of(rank, i);
+    if (clock == 0) continue;
+    std::uint64_t& known = published.threads[std::uint64_t{block_serial} << 16 | i];
+    known = std::max(known, stamp(phase, static_cast<std::uint32_t>(clock)));
+  }
+}
+
+void View::fence() {
+  const auto cover = [this](std::vector<std::int32_t>& numbers) {
+    for (unsigned i = 0; i < threads_; ++i) numbers[threads_ + i] = std::max(numbers[threads_ + i], numbers[i]);
+  };
+  cover(numbers_);
+  for (auto& numbers : others_)
+    if (!numbers.empty()) cover(numbers);
 }
 
 namespace {
@@ -36,13 +104,14 @@ View& view() { return machine.async->views[machine.thread_number]; }
 
 /// The thread's view, with what it knows of its own warp and of other blocks.
 View& whole_view(unsigned number) {
-  Thread& thread = machine.threads[number];
+  const Thread& thread = machine.threads[number];
   View& mine = async_block().views[number];
   const unsigned first = first_lane(number), lanes = std::min(kWarp, machine.threads_per_block - first);
   for (unsigned lane = 0; lane < lanes; ++lane) {
     std::int32_t& clock = mine.clock(first + lane);
     clock = std::max(clock, static_cast<std::int32_t>(thread.warp_clocks[lane]));
   }
+  mine.phase() = static_cast<std::int32_t>(machine.phase);
   if (thread.ordering && !thread.ordering->acquired.empty()) mine.outside.join(thread.ordering->acquired);
   return mine;
 }
@@ -53,9 +122,9 @@ void release_to(View& gathered, unsigned thread) {
   ++machine.threads[thread].warp_clocks[thread % kWarp];
 }
 
-void acquire(const View& gathered, unsigned number) {
-  Thread& thread = machine.threads[number];
-  View& mine = async_block().views[number];
+void acquire(const View& gathered, AsyncBlock& block, unsigned number) {
+  Thread& thread = block.threads[number];
+  View& mine = block.views[number];
   mine.join(gathered);
   const unsigned first = first_lane(number), lanes = std::min(kWarp, machine.threads_per_block - first);
   for (unsigned lane = 0; lane < lanes; ++lane)
@@ -65,17 +134,31 @@ void acquire(const View& gathered, unsigned number) {
   thread.ordering->acquired.join(mine.outside);
 }
 
+void acquire(const View& gathered, unsigned number) { acquire(gathered, async_block(), number); }
+
 bool knows(unsigned thread, const Access& earlier) {
-  View& mine = machine.async->views[thread];
-  if (earlier.async) return mine.phases(earlier.thread) > static_cast<std::int32_t>(earlier.phase);
-  return mine.clock(earlier.thread) >= static_cast<std::int32_t>(earlier.warp_clock);
+  const View& mine = machine.async->views[thread];
+  const unsigned rank = rank_of(earlier.block);
+  if (mine.covers(rank, earlier)) return true;
+  const View* const others = known_by_cluster(mine);
+  return others && others->covers(rank, earlier);
 }
 
 /// Whether a proxy fence follows a write that the thread knows of.
 bool is_fenced(unsigned thread, const Access& write) {
-  View& mine = machine.async->views[thread];
-  return static_cast<std::int32_t>(write.phase) < mine.fenced_phase() ||
-         mine.fenced(write.thread) >= static_cast<std::int32_t>(write.warp_clock);
+  const View& mine = machine.async->views[thread];
+  const unsigned rank = rank_of(write.block);
+  if (mine.covers_fence(rank, write)) return true;
+  const View* const others = known_by_cluster(mine);
+  return others && others->covers_fence(rank, write);
+}
+
+/// Whether the thread knows that these reads are over.
+bool knows_reads(unsigned thread, unsigned rank, unsigned reader, std::int32_t ticket) {
+  const View& mine = machine.async->views[thread];
+  if (mine.reads_of(rank, reader) >= ticket) return true;
+  const View* const others = known_by_cluster(mine);
+  return others && others->reads_of(rank, reader) >= ticket;
 }
 
 /// Whether it holds for the running thread; in a WarpWide, for each lane of its warp.
@@ -91,12 +174,16 @@ bool for_running(Condition condition) {
 }  // namespace
 
 AsyncBlock& async_block() {
-  static AsyncBlock block;
-  if (machine.async) return block;
+  static AsyncBlock only;
+  if (machine.async) return *machine.async;
+  AsyncBlock& block = machine.async_room ? *machine.async_room : only;
   machine.async = &block;
   const unsigned threads = machine.threads_per_block;
   const std::size_t dynamic_pieces = (machine.dynamic_end - machine.dynamic_begin + kPiece - 1) / kPiece;
   block = {};
+  block.threads = machine.threads.data();
+  block.serial = machine.block_serial;
+  block.rank = machine.cluster ? machine.cluster->running : 0;
   block.dynamic_pieces = dynamic_pieces;
   block.warps = (threads + kWarp - 1) / kWarp;
   block.views.assign(threads, View());
@@ -107,6 +194,8 @@ AsyncBlock& async_block() {
   block.reach(dynamic_pieces);
   return block;
 }
+
+AsyncBlock& memory_block() { return machine.visited ? *machine.visited : async_block(); }
 
 void AsyncBlock::reach(std::size_t pieces) {
   if (pieces <= version.size()) return;
@@ -121,7 +210,21 @@ bool known_by_barriers(const Access& earlier) {
   return for_running([&](unsigned thread) { return knows(thread, earlier); });
 }
 
-unsigned copier(const Access& copy) { return async_block().mbarriers[copy.thread].copier; }
+void release_view(View& gathered) { release_to(gathered, machine.thread_number); }
+
+void acquire_outside(const Knowledge& outside) {
+  if (outside.empty()) return;
+  Thread& thread = *machine.thread;
+  async_block().views[machine.thread_number].outside.join(outside);
+  if (!thread.ordering) thread.ordering = std::make_unique<Ordering>();
+  thread.ordering->acquired.join(outside);
+}
+
+ThreadId copier(const Access& copy) {
+  const AsyncBlock& block = has_peers() ? *machine.cluster->blocks[rank_of(copy.block)].async : async_block();
+  const Mbarrier& barrier = block.mbarriers[copy.thread];
+  return thread_id(barrier.copier_block, barrier.copier);
+}
 
 void order_lanes(unsigned first_thread, unsigned mask) {
   View joined;
@@ -144,10 +247,17 @@ void publish_known_threads(Knowledge& published) {
     std::uint64_t& known = published.threads[std::uint64_t{machine.block_serial} << 16 | i];
     known = std::max(known, stamp(machine.phase, static_cast<std::uint32_t>(clock)));
   }
+  if (!has_peers()) return;
+  const View* const others = known_by_cluster(view());
+  for (const ClusterBlock& block : machine.cluster->blocks) {
+    const AsyncBlock& async = *block.async;
+    if (async.serial != machine.block_serial) view().publish(async.rank, async.serial, published);
+    if (others) others->publish(async.rank, async.serial, published);
+  }
 }
 
 void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
-  AsyncBlock& block = *machine.async;
+  AsyncBlock& block = memory_block();
   const std::size_t first = block.piece(address);
   const std::size_t last = std::min(block.piece(address + bytes - 1) + 1, block.version.size());
   for (std::size_t piece = first; piece < last; ++piece) {
@@ -156,10 +266,10 @@ void write_shared(std::uintptr_t address, unsigned bytes, Pc pc) {
     for (unsigned r = 0; r < block.readers.size(); ++r) {
       std::int32_t& ticket = tickets[r];
       if (ticket == 0) continue;
-      if (for_running([&](unsigned thread) { return block.views[thread].reads(r) >= ticket; })) continue;
+      if (for_running([&](unsigned thread) { return knows_reads(thread, block.rank, r, ticket); })) continue;
       const Reader& reader = block.readers[r];
       const bool waited = ticket <= reader.done;
-      ThreadId who = thread_id(machine.block_serial, r % block.warps * kWarp);
+      ThreadId who = thread_id(block.serial, r % block.warps * kWarp);
       who.whole_warp = true;
       FaultRecord& fault = report(waited ? FaultKind::race : FaultKind::missing_wait, pc, {}, reader.pc, who);
       fault.access = "writes";
@@ -178,7 +288,7 @@ void check_async_operand(std::uintptr_t address, std::size_t bytes, unsigned ali
       fail(FaultKind::misaligned, pc,
            "byte " + std::to_string(address - variable->begin) + " of '" + variable->name +
                "' lies at no multiple of " + std::to_string(alignment) + ": declare it with alignas");
-    if (bytes > 0) async_block().reach(async_block().piece(address + bytes - 1) + 1);
+    if (bytes > 0) memory_block().reach(memory_block().piece(address + bytes - 1) + 1);
     return;
   }
   if (address < begin || address + bytes > end)
@@ -197,9 +307,9 @@ bool check_proxy_fence(const Access& write, Pc pc) {
 }
 
 bool AsyncRead::allows(const Access& write) {
-  if (write.block != machine.block_serial || write == allowed_) return true;
-  if (!happened_before(write, machine.block_serial)) {
-    check_pair(write, write.atomic ? Kind::atomic : Kind::store, now_, Kind::load, machine.block_serial);
+  if (rank_of(write.block) == kNoRank || write == allowed_) return true;
+  if (!happened_before(write, machine.shared_oldest)) {
+    check_pair(write, write.atomic ? Kind::atomic : Kind::store, now_, Kind::load, machine.shared_oldest);
     return false;
   }
   if (!write.async && !check_proxy_fence(write, pc_)) return false;
@@ -232,17 +342,24 @@ bool waits_at(const Thread& thread, unsigned mbarrier) {
   return thread.state == State::at_mbarrier && thread.wait_barrier == mbarrier;
 }
 
-bool anybody_waits_at(unsigned mbarrier) {
-  const auto begin = machine.threads.begin();
-  return std::any_of(begin, begin + machine.threads_per_block,
+bool anybody_waits_at(const AsyncBlock& block, unsigned mbarrier) {
+  return std::any_of(block.threads, block.threads + machine.threads_per_block,
                      [&](const Thread& thread) { return waits_at(thread, mbarrier); });
 }
 
+unsigned index_of(const Mbarrier& barrier) {
+  const auto& all = memory_block().mbarriers;
+  for (unsigned i = 0;; ++i)
+    if (&all[i] == &barrier) return i;
+}
+
+}  // namespace
+
 /// Ends the phase if nothing is missing, and lets those go on that wait for it. A fault where copies bring more than
 /// was announced: machine.stopped.
-void complete_phase(unsigned index, Pc pc) {
-  AsyncBlock& block = async_block();
-  Mbarrier& barrier = block.mbarriers[index];
+void complete_phase(Mbarrier& barrier, Pc pc) {
+  AsyncBlock& block = memory_block();
+  const unsigned index = index_of(barrier);
   if (barrier.pending > 0 || barrier.landed < barrier.expected) return;
   std::uint64_t surplus = barrier.landed - barrier.expected;
   for (const BulkCopy& copy : block.copies)
@@ -258,38 +375,54 @@ void complete_phase(unsigned index, Pc pc) {
   barrier.pending = barrier.arrivals;
   barrier.expected = barrier.landed = 0;
   barrier.completed = std::move(barrier.gathered);
-  barrier.gathered = View();
+  barrier.gathered = View(block.rank);
   barrier.completed.phases(index) = static_cast<std::int32_t>(barrier.phase);
   for (unsigned i = 0; i < machine.threads_per_block; ++i) {
-    if (!waits_at(machine.threads[i], index)) continue;
-    acquire(barrier.completed, i);
-    machine.threads[i].state = State::ready;
+    if (!waits_at(block.threads[i], index)) continue;
+    acquire(barrier.completed, block, i);
+    block.threads[i].state = State::ready;
   }
 }
 
+namespace {
+
 void land(const BulkCopy& copy) {
-  for (std::size_t offset = 0; offset < copy.bytes.size(); offset += kPiece) {
-    const std::uintptr_t to = swizzled(copy.to + offset, copy.swizzle);
-    std::memcpy(reinterpret_cast<void*>(to), &copy.bytes[offset], kPiece);
+  Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
+  const std::size_t piece =
+      copy.reduction.update ? copy.reduction.element : std::min<std::size_t>(kPiece, copy.bytes.size());
+  for (std::size_t offset = 0; offset < copy.bytes.size(); offset += piece) {
+    void* const to = reinterpret_cast<void*>(swizzled(copy.to + offset, copy.swizzle));
+    if (copy.reduction.update)
+      copy.reduction.update(to, &copy.bytes[offset]);
+    else
+      std::memcpy(to, &copy.bytes[offset], piece);
   }
-  async_block().mbarriers[copy.mbarrier].landed += copy.bytes.size();
+  barrier.landed += copy.bytes.size();
+  if (copy.ticket == 0) return;
+  // Whoever knows of this phase knows that the copy has read its source.
+  const unsigned rank = rank_of(copy.block);
+  Reader& reader = machine.cluster->blocks[rank].async->readers[copy.reader];
+  reader.outstanding.erase(copy.ticket);
+  reader.done = reader.outstanding.empty() ? reader.issued : *reader.outstanding.begin() - 1;
+  barrier.gathered.set_reads_of(rank, copy.reader, reader.done);
 }
 
 /// Lands the oldest copy that somebody waits for. Whether there was one.
 bool land_next() {
   auto& copies = async_block().copies;
-  const auto next =
-      std::find_if(copies.begin(), copies.end(), [](const BulkCopy& copy) { return anybody_waits_at(copy.mbarrier); });
+  const auto next = std::find_if(copies.begin(), copies.end(),
+                                 [](const BulkCopy& copy) { return anybody_waits_at(*machine.async, copy.mbarrier); });
   if (next == copies.end()) return false;
   const BulkCopy copy = std::move(*next);
   copies.erase(next);
   land(copy);
+  ++machine.progress;
   const auto waiting = std::find_if(machine.threads.begin(), machine.threads.end(),
                                     [&](const Thread& thread) { return waits_at(thread, copy.mbarrier); });
   machine.thread_number = static_cast<unsigned>(waiting - machine.threads.begin());
-  const std::uint32_t phase = async_block().mbarriers[copy.mbarrier].phase;
-  complete_phase(copy.mbarrier, waiting->wait_pc);
-  const Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
+  Mbarrier& barrier = async_block().mbarriers[copy.mbarrier];
+  const std::uint32_t phase = barrier.phase;
+  complete_phase(barrier, waiting->wait_pc);
   if (barrier.phase == phase) return true;
   if (BlockEvent* event = record_event(Deed::complete, waiting->wait_pc)) record_place(*event, barrier.address);
   return true;
@@ -319,11 +452,12 @@ std::string what_is_missing(const Thread& thread) {
   return text;
 }
 
-/// Each place where threads of the block wait, and how many: "12 at line 34".
-std::string who_waits() {
+}  // namespace
+
+std::string who_waits(const AsyncBlock& block) {
   std::map<std::pair<Pc, int>, unsigned> places;  // a barrier or collective may know its own line
   for (unsigned i = 0; i < machine.threads_per_block; ++i) {
-    const Thread& thread = machine.threads[i];
+    const Thread& thread = block.threads[i];
     if (thread.state != State::ended) ++places[{thread.wait_pc, thread.line}];
   }
   std::vector<Pc> pcs;
@@ -336,14 +470,24 @@ std::string who_waits() {
   return text;
 }
 
-}  // namespace
+bool can_run(const AsyncBlock& block) {
+  const auto ready = [](const Thread& thread) { return thread.state == State::ready; };
+  return std::any_of(block.threads, block.threads + machine.threads_per_block, ready) ||
+         std::any_of(block.copies.begin(), block.copies.end(),
+                     [&](const BulkCopy& copy) { return anybody_waits_at(block, copy.mbarrier); });
+}
 
 bool resume_waiting() {
   const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
   do {
     if (std::any_of(begin, end, [](const Thread& thread) { return thread.state == State::ready; })) return true;
   } while (!machine.stopped && land_next());
-  if (machine.stopped) return false;
+  if (!machine.stopped && !has_peers()) report_stuck_barrier();
+  return false;
+}
+
+bool report_stuck_barrier() {
+  const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
   // A barrier that some have come to tells more than one that waits for all.
   const auto begun = [](const Thread& thread) {
     if (thread.state == State::at_named_barrier) return true;
@@ -358,27 +502,44 @@ bool resume_waiting() {
   machine.thread_number = static_cast<unsigned>(stuck - begin);
   report(FaultKind::stuck_barrier, stuck->wait_pc, what_is_missing(*stuck) + "; threads wait: " + who_waits());
   machine.stopped = true;
-  return false;
+  return true;
 }
 
 // ---- For kernels ---------------------------------------------------------------------------------------------------
 
-Mbarrier& mbarrier_at(const void* address, Pc pc) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  for (Mbarrier& barrier : async_block().mbarriers) {
+Mbarrier& mbarrier_at(std::uintptr_t at, Pc pc, bool by_copy) {
+  AsyncBlock& block = memory_block();
+  for (Mbarrier& barrier : block.mbarriers) {
     if (barrier.address != at) continue;
-    check_access(at, sizeof(std::uint64_t), Kind::atomic, pc);
+    // A fence_mbarrier_init() before a barrier of the cluster makes it visible, whatever else that barrier orders.
+    const bool visible = barrier.fenced && async_block().views[machine.thread_number].passed > barrier.fenced_before;
+    if (by_copy && machine.visited) {
+      if (!visible)
+        check_pair(barrier.init, Kind::store, access_now(Kind::atomic, pc), Kind::atomic, machine.shared_oldest);
+      return barrier;
+    }
+    if (!visible) check_access(at, sizeof(std::uint64_t), Kind::atomic, pc);
+    if (machine.visited) barrier.arrivals_of[machine.cluster->running] = access_now(Kind::atomic, pc);
     return barrier;
   }
-  fail(FaultKind::invalid_barrier, pc, "no mbarrier_init() has made a barrier here");
+  fail(FaultKind::invalid_barrier, pc,
+       "no mbarrier_init() has made a barrier here" +
+           (machine.visited ? ", in block " + std::to_string(block.rank) + " of the cluster" : ""));
 }
 
 namespace {
 
-unsigned index_of(const Mbarrier& barrier) {
-  const auto& all = async_block().mbarriers;
-  for (unsigned i = 0;; ++i)
-    if (&all[i] == &barrier) return i;
+/// The same for an instruction, wherever the barrier lies. Calls `operate(barrier)`.
+template <class Operate>
+void at_mbarrier(const void* address, Pc pc, Operate operate) {
+  const Unwatched unwatched;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (const auto place = remote_place(at)) {
+    const Visit visit(place->rank, pc);
+    operate(mbarrier_at(place->address, pc));
+  } else {
+    operate(mbarrier_at(at, pc));
+  }
 }
 
 void arrive(Mbarrier& barrier, Pc pc) {
@@ -389,7 +550,8 @@ void arrive(Mbarrier& barrier, Pc pc) {
   release_to(barrier.gathered, machine.thread_number);
   --barrier.pending;
   const std::uint32_t phase = barrier.phase;
-  complete_phase(index_of(barrier), pc);
+  complete_phase(barrier, pc);
+  ++machine.progress;
   if (machine.stopped) stop();
   const auto* const place = reinterpret_cast<const void*>(barrier.address);
   mark(Deed::arrive, place, pc);
@@ -407,6 +569,7 @@ void mbarrier_init(void* address, unsigned arrivals) {
   AsyncBlock& block = async_block();
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (at % 8 != 0) fail(FaultKind::misaligned, pc, "an mbarrier lies at a multiple of 8 bytes");
+  if (remote_place(at)) fail(FaultKind::invalid_barrier, pc, "a block initialises its own mbarriers, not another's");
   if (check_access(at, sizeof(std::uint64_t), Kind::store, pc) != Space::shared)
     fail(FaultKind::invalid_barrier, pc, "an mbarrier lies in shared memory");
   if (arrivals < 1 || arrivals >= 1u << 20)
@@ -425,59 +588,89 @@ void mbarrier_init(void* address, unsigned arrivals) {
   barrier->gathered = barrier->completed = View();
   barrier->init = access_now(Kind::store, pc);
   barrier->fenced = false;
+  barrier->arrivals_of.clear();
 }
 
 void fence_mbarrier_init() {
   const Unwatched unwatched;
-  for (Mbarrier& barrier : async_block().mbarriers)
-    if (happened_before(barrier.init, machine.block_serial)) barrier.fenced = true;
+  for (Mbarrier& barrier : async_block().mbarriers) {
+    if (barrier.fenced || !happened_before(barrier.init, machine.shared_oldest)) continue;
+    barrier.fenced = true;
+    barrier.fenced_before = machine.thread->cluster_arrivals;
+  }
 }
 
 void fence_async_proxy() {
   fence_mbarrier_init();
   const Unwatched unwatched;
   View& mine = whole_view(machine.thread_number);
-  for (unsigned i = 0; i < machine.threads_per_block; ++i) mine.fenced(i) = std::max(mine.fenced(i), mine.clock(i));
+  if (has_peers()) {
+    if (const View* const others = known_by_cluster(mine)) mine.join(*others);
+  }
+  mine.fence();
   mine.fenced_phase() = static_cast<std::int32_t>(machine.phase);
   ++own_clock();  // what follows is not covered
 }
 
 void mbarrier_arrive(void* address) {
   const Pc pc = SIMT_PC;
-  const Unwatched unwatched;
-  arrive(mbarrier_at(address, pc), pc);
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) { arrive(barrier, pc); });
+}
+
+void mbarrier_arrive_drop(void* address, unsigned count) {
+  const Pc pc = SIMT_PC;
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) {
+    if (count > barrier.arrivals)
+      fail(FaultKind::invalid_barrier, pc,
+           "drops " + std::to_string(count) + " of the " + std::to_string(barrier.arrivals) + " arrivals of a phase");
+    barrier.arrivals -= count;
+    for (unsigned i = 0; i < count; ++i) arrive(barrier, pc);
+  });
+}
+
+void copies_arrive(void* address, bool counted) {
+  const Pc pc = SIMT_PC;
+  commit_copies();
+  wait_copies(0);
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) {
+    if (counted)
+      arrive(barrier, pc);
+    else  // one more to wait for, which has come
+      release_to(barrier.gathered, machine.thread_number);
+  });
 }
 
 unsigned mbarrier_parity(void* address) {
   const Pc pc = SIMT_PC;
-  const Unwatched unwatched;
-  const Mbarrier& barrier = mbarrier_at(address, pc);
-  return (barrier.phase - barrier.first_phase) & 1;
+  unsigned parity = 0;
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) { parity = (barrier.phase - barrier.first_phase) & 1; });
+  return parity;
 }
 
 void mbarrier_expect_tx(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
   require_instruction("mbarrier.expect_tx", Generation::hopper, pc);
-  const Unwatched unwatched;
-  mbarrier_at(address, pc).expected += bytes;
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) { barrier.expected += bytes; });
 }
 
 void mbarrier_expect(void* address, unsigned bytes) {
   const Pc pc = SIMT_PC;
   require_instruction("mbarrier.arrive.expect_tx", Generation::hopper, pc);
-  const Unwatched unwatched;
-  Mbarrier& barrier = mbarrier_at(address, pc);
-  barrier.expected += bytes;
-  if (barrier.expected >= 1u << 20)
-    fail(FaultKind::invalid_barrier, pc, "a phase of an mbarrier counts up to 2^20 - 1 bytes");
-  arrive(barrier, pc);
+  at_mbarrier(address, pc, [&](Mbarrier& barrier) {
+    barrier.expected += bytes;
+    if (barrier.expected >= 1u << 20)
+      fail(FaultKind::invalid_barrier, pc, "a phase of an mbarrier counts up to 2^20 - 1 bytes");
+    arrive(barrier, pc);
+  });
 }
 
 void mbarrier_wait(void* address, unsigned parity) {
   const Pc pc = SIMT_PC;
   require_instruction("mbarrier.try_wait", Generation::hopper, pc);
   const Unwatched unwatched;
-  Mbarrier& barrier = mbarrier_at(address, pc);
+  if (remote_place(reinterpret_cast<std::uintptr_t>(address)))
+    fail(FaultKind::invalid_barrier, pc, "threads wait at mbarriers of their own block, not of another");
+  Mbarrier& barrier = mbarrier_at(reinterpret_cast<std::uintptr_t>(address), pc);
   mark(Deed::wait, address, pc);
   const unsigned present = (barrier.phase - barrier.first_phase) & 1;
   if (present != (parity & 1)) {

@@ -1,10 +1,12 @@
 /// @file
 /// What a block remembers once it uses an mbarrier, a named barrier, a bulk copy or wgmma: who knows of whose accesses,
 /// copies under way, and which parts of shared memory asynchronous instructions may still read. In async.cpp (order,
-/// barriers), bulk.cpp (copies) and wgmma.cpp (products).
+/// barriers), bulk.cpp (copies), wgmma.cpp (products) and cluster.cpp (blocks that reach each other's shared memory).
 #pragma once
 #include <bitset>
 #include <deque>
+#include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -18,20 +20,38 @@ namespace simt {
 /// arrive. All of it only grows, so the union of two views is the larger of each pair of numbers.
 class View {
  public:
-  View();
+  View();  ///< of the running block
+  explicit View(unsigned rank);
   void join(const View& other);
 
   std::int32_t& clock(unsigned thread) { return numbers_[thread]; }              ///< its accesses up to this clock
   std::int32_t& fenced(unsigned thread) { return numbers_[threads_ + thread]; }  ///< of these, before a proxy fence
   std::int32_t& fenced_phase() { return numbers_[2 * threads_]; }  ///< all accesses in phases of the block before it
   std::int32_t& reads(unsigned reader) { return numbers_[2 * threads_ + 1 + reader]; }  ///< tickets that are done
+  std::int32_t& phase() { return numbers_[first_phase() - 1]; }  ///< of the block, when somebody told last
   std::int32_t& phases(unsigned mbarrier);  ///< of it, that are complete: the copies that belong to them have landed
 
-  Knowledge outside;  ///< of other blocks, and through atomics
+  // Of a block of the cluster, by its rank:
+  bool covers(unsigned rank, const Access& access) const;
+  bool covers_fence(unsigned rank, const Access& write) const;  ///< a proxy fence after it
+  std::int32_t reads_of(unsigned rank, unsigned reader) const;
+  void set_reads_of(unsigned rank, unsigned reader, std::int32_t done);
+  bool knows_of(unsigned rank) const;  ///< anything
+  /// Adds what is known of that block's threads.
+  void publish(unsigned rank, std::uint32_t block_serial, Knowledge& published) const;
+  /// A proxy fence: covers all that is known.
+  void fence();
+
+  std::int32_t passed = 0;  ///< barriers of the cluster: what those that came to them had done before
+  Knowledge outside;        ///< of other blocks, and through atomics
 
  private:
-  unsigned threads_;
+  std::int32_t number_of(unsigned rank, std::size_t index) const;
+  std::size_t first_phase() const { return 2 * std::size_t{threads_} + 1 + 2 * kMaxThreads / kWarp + 1; }
+
+  unsigned threads_, rank_;
   std::vector<std::int32_t> numbers_;
+  std::vector<std::vector<std::int32_t>> others_;  ///< of the cluster's other blocks, by rank; empty for nothing
 };
 
 // ---- Barriers and copies -------------------------------------------------------------------------------------------
@@ -45,14 +65,23 @@ struct Mbarrier {
   std::uint64_t expected = 0, landed = 0;  ///< bytes, in this phase
   View gathered, completed;                ///< of those that arrived in this phase, and in the one before
   Access init;
-  bool fenced = false;  ///< its initialisation is visible to bulk copies
-  unsigned copier = 0;  ///< the last thread that started a copy for it
+  bool fenced = false;                     ///< its initialisation is visible to bulk copies
+  std::int32_t fenced_before = 0;          ///< that fence comes before so many barriers of the cluster, and one more
+  std::uint32_t copier_block = 0;          ///< serial number: of the last thread that started a copy for it
+  unsigned copier = 0;                     ///< that thread
+  std::map<unsigned, Access> arrivals_of;  ///< of other blocks of the cluster, by rank: the last
 };
 
 struct NamedBarrier {
   unsigned threads = 0;
   std::bitset<kMaxThreads> arrived;
   View gathered;
+};
+
+/// What a bulk reduction does to what is there: `update(there, more)` for each element of so many bytes.
+struct Reduction {
+  void (*update)(void* there, const void* more) = nullptr;  ///< null: a copy
+  unsigned element = 0;
 };
 
 /// A bulk copy to shared memory that has not landed.
@@ -62,7 +91,12 @@ struct BulkCopy {
   unsigned swizzle;  ///< see swizzled()
   unsigned mbarrier;
   std::uint32_t phase;
+  std::uint32_t block;  ///< serial number: of the thread that started it
   unsigned thread;
+  Pc pc;
+  Reduction reduction{};
+  std::int32_t ticket = 0;  ///< of its read, where it reads shared memory; of that block
+  unsigned reader = 0;
 };
 
 enum class WgmmaElement;  // hopper.hpp
@@ -119,12 +153,16 @@ struct Reader {
   std::int32_t issued = 0;
   std::int32_t done = 0;               ///< all tickets up to this one have been waited for by the warp itself
   std::set<std::int32_t> outstanding;  ///< of bulk copies, which threads wait for one by one
+  bool reads_for_cluster = false;      ///< also for copies to other blocks
   Pc pc = 0;                           ///< of the last
 };
 
 constexpr unsigned kPiece = 16;  ///< bytes of shared memory that are remembered together
 
 struct AsyncBlock {
+  Thread* threads = nullptr;  ///< of this block, also while another one runs
+  std::uint32_t serial = 0;
+  unsigned rank = 0;        ///< in its cluster
   std::vector<View> views;  ///< of each thread
   std::deque<Mbarrier> mbarriers;
   std::array<NamedBarrier, 16> named;
@@ -157,6 +195,71 @@ struct AsyncBlock {
 
 /// Of the running block, made at the first call.
 AsyncBlock& async_block();
+/// Of the block whose shared memory is looked at: the running one, but in a Visit.
+AsyncBlock& memory_block();
+
+// ---- Clusters
+// --------------------------------------------------------------------------------------------------------
+
+/// A block of the running cluster. What is known of its shared memory is in the machine while it runs, else here.
+struct ClusterBlock {
+  AsyncBlock* async;
+  std::uintptr_t begin, end;                 ///< what follows, with room around
+  std::uintptr_t dynamic_home, static_home;  ///< where its shared memory lies while another block runs
+  std::vector<Cell>*dynamic_cells, *static_cells;
+  std::vector<std::uint8_t>*dynamic_bytes, *static_bytes;
+  bool ended;
+};
+
+/// The running cluster. A block without one is a cluster by itself as soon as it asks.
+struct Cluster {
+  std::vector<ClusterBlock> blocks;  ///< by rank
+  unsigned running = 0;              ///< rank
+  // Its barrier: threads that have not ended, and how many of them have come to the present phase; phases before.
+  unsigned alive = 0, arrived = 0;
+  std::int32_t completed = 0;
+  View gathered{0u};                     ///< of those that came
+  View known[2] = {View(0u), View(0u)};  ///< to those that have passed the last and the one before, by parity
+};
+
+/// Made at the first call where the launch has no clusters.
+Cluster& cluster();
+/// Whether other blocks run beside this one.
+inline bool has_peers() { return machine.cluster && machine.cluster->blocks.size() > 1; }
+constexpr unsigned kNoRank = ~0u;
+/// The rank of a block in the running cluster, or kNoRank.
+unsigned rank_of(std::uint32_t block_serial);
+/// What a thread knows by the cluster's barriers that it has passed, or null.
+const View* known_by_cluster(const View& mine);
+/// The running thread has ended.
+void leave_cluster();
+/// A block has ended: nothing may still reach for its shared memory.
+void end_cluster_block();
+/// When no block of a cluster can go on.
+void report_stuck_cluster();
+
+/// A place in the shared memory of a block of the cluster: its address as that block sees it.
+struct SharedPlace {
+  unsigned rank;
+  std::uintptr_t address;
+};
+/// Nothing where it is no address of another block's shared memory.
+std::optional<SharedPlace> remote_place(std::uintptr_t address);
+/// Where its bytes lie now.
+std::uintptr_t present_address(const SharedPlace& place);
+/// The same address for the same place, whichever block asks.
+std::uintptr_t canonical_address(std::uintptr_t address);
+
+/// While it lives, the shared memory that is checked is that of a block of the cluster. Reports a block that may not
+/// have begun, or has ended.
+class Visit {
+ public:
+  Visit(unsigned rank, Pc pc);
+  ~Visit();
+  Visit(const Visit&) = delete;
+};
+/// Ends a Visit that a fault has left.
+void leave_visit();
 
 // ---- Order (for observe.cpp and scheduler.cpp) ---------------------------------------------------------------------
 
@@ -164,7 +267,11 @@ AsyncBlock& async_block();
 /// here.
 bool known_by_barriers(const Access& earlier);
 /// The thread that started the bulk copy.
-unsigned copier(const Access& copy);
+ThreadId copier(const Access& copy);
+/// The running thread's knowledge goes to whoever learns of `gathered`.
+void release_view(View& gathered);
+/// The running thread learns of other blocks.
+void acquire_outside(const Knowledge& outside);
 /// __syncwarp: the lanes of the mask learn what each of them knows.
 void order_lanes(unsigned first_thread, unsigned mask);
 /// __syncthreads: the same for the block.
@@ -177,15 +284,26 @@ void write_shared(std::uintptr_t address, unsigned bytes, Pc pc);
 void touch_registers(std::uintptr_t address, unsigned bytes, Pc pc);
 
 /// When no thread can run: lands copies that somebody waits for. Whether a thread can run now; a fault where some wait
-/// in vain.
+/// in vain, unless another block of the cluster may help.
 bool resume_waiting();
+/// Reports threads of the running block that wait for a barrier in vain. Whether there are any.
+bool report_stuck_barrier();
+/// Whether the block has a thread that can run, or will when a copy lands.
+bool can_run(const AsyncBlock& block);
 /// What is asked of a block at its end.
 void end_async_block();
 
 // ---- For bulk.cpp and wgmma.cpp ------------------------------------------------------------------------------------
 
 /// The barrier that an mbarrier_init() has made there, for an operation of the running thread.
-Mbarrier& mbarrier_at(const void* address, Pc pc);
+/// @param by_copy not now, but when the copy is complete
+Mbarrier& mbarrier_at(std::uintptr_t address, Pc pc, bool by_copy = false);
+/// Lets the phase end, if nothing is missing. @param barrier of memory_block()
+void complete_phase(Mbarrier& barrier, Pc pc);
+/// Each place where threads of a block wait, and how many: "12 at line 34".
+std::string who_waits(const AsyncBlock& block);
+/// The same of the running block, or of each in its cluster.
+std::string who_waits();
 
 /// Reports what an asynchronous access may not see, or may be seen after: a write that it knows of, by ordinary
 /// instructions, without a proxy fence in between. Whether all was well.

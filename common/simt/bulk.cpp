@@ -2,9 +2,15 @@
 // lands when somebody waits for it (async.cpp).
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cluster.hpp"
+#include "common/simt/half.hpp"
 #include "common/simt/hopper.hpp"
 
 namespace simt {
@@ -13,16 +19,19 @@ namespace {
 #define SIMT_PC relative_pc(__builtin_return_address(0))
 
 /// Announces the copy's write, which the running thread starts: all that came before must be over, and visible to it.
-void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, Pc pc) {
+/// @param copy what it leaves there; an atomic one does not exclude others
+/// @param through_proxy it is asynchronous, and must see what ordinary instructions have written
+void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, Pc pc, bool through_proxy = true) {
   const auto size = static_cast<unsigned>(bytes);
   write_shared(address, size, pc);
-  const bool met_copy = machine.copying && meets_copy(address, size, Kind::store, pc);
-  const Access now = access_now(Kind::store, pc);
+  const bool met_copy = (machine.copying || machine.visited) && meets_copy(address, size, Kind::store, pc);
+  Access now = access_now(Kind::store, pc);
+  now.atomic = copy.atomic;
   Access checked;  // neighbouring words often have the same writer
   const auto check = [&](const Access& earlier, Kind kind) {
-    if (earlier.block != machine.block_serial || earlier == checked || met_copy) return;
-    check_pair(earlier, kind, now, Kind::store, machine.block_serial);
-    if (kind != Kind::load && !earlier.async && happened_before(earlier, machine.block_serial))
+    if (rank_of(earlier.block) == kNoRank || earlier == checked || met_copy) return;
+    check_pair(earlier, kind, now, Kind::store, machine.shared_oldest);
+    if (kind != Kind::load && !earlier.async && through_proxy && happened_before(earlier, machine.shared_oldest))
       check_proxy_fence(earlier, pc);
     checked = earlier;
   };
@@ -34,29 +43,81 @@ void start_write(std::uintptr_t address, std::size_t bytes, const Access& copy, 
     check(cell.read, Kind::load);
     check(cell.second_read, Kind::load);
     check(cell.other_warp_read, Kind::load);
+    if (copy.atomic) {
+      cell.atomic = copy;
+      continue;
+    }
     cell = {};
     cell.write = copy;
     for (unsigned i = 0; i < 4; ++i) shared.bytes[at + i] |= kWritten;
   }
 }
 
-/// Starts a copy to shared memory.
-void start(std::uintptr_t to, std::vector<std::uint8_t> bytes, unsigned swizzle, Mbarrier& barrier, Pc pc) {
-  AsyncBlock& block = async_block();
-  if (!barrier.fenced)
+/// A copy to shared memory, for whatever its destination is.
+struct Source {
+  std::vector<std::uint8_t> bytes;
+  unsigned swizzle = 0;
+  bool through_proxy = true;
+  Reduction reduction{};
+  std::int32_t ticket = 0;  ///< of its read
+  unsigned reader = 0;
+};
+
+/// Starts a copy to shared memory, which is that of memory_block().
+void start(std::uintptr_t to, Source source, Mbarrier& barrier, Pc pc) {
+  AsyncBlock& block = memory_block();
+  if (!barrier.fenced && source.through_proxy)
     report(FaultKind::missing_proxy_fence, pc,
            "no fence_mbarrier_init() since the mbarrier's initialisation: copies may not see it", barrier.init.pc,
-           thread_id(machine.block_serial, barrier.init.thread));
+           thread_id(block.serial, barrier.init.thread));
   const auto at = [&](const Mbarrier& each) { return &each == &barrier; };
   const auto index = std::find_if(block.mbarriers.begin(), block.mbarriers.end(), at) - block.mbarriers.begin();
+  barrier.copier_block = machine.block_serial;
   barrier.copier = machine.thread_number;
   Access copy = access_now(Kind::store, pc);
   copy.async = 1;
+  copy.block = block.serial;
+  copy.atomic = source.reduction.update != nullptr;
   copy.thread = static_cast<unsigned>(index) & 1023;
   copy.phase = barrier.phase & ((1u << 26) - 1);
-  start_write(to, bytes.size(), copy, pc);
-  block.copies.push_back(
-      {to, std::move(bytes), swizzle, static_cast<unsigned>(index), barrier.phase, machine.thread_number});
+  start_write(to, source.bytes.size(), copy, pc, source.through_proxy);
+  block.copies.push_back({to, std::move(source.bytes), source.swizzle, static_cast<unsigned>(index), barrier.phase,
+                          machine.block_serial, machine.thread_number, pc, source.reduction, source.ticket,
+                          source.reader});
+  ++machine.progress;
+}
+
+/// Starts a copy to one block's shared memory, or by a mask to the same place of several. The mbarrier lies in the same
+/// block, or in each at the same place.
+void deliver(const Source& source, void* shared, void* barrier, unsigned alignment, unsigned mask, Pc pc) {
+  const auto to = reinterpret_cast<std::uintptr_t>(shared), at = reinterpret_cast<std::uintptr_t>(barrier);
+  const auto start_at = [&](std::uintptr_t address, std::uintptr_t barrier_address) {
+    check_async_operand(address, source.bytes.size(), alignment, pc);
+    start(address, source, mbarrier_at(barrier_address, pc, true), pc);
+  };
+  if (mask != 0) {
+    const std::size_t blocks = cluster().blocks.size();
+    if (mask >> blocks != 0)
+      fail(FaultKind::invalid_operand, pc,
+           "a multicast to block " + std::to_string(31 - __builtin_clz(mask)) + " of a cluster of " +
+               std::to_string(blocks));
+    if (remote_place(to) || remote_place(at))
+      fail(FaultKind::invalid_operand, pc, "a multicast is given addresses of its own block");
+    for (unsigned rank = 0; rank < blocks; ++rank) {
+      if (!(mask >> rank & 1)) continue;
+      const Visit visit(rank, pc);
+      start_at(to, at);
+    }
+    return;
+  }
+  const auto to_place = remote_place(to), at_place = remote_place(at);
+  const unsigned own = machine.cluster ? machine.cluster->running : 0;
+  const unsigned rank = to_place ? to_place->rank : own;
+  if ((at_place ? at_place->rank : own) != rank)
+    fail(FaultKind::invalid_operand, pc, "a copy and its mbarrier lie in different blocks of the cluster");
+  std::optional<Visit> visit;
+  if (rank != own) visit.emplace(rank, pc);
+  start_at(to_place ? to_place->address : to, at_place ? at_place->address : at);
 }
 
 /// The running thread's access to global memory as one request: what it touches there.
@@ -78,6 +139,11 @@ class Request {
     const auto sectors = std::unique(sectors_.begin(), sectors_.end()) - sectors_.begin();
     Counters& at = counters_at(pc_);
     const bool load = kind_ == Kind::load;
+    if (kind_ == Kind::atomic) {
+      ++at.atomic_requests;
+      ++machine.measurement.thread_accesses;
+      return;
+    }
     (load ? at.global_load_requests : at.global_store_requests) += 1;
     (load ? at.global_load_bytes : at.global_store_bytes) += static_cast<std::int64_t>(bytes_);
     (load ? at.global_load_sectors : at.global_store_sectors) += sectors;
@@ -202,7 +268,7 @@ void check_source(const std::string& what, std::uintptr_t from, unsigned bytes, 
 }
 
 /// What a copy from shared memory reads; it is remembered as under way.
-std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
+Source read_shared(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
   AsyncBlock& block = async_block();
   AsyncRead(pc).check(from, size);
   const unsigned number = block.warps + machine.thread_number / kWarp;
@@ -210,7 +276,6 @@ std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, 
   const std::int32_t ticket = ++reader.issued;
   reader.outstanding.insert(ticket);
   reader.pc = pc;
-  block.stores[machine.thread_number].open.push_back(ticket);
 
   std::vector<std::uint8_t> bytes(size);
   for (std::size_t offset = 0; offset < size; offset += kPiece) {
@@ -218,7 +283,91 @@ std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, 
     std::memcpy(&bytes[offset], reinterpret_cast<const void*>(piece), kPiece);
     block.ticket(block.piece(piece), number) = ticket;
   }
-  return bytes;
+  return {std::move(bytes), 0, true, {}, ticket, number};
+}
+
+/// The same for a copy that belongs to the thread's open group.
+std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
+  Source source = read_shared(from, size, swizzle, pc);
+  async_block().stores[machine.thread_number].open.push_back(source.ticket);
+  return std::move(source.bytes);
+}
+
+// ---- Reductions ----------------------------------------------------------------------------------------------------
+
+template <class T, class Value, Reduce What>
+void update(void* there, const void* more) {
+  T bits, other;
+  std::memcpy(&bits, there, sizeof bits);
+  std::memcpy(&other, more, sizeof other);
+  const Value a(bits), b(other);
+  Value result = a;
+  if constexpr (What == Reduce::add) result = a + b;
+  if constexpr (What == Reduce::min) result = b < a ? b : a;
+  if constexpr (What == Reduce::max) result = a < b ? b : a;
+  if constexpr (std::is_integral_v<Value>) {
+    if constexpr (What == Reduce::inc) result = a >= b ? 0 : a + 1;
+    if constexpr (What == Reduce::dec) result = a == 0 || a > b ? b : a - 1;
+    if constexpr (What == Reduce::bit_and) result = a & b;
+    if constexpr (What == Reduce::bit_or) result = a | b;
+    if constexpr (What == Reduce::bit_xor) result = a ^ b;
+  }
+  bits = static_cast<T>(result);
+  std::memcpy(there, &bits, sizeof bits);
+}
+
+/// Numbers of 16 bits, in float.
+struct Half {
+  float value;
+  explicit Half(float number) : value(number) {}
+  explicit Half(std::uint16_t bits) : value(half_to_float(bits)) {}
+  explicit operator std::uint16_t() const { return half_from(value); }
+  Half operator+(Half other) const { return Half(value + other.value); }
+  bool operator<(Half other) const { return value < other.value; }
+};
+struct Bfloat {
+  float value;
+  explicit Bfloat(float number) : value(number) {}
+  explicit Bfloat(std::uint16_t bits) : value(std::bit_cast<float>(std::uint32_t{bits} << 16)) {}
+  explicit operator std::uint16_t() const {  // to nearest, ties to even
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+  Bfloat operator+(Bfloat other) const { return Bfloat(value + other.value); }
+  bool operator<(Bfloat other) const { return value < other.value; }
+};
+
+template <class T, class Value>
+Reduction reduction_of(Reduce what) {
+  constexpr Reduction kAll[] = {
+      {update<T, Value, Reduce::add>, sizeof(T)},    {update<T, Value, Reduce::min>, sizeof(T)},
+      {update<T, Value, Reduce::max>, sizeof(T)},    {update<T, Value, Reduce::inc>, sizeof(T)},
+      {update<T, Value, Reduce::dec>, sizeof(T)},    {update<T, Value, Reduce::bit_and>, sizeof(T)},
+      {update<T, Value, Reduce::bit_or>, sizeof(T)}, {update<T, Value, Reduce::bit_xor>, sizeof(T)}};
+  return kAll[static_cast<unsigned>(what)];
+}
+
+Reduction reduction_of(ReduceType type, Reduce what) {
+  switch (type) {
+    case ReduceType::u32:
+      return reduction_of<std::uint32_t, std::uint32_t>(what);
+    case ReduceType::s32:
+      return what == Reduce::add ? reduction_of<std::uint32_t, std::uint32_t>(what)  // which wraps
+                                 : reduction_of<std::int32_t, std::int32_t>(what);
+    case ReduceType::u64:
+      return reduction_of<std::uint64_t, std::uint64_t>(what);
+    case ReduceType::s64:
+      return what == Reduce::add ? reduction_of<std::uint64_t, std::uint64_t>(what)
+                                 : reduction_of<std::int64_t, std::int64_t>(what);
+    case ReduceType::f16:
+      return reduction_of<std::uint16_t, Half>(what);
+    case ReduceType::bf16:
+      return reduction_of<std::uint16_t, Bfloat>(what);
+    case ReduceType::f32:
+      return reduction_of<float, float>(what);
+    default:
+      return reduction_of<double, double>(what);
+  }
 }
 
 }  // namespace
@@ -237,19 +386,74 @@ void bulk_store(void* global, const void* shared, unsigned size) {
   request.count(shared);
 }
 
-void bulk_load(void* shared, const void* global, unsigned bytes, void* address) {
+void bulk_load(void* shared, const void* global, unsigned bytes, void* address, unsigned multicast) {
   const Pc pc = SIMT_PC;
   require_instruction("cp.async.bulk", Generation::hopper, pc);
   const Unwatched unwatched;
-  Mbarrier& barrier = mbarrier_at(address, pc);
-  const auto to = reinterpret_cast<std::uintptr_t>(shared), from = reinterpret_cast<std::uintptr_t>(global);
+  const auto from = reinterpret_cast<std::uintptr_t>(global);
   check_source("a bulk copy", from, bytes, pc);
-  check_async_operand(to, bytes, 16, pc);
   Request request(Kind::load, pc);
   request.touch(from, bytes);
   request.count(shared);
   const auto* const source = static_cast<const std::uint8_t*>(global);
-  start(to, {source, source + bytes}, 0, barrier, pc);
+  deliver({{source, source + bytes}}, shared, address, 16, multicast, pc);
+}
+
+void store_async(void* shared, const void* value, unsigned bytes, void* barrier) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const auto* const from = static_cast<const std::uint8_t*>(value);
+  deliver({{from, from + bytes}, 0, false}, shared, barrier, bytes, 0, pc);
+}
+
+void reduce_async(void* shared, const void* value, ReduceType type, Reduce what, void* barrier) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const Reduction reduction = reduction_of(type, what);
+  const auto* const from = static_cast<const std::uint8_t*>(value);
+  deliver({{from, from + reduction.element}, 0, false, reduction}, shared, barrier, reduction.element, 0, pc);
+}
+
+namespace {
+void copy_in_cluster(void* to, const void* from, unsigned bytes, Reduction reduction, void* barrier, Pc pc) {
+  const auto source = reinterpret_cast<std::uintptr_t>(from);
+  check_source("a bulk copy", source, bytes, pc);
+  if (remote_place(source))
+    fail(FaultKind::invalid_operand, pc, "a bulk copy reads the shared memory of its own block");
+  check_async_operand(source, bytes, kPiece, pc);
+  cluster();
+  Source read = read_shared(source, bytes, 0, pc);
+  async_block().readers[read.reader].reads_for_cluster = true;
+  read.reduction = reduction;
+  deliver(read, to, barrier, kPiece, 0, pc);
+}
+}  // namespace
+
+void bulk_copy_in_cluster(void* to, const void* from, unsigned bytes, void* barrier) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  copy_in_cluster(to, from, bytes, {}, barrier, pc);
+}
+
+void bulk_reduce_in_cluster(void* to, const void* from, unsigned bytes, ReduceType type, Reduce what, void* barrier) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  copy_in_cluster(to, from, bytes, reduction_of(type, what), barrier, pc);
+}
+
+void bulk_reduce(void* global, const void* shared, unsigned size, ReduceType type, Reduce what) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  const auto to = reinterpret_cast<std::uintptr_t>(global), from = reinterpret_cast<std::uintptr_t>(shared);
+  const Reduction reduction = reduction_of(type, what);
+  check_source("a bulk reduction", to, size, pc);
+  check_async_operand(from, size, kPiece, pc);
+  const auto bytes = read_for_store(from, size, 0, pc);
+  Request request(Kind::atomic, pc);
+  request.touch(to, size);
+  for (std::size_t at = 0; at < size; at += reduction.element)
+    reduction.update(static_cast<std::uint8_t*>(global) + at, &bytes[at]);
+  request.count(shared);
 }
 
 void bulk_prefetch(const void* global, unsigned bytes) {
@@ -265,14 +469,11 @@ void bulk_prefetch(const void* global, unsigned bytes) {
 }
 
 void tensor_load(void* shared, const convladder::TensorMap& map, void* address, const int* at, int count,
-                 const int* offsets) {
+                 const int* offsets, unsigned multicast) {
   const Pc pc = SIMT_PC;
   require_instruction("cp.async.bulk.tensor", Generation::hopper, pc);
   const Unwatched unwatched;
-  Mbarrier& barrier = mbarrier_at(address, pc);
   const Box box(map, at, offsets, count, pc);
-  const auto to = reinterpret_cast<std::uintptr_t>(shared);
-  check_async_operand(to, box.bytes(), kTensorAlignment, pc);
   std::vector<std::uint8_t> bytes(box.bytes());  // zeros outside the tensor
   Request request(Kind::load, pc);
   box.for_each_row([&](std::size_t offset, std::uintptr_t from, std::size_t length) {
@@ -280,7 +481,8 @@ void tensor_load(void* shared, const convladder::TensorMap& map, void* address, 
     std::memcpy(&bytes[offset], reinterpret_cast<const void*>(from), length);
   });
   request.count(shared);
-  start(to, std::move(bytes), convladder::swizzle_bytes(map.form.swizzle), barrier, pc);
+  deliver({std::move(bytes), convladder::swizzle_bytes(map.form.swizzle)}, shared, address, kTensorAlignment, multicast,
+          pc);
 }
 
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count) {

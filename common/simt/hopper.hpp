@@ -45,11 +45,13 @@ void named_barrier(unsigned id, unsigned threads, bool wait);
 /// The registers of each thread of the warp, from now on.
 void set_max_registers(unsigned registers, bool increase);
 
-void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier);
+/// @param multicast the blocks of the cluster, a bit for each rank, that get the copy, and the news of it, at the same
+///        place; 0: `shared` says which
+void bulk_load(void* shared, const void* global, unsigned bytes, void* barrier, unsigned multicast = 0);
 void bulk_prefetch(const void* global, unsigned bytes);
 /// @param at `count` coordinates, the innermost first  @param offsets of a column of pixels; null for a box
 void tensor_load(void* shared, const convladder::TensorMap& map, void* barrier, const int* at, int count,
-                 const int* offsets = nullptr);
+                 const int* offsets = nullptr, unsigned multicast = 0);
 void tensor_store(const convladder::TensorMap& map, const void* shared, const int* at, int count);
 void bulk_store(void* global, const void* shared, unsigned bytes);
 void bulk_commit();
@@ -164,6 +166,10 @@ template <class... Coordinates>
 __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_store(map, shared, at, sizeof...(coordinates));
+}
+/// Starts a copy from shared memory, of a multiple of 16 bytes.
+__forceinline__ void bulk_store(void* global, const void* shared, int bytes) {
+  simt::bulk_store(global, shared, static_cast<unsigned>(bytes));
 }
 /// Makes one group of the thread's copies from shared memory.
 __forceinline__ void bulk_commit() { simt::bulk_commit(); }

@@ -157,6 +157,7 @@ enum class State : std::uint8_t {
   at_grid_barrier,
   at_mbarrier,
   at_named_barrier,
+  at_cluster_barrier,
   ended
 };
 
@@ -215,9 +216,14 @@ struct Thread {
   unsigned groups;           ///< closed by commit_copies()
   unsigned wait_barrier;     ///< number of the mbarrier or named barrier it waits at
   std::unique_ptr<Registers> registers;
+  std::int32_t cluster_arrivals;  ///< at the cluster's barrier
+  std::int32_t cluster_waits;     ///< there
+  Pc arrive_pc;                   ///< of the last
+  int arrive_line;                ///< of it; 0 where the lanes of a warp may come alone
 };
 
 struct AsyncBlock;
+struct Cluster;
 
 /// Everything about the launch that is running.
 struct Machine {
@@ -236,23 +242,27 @@ struct Machine {
 
   const void* kernel = nullptr;
   int device = 0;  ///< that runs it, from 1 on; 0: the only one
-  dim3 grid, block;
+  dim3 grid, block, cluster_size;
   unsigned threads_per_block = 0;
   uint3 block_index{};
   std::uint32_t first_block_serial = 1, block_serial = 0;
+  std::uint32_t shared_oldest = 0;  ///< of the first block whose accesses to this shared memory can race
   std::uint32_t launch_serial = 0, last_serial = 0;  ///< of the last launch: its first block, its last
   std::uint32_t oldest_serial = 1;                   ///< of the first block whose accesses to global memory can race
   std::vector<Unordered> unordered;                  ///< see set_unordered()
   std::uint32_t phase = 0;
-  int votes[2] = {};             ///< that came with a barrier, by the parity of its phase
-  std::uint64_t progress = 0;    ///< stores, atomics that changed something, barriers passed
-  bool blocks_meet = false;      ///< two blocks of this launch have used atomics on one word
-  bool volatile_access = false;  ///< what is checked now is a volatile access to global memory
-  bool cooperative = false;      ///< blocks may wait for each other
-  bool copying = false;          ///< this block has started a copy_async
-  AsyncBlock* async = nullptr;   ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
-  bool combining = false;        ///< a collective's combine() runs, on the scheduler's stack
-  bool warp_wide = false;        ///< what is checked now are accesses of the warp as a whole: see WarpWide
+  int votes[2] = {};                 ///< that came with a barrier, by the parity of its phase
+  std::uint64_t progress = 0;        ///< stores, atomics that changed something, barriers passed
+  bool blocks_meet = false;          ///< two blocks of this launch have used atomics on one word
+  bool volatile_access = false;      ///< what is checked now is a volatile access to global memory
+  bool cooperative = false;          ///< blocks may wait for each other
+  bool copying = false;              ///< this block has started a copy_async
+  AsyncBlock* async = nullptr;       ///< null until this block uses an mbarrier, a named barrier or a wgmma: async.hpp
+  AsyncBlock* async_room = nullptr;  ///< where it is made, for a block that runs beside others
+  AsyncBlock* visited = nullptr;     ///< of the block whose shared memory is looked at, where it is not the running one
+  Cluster* cluster = nullptr;        ///< null where each block is one, and has not asked
+  bool combining = false;            ///< a collective's combine() runs, on the scheduler's stack
+  bool warp_wide = false;            ///< what is checked now are accesses of the warp as a whole: see WarpWide
   std::array<std::uint32_t, kWarp> known_to_others;  ///< while it is: of each lane's clock, what all other lanes know
   void (*call)(const void*) = nullptr;
   const void* arguments = nullptr;
@@ -280,6 +290,8 @@ struct Machine {
     std::uint32_t before, mask;
   };
   std::vector<Rewrite> rewrites;
+  /// Whether the launch did what is seen elsewhere than in memory, or asked for what changes by itself.
+  bool has_traces = false;
   std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
 
   Knowledge block_acquired;

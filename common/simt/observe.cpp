@@ -62,7 +62,7 @@ bool known_to_whole_warp(const Access& earlier) {
 
 /// Who made it, or for a bulk copy who started it.
 ThreadId thread_of(const Access& access) {
-  ThreadId id = thread_id(access.block, access.async ? copier(access) : access.thread);
+  ThreadId id = access.async ? copier(access) : thread_id(access.block, access.thread);
   id.whole_warp = access.warp_wide;
   return id;
 }
@@ -81,6 +81,8 @@ bool happened_before(const Access& earlier, std::uint32_t oldest) {
     if (same_warp && (machine.warp_wide ? known_to_whole_warp(earlier) : known_in_warp(earlier, machine.thread_number)))
       return true;
     if (machine.async && known_by_barriers(earlier)) return true;
+  } else if (has_peers() && rank_of(earlier.block) != kNoRank && known_by_barriers(earlier)) {
+    return true;
   }
   if (machine.block_acquired.covers(earlier)) return true;
   return machine.thread->ordering && machine.thread->ordering->acquired.covers(earlier);
@@ -114,7 +116,8 @@ void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kin
       report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
   fault.access = word_for(kind);
   fault.other_access = word_for(earlier_kind);
-  if (kind == Kind::store && earlier_kind == Kind::store && word != 0 && !now.warp_wide && !now.async && !earlier.async) {
+  if (kind == Kind::store && earlier_kind == Kind::store && word != 0 && !now.warp_wide && !now.async &&
+      !earlier.async) {
     fault.rewrites = true;
     machine.rewrites.push_back({static_cast<std::size_t>(&fault - machine.measurement.faults.data()),
                                 machine.thread_number, word, word_at(word), mask_of(now)});
@@ -189,17 +192,17 @@ void for_each_word(Cell* cells, std::uintptr_t begin, std::uintptr_t address, un
 
 void check_races(Cell* cells, std::uintptr_t begin, std::uintptr_t address, unsigned bytes, Kind kind, Pc pc,
                  std::uint32_t oldest) {
-  for_each_word(cells, begin, address, bytes, kind, pc,
-                [=](Cell& cell, const Access& now) {
-                  const auto index = static_cast<std::uintptr_t>(&cell - cells);
-                  check_races(cell, kind, now, oldest, begin + 4 * index);
-                });
+  for_each_word(cells, begin, address, bytes, kind, pc, [=](Cell& cell, const Access& now) {
+    const auto index = static_cast<std::uintptr_t>(&cell - cells);
+    const std::uintptr_t word = begin + 4 * index;
+    check_races(cell, kind, now, oldest, machine.visited ? present_address({machine.visited->rank, word}) : word);
+  });
 }
 
 // ---- Initialisation ------------------------------------------------------------------------------------------------
 
-/// Whether something has written what is read, but for gaps as a struct has them between and behind its members, which a
-/// copy of the struct reads, too: less than half, and not at the beginning.
+/// Whether something has written what is read, but for gaps as a struct has them between and behind its members, which
+/// a copy of the struct reads, too: less than half, and not at the beginning.
 bool is_written(const std::uint8_t* state, std::size_t bytes) {
   std::size_t unwritten = 0;
   for (std::size_t i = 0; i < bytes; ++i) unwritten += !(state[i] & kWritten);
@@ -275,7 +278,7 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
   for (unsigned i = 0; i < bytes; ++i) {
     if (!(state[i] & kInFlight)) continue;
     const Access& copy = cells[(address + i - begin) / 4].write;  // whoever met the copy since has left no trace
-    const bool ordered = happened_before(copy, machine.block_serial);
+    const bool ordered = happened_before(copy, machine.shared_oldest);
     FaultRecord& fault = report(ordered ? FaultKind::missing_wait : FaultKind::race, pc, {}, copy.pc, thread_of(copy));
     fault.access = word_for(kind);
     fault.other_access = "writes";
@@ -288,19 +291,24 @@ bool meets_copy(const Cell* cells, const std::uint8_t* state, std::uintptr_t beg
 void access_shared(Cell* cells, std::uint8_t* state, std::uintptr_t begin, std::uintptr_t address, unsigned bytes,
                    Kind kind, Pc pc, const Variable* variable) {
   state += address - begin;
-  if (machine.copying && meets_copy(cells, state, begin, address, bytes, kind, pc)) return;
+  if ((machine.copying || machine.visited) && meets_copy(cells, state, begin, address, bytes, kind, pc)) return;
   if (kind != Kind::store && !copies_struct && !is_written(state, bytes))
     report(FaultKind::uninitialized, pc,
            (variable ? "shared memory '" + variable->name + "'" : "the dynamic shared memory") +
                ", nothing in this block has written it");
   if (kind != Kind::load) mark_written(state, bytes);
-  check_races(cells, begin, address, bytes, kind, pc, machine.block_serial);
+  check_races(cells, begin, address, bytes, kind, pc, machine.shared_oldest);
+}
+
+/// "" or whose shared memory it is.
+std::string of_whom() {
+  return machine.visited ? " of block " + std::to_string(machine.visited->rank) + " of the cluster" : "";
 }
 
 void access_dynamic_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   const std::uintptr_t begin = machine.dynamic_begin, end = machine.dynamic_end;
   if (address < begin || address + bytes > end) {
-    const std::string size = " the dynamic shared memory (" + std::to_string(end - begin) + " bytes)";
+    const std::string size = " the dynamic shared memory (" + std::to_string(end - begin) + " bytes)" + of_whom();
     out_of_bounds(pc, address < begin ? std::to_string(begin - address) + " bytes before" + size
                                       : past_end(address - end) + size);
   }
@@ -331,12 +339,12 @@ void access_static_shared(std::uintptr_t address, unsigned bytes, Kind kind, Pc 
       const Variable* before = nullptr;
       for (const Variable& candidate : program().shared)
         if (candidate.end <= address) before = &candidate;
-      out_of_bounds(pc, before ? past_end(address - before->end) + " shared " + quoted(*before)
-                               : "before the first shared variable");
+      out_of_bounds(pc, before ? past_end(address - before->end) + " shared " + quoted(*before) + of_whom()
+                               : "before the first shared variable" + of_whom());
     }
     last = variable;
   }
-  if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last));
+  if (address + bytes > last->end) out_of_bounds(pc, "past the end of shared " + quoted(*last) + of_whom());
   touch(last, pc);
   if (machine.async && kind != Kind::load) write_shared(address, bytes, pc);
   access_shared(machine.static_cells.data(), machine.static_bytes.data(), program().tls_begin, address, bytes, kind, pc,
@@ -399,6 +407,17 @@ WarpWide::~WarpWide() { machine.warp_wide = false; }
 
 std::optional<Space> check_access(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
   const Program& loaded = program();
+  if (machine.cluster && !machine.visited) {
+    if (const auto place = remote_place(address)) {
+      if (place->rank == machine.cluster->running)
+        fail(FaultKind::invalid_operand, pc,
+             "a pointer to this block's own shared memory that another block has made: map it here");
+      const Visit visit(place->rank, pc);
+      const bool dynamic = in_dynamic_shared(place->address);
+      (dynamic ? access_dynamic_shared : access_static_shared)(place->address, bytes, kind, pc);
+      return Space::shared;
+    }
+  }
   if (in_dynamic_shared(address)) {
     access_dynamic_shared(address, bytes, kind, pc);
     return Space::shared;
@@ -573,6 +592,7 @@ Ordering& ordering() {
 
 /// The atomic meets what others handed on, and hands on what preceded the thread's last fence.
 void exchange_knowledge(std::uintptr_t address) {
+  address = canonical_address(address);
   for (const auto* handed_on : {&machine.published, &machine.published_in_block})
     if (const auto found = handed_on->find(address); found != handed_on->end()) ordering().pending.join(found->second);
   const Ordering* mine = machine.thread->ordering.get();
@@ -748,15 +768,15 @@ void wait_copies(unsigned pending) {
     return simt::atomic(                                                          \
         address, [=](T old) { return old == compare ? value : old; }, SIMT_HERE); \
   }
-#define SIMT_ATOMICS(T)                                                           \
-  SIMT_ATOMIC(T, atomicAdd, old + value)                                          \
-  SIMT_ATOMIC(T, atomicMin, value < old ? value : old)                            \
-  SIMT_ATOMIC(T, atomicMax, old < value ? value : old)                            \
-  SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value))                     \
-  SIMT_ATOMIC(T, atomicSub, old - value)                                          \
-  SIMT_ATOMIC(T, atomicAnd, old& value)                                           \
-  SIMT_ATOMIC(T, atomicOr, old | value)                                           \
-  SIMT_ATOMIC(T, atomicXor, old ^ value)                                          \
+#define SIMT_ATOMICS(T)                                       \
+  SIMT_ATOMIC(T, atomicAdd, old + value)                      \
+  SIMT_ATOMIC(T, atomicMin, value < old ? value : old)        \
+  SIMT_ATOMIC(T, atomicMax, old < value ? value : old)        \
+  SIMT_ATOMIC(T, atomicExch, (static_cast<void>(old), value)) \
+  SIMT_ATOMIC(T, atomicSub, old - value)                      \
+  SIMT_ATOMIC(T, atomicAnd, old& value)                       \
+  SIMT_ATOMIC(T, atomicOr, old | value)                       \
+  SIMT_ATOMIC(T, atomicXor, old ^ value)                      \
   SIMT_COMPARE_AND_SWAP(T)
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)

@@ -67,6 +67,7 @@ enum class FaultKind {
   missing_proxy_fence,   ///< an asynchronous access to what was written without a proxy fence after
   missing_wgmma_fence,   ///< a wgmma whose registers were touched since the last wgmma_fence()
   wgmma_in_flight,       ///< an access to the accumulators of a wgmma that was not waited for
+  absent_block,          ///< an access to shared memory of a block of the cluster that may not have begun, or has ended
   missing_instruction,   ///< an instruction that the GPU of set_target() does not have
   deadlock,              ///< several devices: a send or a receive that no rank answers
   size_mismatch,         ///< several devices: a receive of more or fewer bytes than are sent
@@ -245,7 +246,7 @@ void set_step_limit(std::uint64_t steps);
 /// The GPU that the simulator stands for.
 struct Target {
   const char* name = "NVIDIA H200";
-  int compute_capability = 90;  ///< 10 * major + minor: which instructions it has
+  int compute_capability = 90;           ///< 10 * major + minor: which instructions it has
   std::size_t shared_bytes = 227 << 10;  ///< the most shared memory that one block may have; 227 KB at most
 };
 /// Holds for the launches that follow. At first an H200. @param gpu its name must live on

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "common/simt/async.hpp"
+#include "common/simt/cluster.hpp"
 #include "common/simt/cores.hpp"
 #include "common/simt/machine.hpp"
 
@@ -22,7 +23,8 @@ Machine machine;
 namespace {
 
 constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
-constexpr std::uint64_t kResume = 8;                     ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kTurnInCluster = std::uint64_t{1} << 14;
+constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
@@ -119,12 +121,17 @@ void resume(unsigned number) {
   switch_context(machine.scheduler, thread.context);
 }
 
+/// In a cluster, other blocks reach this block's shared memory, too.
+void set_shared_oldest() { machine.shared_oldest = has_peers() ? machine.first_block_serial : machine.block_serial; }
+
 void start_block(std::uint64_t block) {
   machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(block);
+  set_shared_oldest();
   machine.phase = 0;
   machine.votes[0] = machine.votes[1] = 0;
   machine.copying = false;
   machine.async = nullptr;
+  if (!has_peers()) machine.cluster = nullptr;
   machine.steps = {};
   machine.block_acquired = {};
   machine.published_in_block.clear();
@@ -143,6 +150,8 @@ void start_block(std::uint64_t block) {
     thread.copies.clear();
     thread.groups = 0;
     thread.registers.reset();
+    thread.cluster_arrivals = thread.cluster_waits = 0;
+    thread.arrive_line = 0;
   }
   std::fill_n(machine.dynamic_bytes.begin(), machine.dynamic_end - machine.dynamic_begin, std::uint8_t{0});
   for (const Variable* variable : machine.shared_touched)
@@ -259,7 +268,7 @@ void report_stuck_collective(const Warp& warp) {
 void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
   std::uint64_t& events = machine.steps[warp.first / kWarp];
-  const std::uint64_t turn_ends = events + kTurn;
+  const std::uint64_t turn_ends = events + (has_peers() ? kTurnInCluster : kTurn);
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
@@ -289,7 +298,8 @@ void run_warp(const Warp& warp) {
     if (complete_collectives(warp)) continue;
     if (machine.stopped) return;
     // Lanes that wait for the block may yet come to where the others wait for them.
-    if (warp.lanes_in(State::at_mbarrier) || warp.lanes_in(State::at_named_barrier)) return;
+    for (const State state : {State::at_mbarrier, State::at_named_barrier, State::at_cluster_barrier})
+      if (warp.lanes_in(state)) return;
     if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
     return;
   }
@@ -354,7 +364,18 @@ enum class Outcome {
   ended,
   at_grid_barrier,
   spinning,  ///< a turn of each warp has changed nothing: it may wait for another block
+  waiting,   ///< for another block of its cluster
 };
+
+/// Whether a thread of the block waits for what another block of the cluster may do.
+bool waits_for_cluster() {
+  if (!has_peers()) return false;
+  const auto begin = machine.threads.begin();
+  return std::any_of(begin, begin + machine.threads_per_block, [](const Thread& thread) {
+    return thread.state == State::at_mbarrier || thread.state == State::at_named_barrier ||
+           thread.state == State::at_cluster_barrier;
+  });
+}
 
 /// @param alone whether it goes on even where it seems to wait
 Outcome run_block(bool alone) {
@@ -366,7 +387,10 @@ Outcome run_block(bool alone) {
       if (!machine.rewrites.empty()) settle_rewrites();
       if (machine.stopped) return Outcome::ended;
     }
-    if (machine.async && resume_waiting()) continue;
+    if (machine.async && resume_waiting()) {
+      if (has_peers() && machine.progress == before) return Outcome::spinning;
+      continue;
+    }
     if (machine.stopped) return Outcome::ended;
     unsigned waiting = 0, at_grid = 0, ready = 0;
     for (unsigned i = 0; i < threads; ++i) {
@@ -378,12 +402,14 @@ Outcome run_block(bool alone) {
       if (!alone && !machine.async && machine.progress == before) return Outcome::spinning;
       continue;
     }
+    if (waits_for_cluster()) return Outcome::waiting;
     if (waiting == 0 && at_grid > 0) return Outcome::at_grid_barrier;
     if (waiting == 0) break;
     pass_barrier(waiting);
     if (machine.stopped) return Outcome::ended;
   }
   if (machine.async) end_async_block();
+  if (machine.cluster && !machine.stopped) end_cluster_block();
   ++machine.progress;
   return Outcome::ended;
 }
@@ -397,32 +423,39 @@ class Resident {
   /// @param running it is in the machine, and leaves it now
   explicit Resident(std::uint64_t number, bool running = false)
       : threads_(machine.threads_per_block),
-        stack_bytes_(kStackBytes * machine.threads_per_block),
-        stacks_(reserve(stack_bytes_)),
-        dynamic_(machine.dynamic_end - machine.dynamic_begin),
-        static_(program().tls_end - program().tls_begin),
-        dynamic_cells_(dynamic_.size() / 4 + 1),
-        static_cells_(static_.size() / 4 + 1),
-        dynamic_bytes_(dynamic_.size() + 4),
-        static_bytes_(static_.size()),
+        dynamic_size_(machine.dynamic_end - machine.dynamic_begin),
+        static_size_(program().tls_end - program().tls_begin),
+        dynamic_at_(kStackBytes * machine.threads_per_block + kGuardBytes),
+        // Within a line of 1024 bytes as where it runs.
+        static_at_((dynamic_at_ + dynamic_size_ + 1023) / 1024 * 1024 + kGuardBytes + program().tls_begin % 1024),
+        bytes_(static_at_ + static_size_ + kGuardBytes),
+        room_(static_cast<unsigned char*>(reserve(bytes_))),
+        dynamic_cells_(dynamic_size_ / 4 + 1),
+        static_cells_(static_size_ / 4 + 1),
+        dynamic_bytes_(dynamic_size_ + 4),
+        static_bytes_(static_size_),
+        async_(std::make_unique<AsyncBlock>()),
         number_(number) {
     for (std::size_t i = 0; i < threads_.size(); ++i)
-      threads_[i].stack_top = reinterpret_cast<std::uintptr_t>(stacks_) + (i + 1) * kStackBytes;
-    std::memcpy(static_.data(), reinterpret_cast<const void*>(program().tls_begin), static_.size());
+      threads_[i].stack_top = reinterpret_cast<std::uintptr_t>(room_) + (i + 1) * kStackBytes;
+    std::memcpy(room_ + static_at_, reinterpret_cast<const void*>(program().tls_begin), static_size_);
+    async_room_ = async_.get();
     if (!running) return;
     fresh_ = false;
     exchange();
   }
   Resident(const Resident&) = delete;
-  ~Resident() { munmap(stacks_, stack_bytes_); }
+  ~Resident() { munmap(room_, bytes_); }
 
   /// Runs it on.
   void run(bool alone) {
     exchange();
     machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
+    set_shared_oldest();
     if (fresh_) start_block(number_);
     fresh_ = false;
     outcome_ = run_block(alone);
+    leave_visit();
     if (!machine.stopped && outcome_ == Outcome::at_grid_barrier) {
       wait_pc_ = machine.threads[0].wait_pc;
       line_ = machine.threads[0].line;
@@ -437,6 +470,37 @@ class Resident {
     block_acquired_ = {};
     published_in_block_.clear();
     outcome_ = Outcome::spinning;
+  }
+  /// Begins as a block of the running cluster: the others may reach its shared memory before it has run.
+  void join_cluster(std::uint64_t number) {
+    number_ = number;
+    fresh_ = false;
+    outcome_ = Outcome::spinning;
+    for (auto* const cells : {&dynamic_cells_, &static_cells_}) std::fill(cells->begin(), cells->end(), Cell());
+    std::fill(static_bytes_.begin(), static_bytes_.end(), std::uint8_t{0});
+    exchange();
+    start_block(number);
+    AsyncBlock& async = async_block();
+    exchange();
+    const auto begin = reinterpret_cast<std::uintptr_t>(room_);
+    machine.cluster->blocks[machine.cluster->running] = {&async,
+                                                         begin + dynamic_at_ - kGuardBytes,
+                                                         begin + bytes_,
+                                                         begin + dynamic_at_,
+                                                         begin + static_at_,
+                                                         &dynamic_cells_,
+                                                         &static_cells_,
+                                                         &dynamic_bytes_,
+                                                         &static_bytes_,
+                                                         false};
+  }
+  bool can_run() const { return outcome_ == Outcome::spinning || simt::can_run(*async_); }
+  /// What its threads wait for in vain. @param at_cluster at the cluster's barrier; else at others
+  void report_stuck(bool at_cluster) {
+    exchange();
+    machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
+    at_cluster ? report_stuck_cluster() : static_cast<void>(report_stuck_barrier());
+    exchange();
   }
   /// Back into the machine, for good.
   void return_to_machine() { exchange(); }
@@ -466,16 +530,23 @@ class Resident {
     std::swap(machine.votes, votes_);
     std::swap(machine.block_acquired, block_acquired_);
     std::swap(machine.published_in_block, published_in_block_);
-    std::swap_ranges(dynamic_.begin(), dynamic_.end(), reinterpret_cast<unsigned char*>(machine.dynamic_begin));
-    std::swap_ranges(static_.begin(), static_.end(), reinterpret_cast<unsigned char*>(program().tls_begin));
+    std::swap(machine.async, async_now_);
+    std::swap(machine.async_room, async_room_);
+    std::swap(machine.recorded, recorded_);
+    unsigned char *const dynamic = room_ + dynamic_at_, *const statics = room_ + static_at_;
+    std::swap_ranges(dynamic, dynamic + dynamic_size_, reinterpret_cast<unsigned char*>(machine.dynamic_begin));
+    std::swap_ranges(statics, statics + static_size_, reinterpret_cast<unsigned char*>(program().tls_begin));
   }
 
   std::vector<Thread> threads_;
-  std::size_t stack_bytes_;
-  void* stacks_;
-  std::vector<unsigned char> dynamic_, static_;
+  // In its room: stacks, dynamic shared memory, static shared memory, with guards before and after both.
+  std::size_t dynamic_size_, static_size_, dynamic_at_, static_at_, bytes_;
+  unsigned char* room_;
   std::vector<Cell> dynamic_cells_, static_cells_;
   std::vector<std::uint8_t> dynamic_bytes_, static_bytes_;
+  std::unique_ptr<AsyncBlock> async_;
+  AsyncBlock *async_now_ = nullptr, *async_room_ = nullptr;
+  bool recorded_ = false;
   std::array<std::uint64_t, kMaxThreads / kWarp> steps_{};
   uint3 index_{};
   std::uint32_t phase_ = 0;
@@ -521,6 +592,59 @@ void run_cooperative(std::uint64_t blocks) {
   std::list<Resident> residents;
   for (std::uint64_t i = 0; i < blocks; ++i) residents.emplace_back(i);
   run_together(residents, true);
+}
+
+/// The blocks of a cluster in turns, until all have ended.
+void run_cluster(std::list<Resident>& residents) {
+  while (!machine.stopped) {
+    std::size_t ended = 0;
+    bool ran = false;
+    machine.cluster->running = 0;
+    for (Resident& block : residents) {
+      if (block.outcome() != Outcome::ended && block.can_run()) {
+        block.run(false);
+        ran = true;
+      }
+      if (machine.stopped) return;
+      ended += block.outcome() == Outcome::ended;
+      ++machine.cluster->running;
+    }
+    if (ended == residents.size()) return;
+    if (ran) continue;
+    for (const bool at_cluster : {false, true}) {
+      machine.cluster->running = 0;
+      for (Resident& block : residents) {
+        if (block.outcome() == Outcome::waiting && !machine.stopped) block.report_stuck(at_cluster);
+        ++machine.cluster->running;
+      }
+    }
+    machine.stopped = true;
+  }
+}
+
+/// One cluster after another.
+void run_clusters() {
+  const dim3 grid = machine.grid, size = machine.cluster_size;
+  const unsigned blocks = size.x * size.y * size.z;
+  std::list<Resident> residents;
+  for (unsigned rank = 0; rank < blocks; ++rank) residents.emplace_back(rank);
+  const std::uint64_t across = grid.x / size.x, down = grid.y / size.y, clusters = across * down * (grid.z / size.z);
+  for (std::uint64_t i = 0; i < clusters && !machine.stopped; ++i) {
+    Cluster cluster;
+    cluster.blocks.resize(blocks);
+    cluster.alive = blocks * machine.threads_per_block;
+    machine.cluster = &cluster;
+    for (Resident& block : residents) {
+      const unsigned rank = cluster.running;
+      const std::uint64_t x = i % across * size.x + rank % size.x,
+                          y = i / across % down * size.y + rank / size.x % size.y,
+                          z = i / across / down * size.z + rank / size.x / size.y;
+      block.join_cluster((z * grid.y + y) * grid.x + x);
+      ++cluster.running;
+    }
+    run_cluster(residents);
+    machine.cluster = nullptr;
+  }
 }
 
 /// A block of those that run one after another.
@@ -581,12 +705,16 @@ std::uintptr_t static_base() { return program().tls_begin / 1024 * 1024; }
 
 std::uint64_t shared_address_of(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (const auto place = remote_place(address))
+    return map_shared_address(shared_address_of(reinterpret_cast<const void*>(place->address)), place->rank);
   if (address - program().tls_begin < program().tls_end - program().tls_begin)
     return static_offset() + (address - static_base());
   return (address - machine.dynamic_begin) & 0xffffffff;
 }
 
 std::uintptr_t address_of_shared(std::uint64_t address) {
+  if (const std::uint64_t rank = (address >> 24) - 1; has_peers() && rank < machine.cluster->blocks.size())
+    return present_address({static_cast<unsigned>(rank), address_of_shared(address & 0xffffff)});
   const std::uint64_t behind = address - static_offset();
   if (address >= static_offset() && behind < program().tls_end - static_base()) return static_base() + behind;
   return machine.dynamic_begin + static_cast<std::uintptr_t>(static_cast<std::int32_t>(address));
@@ -596,6 +724,7 @@ void run_fiber() {
   machine.call(machine.arguments);
   machine.watching = false;
   machine.thread->state = State::ended;
+  if (machine.cluster) leave_cluster();
   switch_context(machine.thread->context, machine.scheduler);
 }
 
@@ -700,7 +829,7 @@ unsigned ballot(unsigned mask, int predicate, int line) {
 }
 
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments, bool cooperative) {
+              const void* arguments, bool cooperative, dim3 cluster) {
   if (machine.stopped) return;  // as on a GPU, nothing runs after a failed launch
   set_up();
   machine.kernel = kernel;
@@ -709,6 +838,8 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   machine.call = call;
   machine.arguments = arguments;
   machine.cooperative = cooperative;
+  machine.cluster_size = cluster;
+  machine.cluster = nullptr;
   machine.blocks_meet = false;
   machine.first_block_serial = machine.oldest_serial = machine.last_serial + 1;
   for (const Unordered& work : machine.unordered)
@@ -726,7 +857,9 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   const Running running;
   const std::uint32_t first_serial = machine.first_block_serial;
-  if (cooperative)
+  if (cluster.x * cluster.y * cluster.z > 1)
+    run_clusters();
+  else if (cooperative)
     run_cooperative(blocks);
   else
     run_in_order(blocks);
@@ -823,6 +956,8 @@ const char* to_string(FaultKind kind) {
       return "missing_wgmma_fence";
     case FaultKind::wgmma_in_flight:
       return "wgmma_in_flight";
+    case FaultKind::absent_block:
+      return "absent_block";
     case FaultKind::missing_instruction:
       return "missing_instruction";
     case FaultKind::deadlock:

@@ -166,8 +166,9 @@ void wait_copies(unsigned pending);
 
 /// Runs a kernel over a grid, to its end. `call` invokes it with its arguments, once for each thread.
 /// @param cooperative the blocks may wait for each other
+/// @param cluster blocks that run at once and reach each other's shared memory; a divisor of the grid in each direction
 void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_bytes, void (*call)(const void*),
-              const void* arguments, bool cooperative = false);
+              const void* arguments, bool cooperative = false, dim3 cluster = {});
 
 /// @param symbol in constant memory  @param source in device memory
 void copy_to_constant(void* symbol, const void* source, std::size_t bytes);

@@ -15,6 +15,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 OUTPUTS = {
+    "cluster_exit": "last 127\n",
+    "cluster_release": "last 510\n",
     "divergent_barrier": "last 0\n",
     "lookback_fence": "before the last block 21\n",
     "shuffle_in_branch": "sum 20\n",

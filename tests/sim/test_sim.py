@@ -107,8 +107,8 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
      "program.cu:3: inline PTX: ld.global.u32.wrong is not simulated"),
-    ('__global__ void k(int* p) { asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(*p)); }\nint main() {}\n',
-     "clusters of blocks are not simulated"),
+    ("template <int N>\n__global__ void __cluster_dims__(N, 1, 1) k() {}\nint main() {}\n",
+     "program.cu:2: __cluster_dims__ of a template's parameters are not simulated"),
     ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
@@ -186,13 +186,34 @@ def test_capability_of_an_instruction(opcode, capability):
     assert ptx.capability_of(opcode) == capability
 
 
-def test_clusters_are_refused_when_the_program_asks(tmp_path):
-    done = sim(written(tmp_path, "__global__ void k() {}\nint main() {\n  cudaLaunchAttribute a;\n"
-                       "  a.id = cudaLaunchAttributeClusterDimension, a.val.clusterDim.x = 2;\n"
-                       "  a.val.clusterDim.y = a.val.clusterDim.z = 1;\n"
-                       "  cudaLaunchConfig_t c = {2, 32, 0, 0, &a, 1};\n  cudaLaunchKernelEx(&c, k);\n}\n"))
-    assert done.returncode == 2
-    assert "program.cu:7: clusters of more than one block are not simulated" in done.stderr
+def test_clusters_that_cuda_refuses(tmp_path):
+    program = written(tmp_path, """#include <cstdio>
+__global__ void k() {}
+__global__ void __cluster_dims__(2) two() {}
+template <class Kernel>
+void launch(Kernel kernel, int grid, int cluster) {
+  cudaLaunchAttribute a;
+  a.id = cudaLaunchAttributeClusterDimension, a.val.clusterDim.x = cluster, a.val.clusterDim.y = a.val.clusterDim.z = 1;
+  cudaLaunchConfig_t c = {dim3(grid), dim3(32), 0, 0, &a, 1};
+  printf("%s\\n", cudaGetErrorName(cudaLaunchKernelEx(&c, kernel)));
+  cudaGetLastError();
+}
+int main() {
+  launch(k, 16, 8);
+  launch(k, 16, 16);
+  launch(k, 12, 8);
+  launch(two, 4, 4);
+  cudaFuncSetAttribute(k, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  launch(k, 16, 16);
+  launch(k, 16, 32);
+}
+""")
+    done = sim(program)
+    refused = "cudaErrorInvalidClusterSize"
+    assert done.stdout.split("\n\n")[0].split() == ["cudaSuccess", refused, refused, refused, "cudaSuccess", refused]
+    assert done.returncode == 0
+    assert sim("--gpu", "A100", program).stdout.split()[0] == refused
+
 
 
 def test_limit_ends_a_program(tmp_path):

@@ -15,6 +15,7 @@ QUALIFIERS = ("static", "extern", "volatile", "const", "constexpr", "inline", "a
               *SPACES, *DROPPED)
 NAMED = {"cudaMalloc": 2, "cudaMallocManaged": 3, "cudaMallocHost": 3, "cudaHostAlloc": 3, "cudaMallocAsync": 3,
          "cudaMallocPitch": 4, "cudaMalloc3D": 2}  # their arguments, defaults included; the name follows
+LAUNCHES = {"cudaLaunchKernel": 0, "cudaLaunchCooperativeKernel": 0, "cudaLaunchKernelExC": 1}  # which argument is a kernel
 BUILT_IN = {"threadIdx": "(::simt::thread_index())", "blockIdx": "(::simt::block_index())",
             "blockDim": "(::simt::block_size())", "gridDim": "(::simt::grid_size())"}
 THREE = ("<<=", ">>=", "...", "->*", "<=>")
@@ -142,7 +143,7 @@ def tokens_of(text, own_file):
 class FrontEnd:
     def __init__(self, tokens, capability):
         self.tokens, self.capability = tokens, capability
-        self.guards = self.asms = 0
+        self.guards = self.asms = self.clusters = 0
 
     def refuse(self, i, text):
         raise Refused(f"{self.tokens[i].file}:{self.tokens[i].line}: {text}")
@@ -334,6 +335,26 @@ class FrontEnd:
         call += "".join(arguments)
         call += self.tokens[close].before + ")"
         return begin, lead + call, close + 1
+
+    def rewrite_cluster(self, start, i):
+        """`i` is __cluster_dims__ in a statement that begins at `start`: what tells the runtime, and what follows."""
+        if self.tokens[i + 1].text != "(":
+            self.refuse(i, "__cluster_dims__ must be followed by the cluster's size in parentheses")
+        close = self.closing(i + 1)
+        if self.tokens[start].text == "template":
+            parameters = {t.text for t in self.tokens[start + 1:self.end_of_template(start + 1, i) or i]}
+            if any(t.text in parameters and is_name(t.text) for t in self.tokens[i + 2:close]):
+                self.refuse(i, "__cluster_dims__ of a template's parameters are not simulated: give the size at the launch, "
+                            "by cudaLaunchKernelEx")
+        name = close + 1
+        while self.tokens[name + 1].text != "(" or self.tokens[name].text in ("__attribute__", "alignas", "decltype"):
+            name = self.closing(name + 1) + 1 if self.tokens[name + 1].text == "(" else name + 1
+            if self.tokens[name].text in (";", "{", ""):
+                self.refuse(i, "no kernel follows __cluster_dims__")
+        size = " ".join(self.text(i + 2, close).split())
+        self.clusters += 1
+        return (f"static const ::simt_cuda::ClusterDims simt_cluster_{self.clusters}("
+                f'"{self.tokens[name].text}", ::dim3({size}));'), close + 1
 
     # ---- Memory spaces ---------------------------------------------------------------------------------------------
 
@@ -533,20 +554,28 @@ class FrontEnd:
                 result.append(token.before)
                 i += 1
                 continue
+            if text == "__cluster_dims__":
+                registration, following = self.rewrite_cluster(start, i)
+                result[marks.index(start)] = registration + result[marks.index(start)]
+                i = following
+                continue
             if text in ASM:
                 marks.append(i)
                 rewritten, following = self.rewrite_asm(i)
                 result.append(token.before + rewritten)
                 i = following
                 continue
-            if text in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") and self.tokens[i + 1].text == "(":
-                commas = self.commas(i + 2, self.closing(i + 1))
-                first, last = self.typed_kernel(i + 2, commas[0]) if commas else (i + 2, i + 2)
-                if commas and (first, last) != (i + 2, commas[0]):
-                    marks.append(i)
-                    result.append(token.before + text + "(" + self.rewritten(first, last))
-                    i = commas[0]
-                    continue
+            if text in LAUNCHES and self.tokens[i + 1].text == "(":
+                cuts = [i + 1, *self.commas(i + 2, self.closing(i + 1))]
+                of = LAUNCHES[text]
+                if len(cuts) > of + 1:
+                    begin, past = cuts[of] + 1, cuts[of + 1]
+                    first, last = self.typed_kernel(begin, past)
+                    if (first, last) != (begin, past):
+                        marks.append(i)
+                        result.append(token.before + text + self.rewritten(i + 1, begin) + self.rewritten(first, last))
+                        i = past
+                        continue
             if text in NAMED and self.tokens[i + 1].text == "(" and self.tokens[i - 1].text not in (".", "->"):
                 close = self.closing(i + 1)
                 commas = self.commas(i + 2, close)
@@ -574,7 +603,7 @@ class FrontEnd:
         return "".join(result)
 
     def typed_kernel(self, first, end):
-        """Of the first argument of cudaLaunchKernel, without a cast to `void*`: its parameters are needed."""
+        """Of an argument that is a kernel, without a cast to `void*`: its parameters are needed."""
         words = [token.text for token in self.tokens[first:end]]
         cast = next((n for n in (3, 4, 5) if words[:1] == ["("] and words[n - 1:n] == [")"] and
                      sorted(words[1:n - 1]) in (["*", "void"], ["*", "const", "void"])), None)

@@ -27,8 +27,11 @@ SPECIAL = {"tid": "::simt::thread_index().{}", "ntid": "::simt::block_size().{}"
            "globaltimer_hi": "static_cast<unsigned>(::simt_ptx::clock() >> 32)",
            "lanemask_eq": "::simt_ptx::lane_mask(0)", "lanemask_lt": "::simt_ptx::lane_mask(1)",
            "lanemask_le": "::simt_ptx::lane_mask(2)", "lanemask_gt": "::simt_ptx::lane_mask(3)",
-           "lanemask_ge": "::simt_ptx::lane_mask(4)"}
-CLUSTERS = "clusters of blocks are not simulated: keep the data of each block in its own shared memory"
+           "lanemask_ge": "::simt_ptx::lane_mask(4)",
+           "clusterid": "::simt::cluster_index().{}", "nclusterid": "::simt::grid_of_clusters().{}",
+           "cluster_ctaid": "::simt::block_in_cluster().{}", "cluster_nctaid": "::simt::cluster_size().{}",
+           "cluster_ctarank": "::simt::rank_in_cluster()", "cluster_nctarank": "::simt::blocks_in_cluster()",
+           "is_explicit_cluster": "(::simt::blocks_in_cluster() > 1)"}
 
 
 class Unknown(Exception):
@@ -178,8 +181,6 @@ class Block:
         """A register, a special register or a number."""
         if word[:1] == "%" and not word[1:].isdigit() and word not in self.known():
             name, _, part = word.lstrip("%").partition(".")
-            if name == "cluster_ctarank" or name == "clusterid" or name.startswith(("cluster_", "ncluster")):
-                raise Unknown(f"%{name} is not simulated: {CLUSTERS}")
             if name not in SPECIAL:
                 raise Unknown(f"%{name} is not simulated")
             return SPECIAL[name].format(part)
@@ -306,8 +307,6 @@ CACHE = ("ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evic
 def load(i):
     kind, vector = i.kind(), i.take("v2", "v4")
     semantics, scope, space = i.take("weak", "volatile", "relaxed", "acquire"), i.take(*SCOPES), i.take(*SPACES)
-    if space == "shared::cluster":
-        i.refuse(CLUSTERS)
     i.drop(*CACHE)
     i.end((2, 3))
     count = int(vector[1]) if vector else 1
@@ -328,10 +327,10 @@ def load(i):
 
 @handles("st")
 def store(i):
+    if i.take("async"):
+        return store_async(i)
     kind, vector = i.kind(), i.take("v2", "v4")
     semantics, scope, space = i.take("weak", "volatile", "relaxed", "release"), i.take(*SCOPES), i.take(*SPACES)
-    if "async" in i.parts or space == "shared::cluster":
-        i.refuse(CLUSTERS)
     i.drop(*CACHE)
     i.end((2, 3))
     count = int(vector[1]) if vector else 1
@@ -346,15 +345,63 @@ def store(i):
     return f"::simt_ptx::store<{count}>({pointer}, {', '.join(values)});"
 
 
+def told(i):
+    """Takes what says that a copy ends at an mbarrier."""
+    if i.take("mbarrier::complete_tx::bytes") is None or i.take("shared::cluster", "shared::cta") is None:
+        i.refuse()
+
+
+def store_async(i):
+    kind, vector = i.kind("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"), i.take("v2", "v4")
+    told(i)
+    i.drop("weak")
+    i.end(3)
+    values = [i.block.read(each, TYPES[kind]) for each in i.block.elements(i.operands[1])]
+    if len(values) != (int(vector[1]) if vector else 1):
+        i.refuse()
+    array = f"ptx_values_{next(i.block.counter)}"
+    return (f"const {TYPES[kind]} {array}[] = {{{', '.join(values)}}}; ::simt::store_async("
+            f"{i.address(0, 'shared')}, {array}, sizeof {array}, {i.address(2, 'shared')});")
+
+
+REDUCTIONS = {"add": "add", "min": "min", "max": "max", "inc": "inc", "dec": "dec", "and": "bit_and", "or": "bit_or",
+              "xor": "bit_xor"}
+
+
+def reduction_of(i, kinds):
+    """Its type and what it does, as the simulator names them. @param kinds {what it does: types}"""
+    kind, what = i.parts.pop(), i.take(*REDUCTIONS)
+    i.drop("noftz")
+    if kind not in kinds.get(what, ()):
+        i.refuse()
+    return f"::simt::ReduceType::{kind.replace('b', 'u') if kind in ('b32', 'b64') else kind}, ::simt::Reduce::{REDUCTIONS[what]}"
+
+
+IN_CLUSTER = {"add": ("u32", "s32", "u64"), "min": ("u32", "s32"), "max": ("u32", "s32"), "inc": ("u32",), "dec": ("u32",),
+              "and": ("b32",), "or": ("b32",), "xor": ("b32",)}
+TO_GLOBAL = {"add": ("u32", "s32", "u64", "f32", "f64", "f16", "bf16"),
+             "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+             "inc": ("u32",), "dec": ("u32",), "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64")}
+
+
+def reduce_async(i):
+    kind = i.parts[-1]
+    told(i)
+    i.drop("relaxed", "cluster")
+    reduction = reduction_of(i, IN_CLUSTER)
+    i.end(3)
+    array = f"ptx_values_{next(i.block.counter)}"
+    return (f"const {TYPES[kind]} {array} = {i.read(1, kind)}; ::simt::reduce_async({i.address(0, 'shared')}, &{array}, "
+            f"{reduction}, {i.address(2, 'shared')});")
+
+
 @handles("atom", "red")
 def atomic(i):
     reduction = i.opcode.startswith("red")
-    if "async" in i.parts:
-        i.refuse(CLUSTERS)
+    if i.take("async"):
+        return reduce_async(i)
     kind = i.kind(*ATOMIC_TYPES)
     semantics, scope, space = i.take("relaxed", "acquire", "release", "acq_rel"), i.take(*SCOPES), i.take(*SPACES)
-    if space == "shared::cluster":
-        i.refuse(CLUSTERS)
     i.drop("L2::cache_hint")
     what = i.take("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
     first = 0 if reduction else 1
@@ -385,12 +432,19 @@ def fence(i):
 
 @handles("cp")
 def copy(i):
-    bulk = i.parts[1:2] == ["bulk"]
-    if i.parts[0] == "reduce" or i.parts[0] != "async":
-        i.refuse("store by a copy, and add by atom or red")
-    if bulk:
+    if i.parts[:3] == ["reduce", "async", "bulk"]:
+        return bulk_reduction(i)
+    if i.parts[0] != "async":
+        i.refuse()
+    if i.parts[1:2] == ["bulk"]:
         return bulk_copy(i)
     rest = i.parts[1:]
+    if rest[:2] == ["mbarrier", "arrive"]:
+        i.parts = rest[2:]
+        counted, space = i.take("noinc"), i.take("shared", "shared::cta")
+        i.drop("b64")
+        i.end(1)
+        return f"::simt::copies_arrive({i.address(0, space)}, {'true' if counted else 'false'});"
     if rest == ["commit_group"]:
         return "::simt::commit_copies();"
     if rest == ["wait_group"]:
@@ -403,7 +457,7 @@ def copy(i):
     i.take("global")
     i.drop("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
     if space is None or i.parts or len(i.operands) not in (3, 4, 5):
-        i.refuse("wait by cp.async.wait_group" if "mbarrier" in i.opcode else "")
+        i.refuse()
     if len(i.operands) > 3 and not i.operands[3].lstrip("%").isdigit():
         i.refuse("its fourth operand must be a size in bytes, from the C++ side")
     source = i.read(3, U32) if len(i.operands) > 3 else i.read(2, U32)
@@ -416,13 +470,15 @@ def bulk_copy(i):
         return "::simt::bulk_commit();"
     if rest in (["wait_group"], ["wait_group", "read"]):
         return f"::simt::bulk_wait({i.read(0, U32)});"
-    if any(part.startswith("multicast") for part in rest):
-        i.refuse(CLUSTERS)
+    multicast = "multicast::cluster" in rest
     if any(part.startswith(("im2col_", "im2col::", "tile::")) for part in rest):
         i.refuse("copy a tile, or load by im2col")
     hints, columns = "L2::cache_hint" in rest, "im2col" in rest
-    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "im2col")]
+    rest = [part for part in rest if part not in ("L2::cache_hint", "tile", "im2col", "multicast::cluster")]
     operands = i.operands[:len(i.operands) - hints]
+    mask = ""
+    if multicast:
+        mask, operands = b.read(operands[-1], U32) + " & 0xffff", operands[:-1]
     tensor = rest[0] == "tensor"
     if tensor:
         dimensions, rest = rest[1], rest[2:]
@@ -443,13 +499,21 @@ def bulk_copy(i):
             form, at = b.tensor(operands[1])
             if len(at) != int(dimensions[0]):
                 i.refuse("it has other coordinates than dimensions")
+            if columns and multicast:
+                i.refuse("multicast a tile")
             if columns:
                 offsets = [b.read(each, U16) for each in b.elements(operands[3])] if len(operands) == 4 else []
                 if len(offsets) != len(at) - 2 or not offsets:
                     i.refuse("im2col has two offsets less than dimensions")
                 return f"::simt_ptx::im2col_load({to}, {form}, {barrier}, {{{', '.join(offsets)}}}, {', '.join(at)});"
+            if multicast:
+                return f"::simt_ptx::tensor_multicast({to}, {form}, {barrier}, {mask}, {', '.join(at)});"
             return f"::simt_ptx::tensor_load({to}, {form}, {barrier}, {', '.join(at)});"
-        return f"::simt::bulk_load({to}, {b.address(operands[1], 'global')}, {b.read(operands[2], U32)}, {barrier});"
+        return (f"::simt::bulk_load({to}, {b.address(operands[1], 'global')}, {b.read(operands[2], U32)}, {barrier}"
+                + (f", {mask}" if multicast else "") + ");")
+    if rest == ["shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes"] and not tensor:
+        return (f"::simt::bulk_copy_in_cluster({b.address(operands[0], 'shared')}, {b.address(operands[1], 'shared')}, "
+                f"{b.read(operands[2], U32)}, {b.address(operands[3], 'shared')});")
     if rest == ["global", "shared::cta", "bulk_group"]:
         if tensor:
             form, at = b.tensor(operands[0])
@@ -458,9 +522,27 @@ def bulk_copy(i):
             return f"::simt_ptx::tensor_store({form}, {b.address(operands[1], 'shared')}, {', '.join(at)});"
         return (f"::simt::bulk_store({b.address(operands[0], 'global')}, {b.address(operands[1], 'shared')}, "
                 f"{b.read(operands[2], U32)});")
-    if "shared::cluster" in rest:
-        i.refuse(CLUSTERS)
     i.refuse()
+
+
+def bulk_reduction(i):
+    i.parts = i.parts[3:]
+    hints = i.take("L2::cache_hint")
+    to, source = i.parts[:2]
+    i.parts = i.parts[2:]
+    operands = i.operands[:len(i.operands) - 1] if hints else i.operands
+    if source != "shared::cta":
+        i.refuse("it adds from shared memory")
+    if to == "shared::cluster" and i.take("mbarrier::complete_tx::bytes"):
+        reduction = reduction_of(i, IN_CLUSTER)
+        i.end(4)
+        return (f"::simt::bulk_reduce_in_cluster({i.address(0, 'shared')}, {i.address(1, 'shared')}, {i.read(2, U32)}, "
+                f"{reduction}, {i.address(3, 'shared')});")
+    if to != "global" or not i.take("bulk_group") or len(operands) != 3:
+        i.refuse()
+    reduction = reduction_of(i, TO_GLOBAL)
+    i.end()
+    return (f"::simt::bulk_reduce({i.address(0, 'global')}, {i.address(1, 'shared')}, {i.read(2, U32)}, {reduction});")
 
 
 @handles("prefetch", "prefetchu", "createpolicy", "griddepcontrol", "nanosleep", "pmevent", "discard", "applypriority")
@@ -472,10 +554,8 @@ def no_effect(i):
 @handles("mbarrier")
 def mbarrier(i):
     what = i.parts.pop(0)
-    i.drop("b64", "cta", "release", "acquire", "relaxed", "noComplete")
+    i.drop("b64", "cta", "cluster", "release", "acquire", "relaxed", "noComplete")
     space = i.take("shared", "shared::cta", "shared::cluster")
-    if i.take("cluster"):
-        i.refuse(CLUSTERS)
     if what == "init":
         i.end(2)
         return f"::simt::mbarrier_init({i.address(0, space)}, {i.read(1, U32)});"
@@ -483,13 +563,16 @@ def mbarrier(i):
         i.end(1)
         return ";"
     if what in ("arrive", "arrive_drop"):
-        if what == "arrive_drop":
-            i.refuse("make a barrier of fewer arrivals")
         expects = i.take("expect_tx")
         i.end()
         place = 0 if i.operands[0].startswith("[") else 1
         pointer = i.address(place, space)
         more = i.read(place + 1, U32) if len(i.operands) > place + 1 else "1"
+        if what == "arrive_drop":
+            if expects:
+                i.refuse("expect the bytes before")
+            call = f"::simt_ptx::arrive_drop({pointer}, {more})"
+            return i.write(call) if place == 1 else call + ";"
         call = f"::simt_ptx::{'arrive_expect' if expects else 'arrive'}({pointer}, {more})"
         return i.write(call) if place == 1 else call + ";"
     if what == "expect_tx":
@@ -506,7 +589,15 @@ def mbarrier(i):
 @handles("bar", "barrier")
 def barrier(i):
     if i.parts[:1] == ["cluster"]:
-        i.refuse(CLUSTERS)
+        i.parts.pop(0)
+        what, semantics = i.take("arrive", "wait"), i.take("release", "relaxed", "acquire")
+        aligned = "true" if i.take("aligned") else "false"
+        i.end(0)
+        if what == "arrive" and semantics != "acquire":
+            return f"::simt::cluster_arrive({'false' if semantics == 'relaxed' else 'true'}, {aligned}, __builtin_LINE());"
+        if what != "wait" or semantics not in (None, "acquire"):
+            i.refuse()
+        return "::simt::cluster_wait(__builtin_LINE());"
     i.drop("cta", "aligned")
     if i.parts == ["warp", "sync"]:
         return f"__syncwarp({i.read(0, U32)});"
@@ -707,9 +798,46 @@ def convert_address(i):
     return i.write(f"static_cast<{TYPES[kind]}>({value})")
 
 
-@handles("mapa", "getctarank", "multimem", "clusterlaunchcontrol")
-def clusters(i):
-    i.refuse(CLUSTERS)
+@handles("mapa")
+def map_address(i):
+    kind, space = i.kind("u32", "u64"), i.take("shared::cluster")
+    i.end(3)
+    rank = i.read(2, U32)
+    if space:
+        return i.write(f"static_cast<{TYPES[kind]}>(::simt::map_shared_address({i.read(1, U64)}, {rank}))")
+    return i.write(f"static_cast<{TYPES[kind]}>(reinterpret_cast<{U64}>(::simt::map_shared("
+                   f"::simt_ptx::generic<void>({i.read(1, U64)}), {rank})))")
+
+
+@handles("getctarank")
+def rank_of_address(i):
+    i.kind("u32", "u64")
+    space = i.take("shared::cluster")
+    i.end(2)
+    return i.write(f"::simt::rank_of_shared(::simt_ptx::{'shared' if space else 'generic'}<void>({i.read(1, U64)}))")
+
+
+@handles("isspacep")
+def is_space(i):
+    windows = {"shared": "own_shared", "shared::cta": "own_shared", "shared::cluster": "cluster_shared",
+               "global": "global", "local": "local", "const": "constant"}
+    space = i.take(*windows)
+    i.end(2)
+    if space is None:
+        i.refuse()
+    return i.write(f"::simt::lies_in(::simt::Window::{windows[space]}, ::simt_ptx::generic<void>({i.read(1, U64)}))")
+
+
+@handles("activemask")
+def active_mask(i):
+    i.drop("b32")
+    i.end(1)
+    return i.write("::simt::active_mask(__builtin_LINE())")
+
+
+@handles("multimem", "clusterlaunchcontrol")
+def refused(i):
+    i.refuse()
 
 
 @handles("mov")
@@ -996,7 +1124,8 @@ CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability i
     (r".*\.L2::cache_hint", 80), (r".*\.bf16", 80), (r"cvt.*\.tf32", 80), (r"mma\.sync.*\.(e4m3|e5m2)", 89),
     (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
     (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
-    (r"elect", 90), (r"griddepcontrol", 90), (r".*\.cluster", 90), (r"mapa", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
+    (r"elect", 90), (r"griddepcontrol", 90), (r".*[.:]cluster", 90), (r"mapa", 90), (r"getctarank", 90), (r"(st|red)\.async", 90),
+    (r"cp\.reduce", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
 ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone
 
 

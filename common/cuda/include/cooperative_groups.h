@@ -1,11 +1,13 @@
 /// @file
-/// Cooperative groups over the simulator: the grid, the block, its tiles of 1 to 32 threads, coalesced groups.
+/// Cooperative groups over the simulator: the grid, the cluster, the block, its tiles of 1 to 32 threads, coalesced
+/// groups.
 #pragma once
 #include "common/cuda/include/cuda_runtime.h"
 
 /// @cond
 namespace simt_cuda {
-/// Of tiles of several warps: a barrier of whole warps, and what the threads of a block give each other, by their ranks.
+/// Of tiles of several warps: a barrier of whole warps, and what the threads of a block give each other, by their
+/// ranks.
 void tile_barrier(unsigned tile, unsigned threads);
 void tile_write(unsigned rank, const void* value, size_t bytes);
 void tile_read(unsigned rank, void* value, size_t bytes);
@@ -60,8 +62,57 @@ class grid_group {
   static dim3 dim_blocks() { return simt::grid_size(); }
   static dim3 group_dim() { return simt::grid_size(); }
   static dim3 block_index() { return simt::block_index(); }
+  static unsigned long long cluster_rank() {
+    const uint3 c = simt::cluster_index();
+    const dim3 g = simt::grid_of_clusters();
+    return (c.z * 1ull * g.y + c.y) * g.x + c.x;
+  }
+  static unsigned long long num_clusters() {
+    return simt::grid_of_clusters().x * 1ull * simt::grid_of_clusters().y * simt::grid_of_clusters().z;
+  }
+  static dim3 cluster_index() { return simt::cluster_index(); }
+  static dim3 dim_clusters() { return simt::grid_of_clusters(); }
 };
 __forceinline__ grid_group this_grid() { return {}; }
+
+/// The blocks of a cluster.
+class cluster_group {
+ public:
+  class arrival_token {};
+  __forceinline__ static void sync(int line = __builtin_LINE()) {
+    simt::cluster_arrive(true, true, line);
+    simt::cluster_wait(line);
+  }
+  __forceinline__ static arrival_token barrier_arrive(int line = __builtin_LINE()) {
+    simt::cluster_arrive(true, true, line);
+    return {};
+  }
+  __forceinline__ static void barrier_wait(int line = __builtin_LINE()) { simt::cluster_wait(line); }
+  __forceinline__ static void barrier_wait(arrival_token&&, int line = __builtin_LINE()) { simt::cluster_wait(line); }
+  static unsigned block_rank() { return simt::rank_in_cluster(); }
+  static unsigned num_blocks() { return simt::blocks_in_cluster(); }
+  static dim3 block_index() { return simt::block_in_cluster(); }
+  static dim3 dim_blocks() { return simt::cluster_size(); }
+  static unsigned thread_rank() { return block_rank() * thread_block::num_threads() + thread_block::thread_rank(); }
+  static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
+  static unsigned size() { return num_threads(); }
+  static dim3 thread_index() {
+    const dim3 size = simt::block_size(), block = simt::block_in_cluster(), thread = simt::thread_index();
+    return {block.x * size.x + thread.x, block.y * size.y + thread.y, block.z * size.z + thread.z};
+  }
+  static dim3 dim_threads() {
+    const dim3 size = simt::block_size(), blocks = simt::cluster_size();
+    return {blocks.x * size.x, blocks.y * size.y, blocks.z * size.z};
+  }
+  template <class T>
+  __forceinline__ static T* map_shared_rank(T* pointer, int rank) {
+    return static_cast<T*>(
+        simt::map_shared(const_cast<const std::remove_cv_t<T>*>(pointer), static_cast<unsigned>(rank)));
+  }
+  static unsigned query_shared_rank(const void* pointer) { return simt::rank_of_shared(pointer); }
+};
+__forceinline__ cluster_group this_cluster() { return {}; }
+__forceinline__ void sync(const cluster_group&, int line = __builtin_LINE()) { cluster_group::sync(line); }
 
 /// Threads of a warp that are together at one call.
 class coalesced_group {

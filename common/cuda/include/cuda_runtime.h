@@ -16,6 +16,7 @@
 
 #include "common/cuda/include/math_functions.h"
 #include "common/cuda/include/vector_functions.h"
+#include "common/simt/cluster.hpp"
 #include "common/simt/simt.hpp"
 #undef UNROLL
 #undef UNROLL_BY
@@ -115,6 +116,31 @@ __forceinline__ void* __cvta_shared_to_generic(size_t address) {
 }
 __forceinline__ size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
 __forceinline__ void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+__forceinline__ unsigned __clusterDimIsSpecified() { return simt::blocks_in_cluster() > 1; }
+__forceinline__ dim3 __clusterDim() { return simt::cluster_size(); }
+__forceinline__ dim3 __clusterRelativeBlockIdx() { return simt::block_in_cluster(); }
+__forceinline__ dim3 __clusterGridDimInClusters() { return simt::grid_of_clusters(); }
+__forceinline__ dim3 __clusterIdx() { return simt::cluster_index(); }
+__forceinline__ unsigned __clusterRelativeBlockRank() { return simt::rank_in_cluster(); }
+__forceinline__ unsigned __clusterSizeInBlocks() { return simt::blocks_in_cluster(); }
+__forceinline__ void __cluster_barrier_arrive(int line = __builtin_LINE()) { simt::cluster_arrive(true, true, line); }
+__forceinline__ void __cluster_barrier_arrive_relaxed(int line = __builtin_LINE()) {
+  simt::cluster_arrive(false, true, line);
+}
+__forceinline__ void __cluster_barrier_wait(int line = __builtin_LINE()) { simt::cluster_wait(line); }
+__forceinline__ void __threadfence_cluster() { __threadfence(); }
+__forceinline__ void* __cluster_map_shared_rank(const void* pointer, unsigned rank) {
+  return simt::map_shared(pointer, rank);
+}
+__forceinline__ unsigned __cluster_query_shared_rank(const void* pointer) { return simt::rank_of_shared(pointer); }
+__forceinline__ unsigned __isCtaShared(const void* pointer) { return simt::lies_in(simt::Window::own_shared, pointer); }
+__forceinline__ unsigned __isClusterShared(const void* pointer) {
+  return simt::lies_in(simt::Window::cluster_shared, pointer);
+}
+__forceinline__ unsigned __isShared(const void* pointer) { return __isCtaShared(pointer); }
+__forceinline__ unsigned __isGlobal(const void* pointer) { return simt::lies_in(simt::Window::global, pointer); }
+__forceinline__ unsigned __isLocal(const void* pointer) { return simt::lies_in(simt::Window::local, pointer); }
+__forceinline__ unsigned __isConstant(const void* pointer) { return simt::lies_in(simt::Window::constant, pointer); }
 __forceinline__ void __trap() { __builtin_trap(); }
 __forceinline__ int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
   return simt::block_votes(predicate, line);

@@ -57,7 +57,9 @@
                                                                   each(cudaErrorStreamCaptureInvalidated, 901,         \
                                                                        "operation failed due to a previous error "     \
                                                                        "during capture")                               \
-                                                                      each(cudaErrorUnknown, 999, "unknown error")
+                                                                      each(cudaErrorInvalidClusterSize, 912,           \
+                                                                           "cluster misconfiguration")                 \
+                                                                          each(cudaErrorUnknown, 999, "unknown error")
 #define SIM_ERROR(name, number, text) name = number,
 enum cudaError { SIM_ERRORS(SIM_ERROR) };
 #undef SIM_ERROR
@@ -250,6 +252,7 @@ enum cudaLaunchAttributeID {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeCooperative = 2,
   cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeClusterSchedulingPolicyPreference = 5,
   cudaLaunchAttributeProgrammaticStreamSerialization = 6,
   cudaLaunchAttributePriority = 8
 };
@@ -286,6 +289,7 @@ struct Configuration {
   const char* file;
   int line;
   bool cooperative = false;
+  dim3 cluster = {0, 0, 0};  ///< 0: as the kernel's __cluster_dims__ say
   Configuration(dim3 grid_, dim3 block_, size_t shared_ = 0, cudaStream_t stream_ = nullptr,
                 const char* file_ = __builtin_FILE(), int line_ = __builtin_LINE())
       : grid(grid_), block(block_), shared(shared_), stream(stream_), file(file_), line(line_) {}
@@ -407,6 +411,13 @@ cudaError allocate(void** pointer, size_t bytes, bool managed, SIM_NAMED);
 cudaError copy_to_symbol(void* symbol, size_t size, const void* source, size_t bytes, size_t offset, SIM_HERE);
 cudaError copy_from_symbol(void* to, const void* symbol, size_t size, size_t bytes, size_t offset, SIM_HERE);
 cudaError allow_shared(const void* kernel, size_t bytes);
+cudaError allow_large_clusters(const void* kernel, bool allowed);
+/// A kernel's __cluster_dims__; the front end puts it before the kernel.
+struct ClusterDims {
+  ClusterDims(const char* kernel, dim3 size);
+};
+cudaError active_clusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config);
+cudaError largest_cluster(int* blocks, const void* kernel, const cudaLaunchConfig_t* config);
 cudaError function_attributes(cudaFuncAttributes* attributes, const void* kernel);
 }  // namespace simt_cuda
 
@@ -449,6 +460,16 @@ cudaError cudaLaunchKernelEx(simt_cuda::LaunchConfig config, void (*kernel)(Para
                                          config.given->stream, config.file, config.line);
   if (const cudaError error = simt_cuda::launch_attributes(*config.given, configuration)) return error;
   return simt_cuda::launch_function<Parameters...>(kernel, configuration, static_cast<Arguments&&>(arguments)...);
+}
+template <class... Parameters>
+cudaError cudaLaunchKernelExC(simt_cuda::LaunchConfig config, void (*kernel)(Parameters...), void** arguments) {
+  simt_cuda::Configuration configuration(config.given->gridDim, config.given->blockDim, config.given->dynamicSmemBytes,
+                                         config.given->stream, config.file, config.line);
+  if (const cudaError error = simt_cuda::launch_attributes(*config.given, configuration)) return error;
+  return simt_cuda::launch_pointers(kernel, configuration, arguments, std::index_sequence_for<Parameters...>());
+}
+inline cudaError cudaLaunchKernelExC(simt_cuda::LaunchConfig config, const void*, void**) {
+  return simt_cuda::unknown_kernel("cudaLaunchKernelExC", config.file, config.line);
 }
 
 // ---- Memory --------------------------------------------------------------------------------------------------------
@@ -651,6 +672,8 @@ template <class Kernel>
 cudaError cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
     return simt_cuda::allow_shared(reinterpret_cast<const void*>(kernel), static_cast<size_t>(value));
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+    return simt_cuda::allow_large_clusters(reinterpret_cast<const void*>(kernel), value != 0);
   return cudaSuccess;
 }
 template <class Kernel>
@@ -676,6 +699,14 @@ template <class Kernel>
 cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, Kernel, int block, size_t shared,
                                                                  unsigned) {
   return sim_occupancy(blocks, block, shared);
+}
+template <class Kernel>
+cudaError cudaOccupancyMaxActiveClusters(int* clusters, Kernel kernel, const cudaLaunchConfig_t* config) {
+  return simt_cuda::active_clusters(clusters, reinterpret_cast<const void*>(kernel), config);
+}
+template <class Kernel>
+cudaError cudaOccupancyMaxPotentialClusterSize(int* blocks, Kernel kernel, const cudaLaunchConfig_t* config) {
+  return simt_cuda::largest_cluster(blocks, reinterpret_cast<const void*>(kernel), config);
 }
 cudaError sim_potential_block(int* grid, int* block, size_t shared, int limit);
 template <class Kernel>
