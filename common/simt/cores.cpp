@@ -378,7 +378,7 @@ void leave_to_others() {
 Helpers::Helpers(std::uint64_t blocks, Run run)
     : blocks_(blocks),
       run_(run),
-      may_start_(blocks >= 3 && cores() > 1 && !machine.recording && !machine.load_log &&
+      may_start_(blocks >= 2 && cores() > 1 && !machine.recording && !machine.load_log &&
                  (settings.at_once || dependent_kernels().count(machine.kernel) == 0)),
       began_(may_start_ ? now() : 0) {}
 
@@ -389,14 +389,18 @@ void Helpers::dismiss() {
   helpers_.clear();
 }
 
+void Helpers::consider(std::uint64_t block, bool begun) {
+  if (!may_start_ || machine.blocks_meet || block + 1 >= blocks_ || (block == 0 && !begun)) return;
+  const std::int64_t taken = now() - began_;
+  const double run = static_cast<double>(block) + (begun ? 0.5 : 0);
+  const double left = static_cast<double>(taken) / run * static_cast<double>(blocks_ - block);
+  const double shares = settings.at_once ? 1024 : taken < kBegin ? 0 : left / kShare;
+  const double most = static_cast<double>(std::min<std::uint64_t>(cores(), blocks_ - block));
+  if (const auto count = static_cast<unsigned>(std::min(shares, most)); count > 1) start(block, count - 1);
+}
+
 std::uint64_t Helpers::next(std::uint64_t block) {
-  if (may_start_ && block > 0 && block + 1 < blocks_ && !machine.blocks_meet) {
-    const std::int64_t taken = now() - began_;
-    const double left = static_cast<double>(taken) / static_cast<double>(block) * static_cast<double>(blocks_ - block);
-    const double shares = settings.at_once ? 1024 : taken < kBegin ? 0 : left / kShare;
-    const double most = static_cast<double>(std::min<std::uint64_t>(cores(), blocks_ - block));
-    if (const auto count = static_cast<unsigned>(std::min(shares, most)); count > 1) start(block, count - 1);
-  }
+  consider(block, false);
   while (!helpers_.empty() && helpers_.front()->first == block && !machine.stopped) {
     Helper& helper = *helpers_.front();
     const char* const result = helper.wait() ? helper.result.bytes() : nullptr;

@@ -23,9 +23,11 @@ class Helpers {
   Helpers(const Helpers&) = delete;
   ~Helpers();
 
-  /// The next block that is to run here, from `block` on: what helpers have done is added and left out. Where the
-  /// launch takes long, helpers are started.
+  /// The next block that is to run here, from `block` on: what helpers have done is added and left out.
   std::uint64_t next(std::uint64_t block);
+  /// Starts helpers where the launch takes long. @param block that is to run next, or has begun: what it has done
+  /// counts as done here since helpers were started
+  void consider(std::uint64_t block, bool begun);
   /// From now on all blocks run here.
   void dismiss();
 

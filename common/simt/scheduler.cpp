@@ -377,10 +377,13 @@ bool waits_for_cluster() {
   });
 }
 
+Helpers* helpers = nullptr;  ///< of the running launch, if they may be
+
 /// @param alone whether it goes on even where it seems to wait
 Outcome run_block(bool alone) {
   const unsigned threads = machine.threads_per_block;
   for (;;) {
+    if (helpers) helpers->consider(machine.block_serial - machine.first_block_serial, true);
     const std::uint64_t before = machine.progress;
     for (unsigned first = 0; first < threads; first += kWarp) {
       run_warp({first, std::min(kWarp, threads - first)});
@@ -657,16 +660,18 @@ Outcome run_next(std::uint64_t block) {
 /// GPU might.
 void run_in_order(std::uint64_t blocks) {
   constexpr std::uint64_t kTogether = 264;
-  Helpers helpers(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
-  for (std::uint64_t i = 0; (i = helpers.next(i)) < blocks && !machine.stopped; ++i) {
+  Helpers of_launch(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
+  helpers = &of_launch;
+  for (std::uint64_t i = 0; (i = of_launch.next(i)) < blocks && !machine.stopped; ++i) {
     if (run_next(i) != Outcome::spinning) continue;
-    helpers.dismiss();
+    of_launch.dismiss();
     std::list<Resident> residents;
     residents.emplace_back(i, true);
     for (; i + 1 < blocks && residents.size() < kTogether; ++i) residents.emplace_back(i + 1);
     run_together(residents, false);
     residents.front().return_to_machine();
   }
+  helpers = nullptr;
 }
 
 /// What CUDA would refuse about the launch, or "".
