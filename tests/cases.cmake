@@ -4,12 +4,13 @@
 # more images than a grid has blocks, and single ones; and the wrong kernels, which are many. The longest begin first.
 set(slow
   "stage-tests: ?mutants: "
-  "stage-tests: ?(0[5-9]|1[5-9]|[23][0-9]|4[01]) .*every (image|plane|switch) is "
+  "stage-tests: ?(0[5-9]|1[5-9]|[23][0-9]|4[0-2]) .*every (image|plane|switch) is "
   "stage-tests: ?.*: configurations are right and counted as predicted"
   "stage-tests: ?.* than a grid has blocks in y"
   "stage-tests: ?(06|07|09|2[3-9]|3[0-9]) .*: counters are what the lesson predicts"
   "stage-tests: ?3[234] .*: (rows|tiles|strips, chunks and blocks of filters)"
-  "stage-tests: ?41 .*: has the bits of one device"
+  "stage-tests: ?3[24] .*: (every filter is|channels in slices)"
+  "stage-tests: ?4[12] .*: has the bits of one device"
   "stage-tests: ?15 .*: (any point of the space is right|taps far apart cost)"
   "harness-tests: ?filtered pictures: every stage gives the exact picture"
   "harness-tests: ?simulated GPUs: each stage"

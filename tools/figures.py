@@ -26,8 +26,8 @@ A quantity is arithmetic (+ - * / and brackets) of numbers and of
     cell(ROW :: COLUMN)               of a file with a table of its own, by words of the names that no other has; of a
                                       table with one column, cell(ROW). cell(FILE / ROW :: COLUMN) is of another file
                                       than the rest of the quantity
-    tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing or exhaustive, or
-                                      that of the default
+    tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing, model or exhaustive,
+                                      or that of the default
 
 A ROW is a stage's number, with its settings where they are not the default ones: 25, 24 m=4; `24 best` is the fastest
 of its settings on the workload; a row beside the stages goes by its name: im2col-cublas, onednn, cufft. `cudnn fp16` is

@@ -213,7 +213,7 @@ def draw_choosing(rows, device, path):
     return True
 
 
-COLOURS = {"random": PALETTE[0], "annealing": PALETTE[3], "exhaustive": PALETTE[2]}
+COLOURS = {"random": PALETTE[0], "annealing": PALETTE[3], "model": PALETTE[1], "exhaustive": PALETTE[2]}
 
 
 def draw_tuning(log, path):

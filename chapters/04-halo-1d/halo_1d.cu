@@ -1,6 +1,8 @@
-// 04 halo-1d, the stage: the ideas of halo_1d.cuh as knobs, and what the lesson predicts for each of their settings.
+// 04 halo-1d, the stage: the ideas of halo_1d.cuh as knobs, the kernel of long_filter.cuh as one more value, and what
+// the lesson predicts for each of their settings.
 
 #include "chapters/04-halo-1d/halo_1d.cuh"
+#include "chapters/04-halo-1d/long_filter.cuh"
 #include "common/stage/tunable.hpp"
 
 namespace convladder {
@@ -10,7 +12,7 @@ enum { kSplit, kWhole };
 constexpr int kLoads[] = {kSplit, kWhole};
 constexpr const char* kLoadWords[] = {"split", "whole"};
 constexpr int kTileCounts[] = {1, 2, 4};
-constexpr int kOutputCounts[] = {1, 4};
+constexpr int kOutputCounts[] = {1, 4, kLongEach};
 constexpr int kWindows[] = {4, 16};
 enum { kKnown, kRunTime };
 constexpr int kTaps[] = {kKnown, kRunTime};
@@ -30,6 +32,14 @@ class Halo1d final : public TunableStage {
       return Verdict::refuse("with load=whole a thread waits for each element, and no tile is on its way: set tiles=1");
     if (configuration["outputs"] == 1 && configuration["window"] == 16)
       return Verdict::refuse("with outputs=1 a window may begin at any word, not only at 16 bytes: set window=4");
+    if (configuration["outputs"] == kLongEach) {
+      for (int k = 0; k < configuration.knobs.count; ++k)
+        if (configuration.knobs.knobs[k].values != kOutputCounts && configuration.values[k] != kKnobs[k].usual)
+          return Verdict::refuse(
+              "with outputs=16 a kernel for long filters runs, which has no other choice: leave {} out",
+              kKnobs[k].name);
+      return check_tile(problem, limits, long_bytes(problem.s));
+    }
     return check_tile(problem, limits, tile_bytes(configuration["tiles"], problem.s));
   }
 
@@ -45,6 +55,7 @@ class Halo1d final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Signal s = signal_of(problem);
+    if (knob("outputs") == kLongEach) return launch_long_filter(tensors, s, stream);
     if (knob("load") == kWhole) return launch_tiles<false, 1>(tensors, s, stream);
     switch (knob("tiles")) {
       case 1:
@@ -71,6 +82,7 @@ class Halo1d final : public TunableStage {
   // its outputs: 16 bytes at a time, or words. Words of lanes with four outputs each lie in 8 banks: four passes.
   Prediction predict(const ConvProblem& problem) const override {
     const Signal s = signal_of(problem);
+    if (knob("outputs") == kLongEach) return prediction_of_long(problem, s);
     const int outputs = knob("outputs"), window = knob("window"), in_flight = knob("tiles");
     const std::int64_t tiles = (s.out_length + kTile - 1) / kTile;
     const std::int64_t warps = tiles * (kTile / outputs / 32) * s.batch;
@@ -83,6 +95,22 @@ class Halo1d final : public TunableStage {
     p.shared_store_conflicts = 0;
     p.constant_load_requests = warps * s.taps;
     p.barriers = (tiles + in_flight - 1) / in_flight * static_cast<std::int64_t>(s.batch);
+    p.flops = problem.flops();
+    return p;
+  }
+
+  // A thread makes 8 reads of 16 bytes for 16 taps, and fewer for the rest.
+  static Prediction prediction_of_long(const ConvProblem& problem, const Signal& s) {
+    const std::int64_t blocks = static_cast<std::int64_t>((s.out_length + kLongTile - 1) / kLongTile) * s.batch;
+    const std::int64_t warps = blocks * (kLongThreads / 32);
+    const int rest = s.taps % kLongEach;
+    Prediction p;
+    p.global_load_bytes = reads_by_tile(s, kLongTile) * 4;
+    p.global_store_bytes = problem.output_size() * 4;
+    p.shared_load_requests = warps * (s.taps / kLongEach * vectors_for(kLongEach) + (rest > 0 ? vectors_for(rest) : 0));
+    p.shared_load_conflicts = 0;
+    p.constant_load_requests = warps * s.taps;
+    p.barriers = blocks;
     p.flops = problem.flops();
     return p;
   }

@@ -27,6 +27,7 @@ std::vector<std::string> configurations() {
     for (const char* sum : {"outputs=1,window=4", "outputs=4,window=4", "outputs=4,window=16"})
       for (const char* taps : {"taps=known", "taps=run-time"})
         all.push_back(std::string(load) + "," + sum + "," + taps);
+  all.emplace_back("outputs=16");
   return all;
 }
 
@@ -57,6 +58,15 @@ TEST_CASE("04 halo-1d: every shape is right with each idea switched off, and wit
     check_suite("04", every_fourth_signal(), settings);
 }
 
+TEST_CASE("04 halo-1d: every shape is right with 16 outputs a thread") {
+  check_suite("04", signal_suite(), "outputs=16");
+  check_suite("04",
+              {{parse_shape("n=2,w=6200,s=201,pad_w=100"), InputKind::normal},
+               {parse_shape("w=8192,s=31,pad_w=20"), InputKind::normal}},
+              "outputs=16");
+  CHECK(refusal_of("w=9,s=3", {0, 1, 16, 16, 0}, 1 << 16).find("leave tiles out") != std::string::npos);
+}
+
 TEST_CASE("04 halo-1d: counters are what the lesson predicts (simulator)") {
   check_prediction("04", {"w=1", "w=4096,s=11", "n=3,w=257,s=5", "w=100,s=1025", "w=600,s=11,pad_w=0"});
 }
@@ -65,6 +75,8 @@ TEST_CASE("04 halo-1d: and with every configuration (simulator)") {
   for (const std::string& settings : configurations())
     check_prediction("04", {"w=2900,s=7", "n=3,w=257,s=5", "w=100,s=1025", "w=600,s=9,pad_w=0"}, FilterForm::dense,
                      settings);
+  check_prediction("04", {"w=6200,s=201,pad_w=100", "n=2,w=4096,s=15", "w=2048,s=33,pad_w=0"}, FilterForm::dense,
+                   "outputs=16");
 }
 
 TEST_CASE("04 halo-1d: each switch changes what its idea is about (simulator)") {

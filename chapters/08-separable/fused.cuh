@@ -23,6 +23,7 @@
 // has made too.
 #pragma once
 #include "chapters/08-separable/separable.cuh"
+#include "common/kernel/tracks/tap_count.hpp"
 
 namespace convladder {
 namespace {
@@ -98,21 +99,6 @@ __device__ __forceinline__ void add_to_column(float (&sum)[kFusedEach], const Co
   }
 }
 
-// Calls add(Taps<n>) with the n that `rest` is, from kMost down to 1; nothing where it is 0.
-template <int kCount>
-struct Taps {
-  static constexpr int kTaps = kCount;
-};
-template <int kMost, class Add>
-__device__ __forceinline__ void with_rest(int rest, const Add& add) {
-  if constexpr (kMost > 0) {
-    if (rest == kMost)
-      add(Taps<kMost>{});
-    else
-      with_rest<kMost - 1>(rest, add);
-  }
-}
-
 // kSide: rows and columns of the filter, or 0 to take them from `image`.
 template <int kSide>
 __global__ void __launch_bounds__(kFusedThreads, kFusedBlocks)
@@ -179,7 +165,7 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocks)
       float sum[kFusedEach] = {};
       int t = 0;
       for (; t + 16 <= image.columns; t += 16) add_to_row<16>(sum, own, t);
-      with_rest<15>(image.columns - t, [&](auto taps) { add_to_row<decltype(taps)::kTaps>(sum, own, t); });
+      with_rest<15>(image.columns - t, [&](auto rest) { add_to_row<decltype(rest)::kTaps>(sum, own, t); });
       float4* to = reinterpret_cast<float4*>(sums + (band % (lag + 1) * kBand + lane) * kSumPitch + warp * kFusedEach);
       UNROLL
       for (int e = 0; e < kFusedEach; e += 4) to[e / 4] = make_float4(sum[e], sum[e + 1], sum[e + 2], sum[e + 3]);
@@ -203,8 +189,8 @@ __global__ void __launch_bounds__(kFusedThreads, kFusedBlocks)
       add_to_column<16>(sum, upper, lower, t);
       upper = lower;
     }
-    with_rest<15>(image.rows - t, [&](auto taps) {
-      constexpr int kTaps = decltype(taps)::kTaps;
+    with_rest<15>(image.rows - t, [&](auto rest) {
+      constexpr int kTaps = decltype(rest)::kTaps;
       add_to_column<kTaps>(sum, upper, read_column<kTaps - 1>(next()), t);
     });
     float* out = output + tile.image * output_pixels(image) + static_cast<std::int64_t>(tile.y + y) * image.out_width +

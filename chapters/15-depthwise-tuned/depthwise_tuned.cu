@@ -10,12 +10,11 @@
 //
 // `lab tune` searches the space.
 
-#include <cstdio>
-
 #include "chapters/15-depthwise-tuned/prediction.hpp"
 #include "chapters/15-depthwise-tuned/schedule.cuh"
 #include "common/kernel/compiled_kernel.hpp"
 #include "common/kernel/tracks/depthwise.hpp"
+#include "common/kernel/tracks/depthwise_source.hpp"
 #include "common/stage/tunable.hpp"
 
 namespace convladder {
@@ -176,46 +175,15 @@ __global__ void depthwise_any_schedule(const float* input, const float* filter, 
   depthwise_scheduled(input, filter, c_filter, output, d, s);
 }
 
-// The translation unit that NVRTC compiles.
-struct Source {
-  char text[4096] = "";
-  std::size_t length = 0;
-
-  void add(const char* lines) { advance(std::snprintf(text + length, sizeof text - length, "%s\n", lines)); }
-  void constant(const char* name, long long value) {
-    advance(std::snprintf(text + length, sizeof text - length, "  static constexpr int %s = %lld;\n", name, value));
-  }
-
- private:
-  void advance(int written) { length += static_cast<std::size_t>(written); }
-};
-
-// Types with the members of Depthwise and Schedule as constants, and a kernel for these.
-Source source_of(const Depthwise& d, const Schedule& s) {
-  Source source;
+// The translation unit that NVRTC compiles: types with the members of Depthwise and Schedule as constants, and a kernel
+// for these.
+KernelSource source_of(const Depthwise& d, const Schedule& s) {
+  KernelSource source;
   source.add(R"(#include "chapters/15-depthwise-tuned/schedule.cuh"
-namespace convladder {
-struct Problem {)");
-  source.constant("batch", d.batch);
-  source.constant("channels", d.channels);
-  source.constant("height", d.height);
-  source.constant("width", d.width);
-  source.constant("out_height", d.out_height);
-  source.constant("out_width", d.out_width);
-  source.constant("rows", d.rows);
-  source.constant("columns", d.columns);
-  source.constant("pad_y", d.pad_y);
-  source.constant("pad_x", d.pad_x);
-  source.constant("stride_y", d.stride_y);
-  source.constant("stride_x", d.stride_x);
-  source.constant("dilation_y", d.dilation_y);
-  source.constant("dilation_x", d.dilation_x);
-  source.constant("number_of_padding", static_cast<int>(d.padding));
-  source.add(R"(  static constexpr Padding padding = static_cast<Padding>(number_of_padding);
-};
-struct Point {)");
-  const Configuration point = configuration_of(s);
-  for (int i = 0; i < point.knobs.count; ++i) source.constant(point.knobs.knobs[i].name, point.values[i]);
+namespace convladder {)");
+  source.add_problem(d);
+  source.add("struct Point {");
+  source.add_knobs(configuration_of(s));
   source.constant("threads", threads_of(d, s));
   source.constant("constant_taps", s.filter == kFilterConstant ? d.channels * filter_plane(d) : 1);
   source.add(R"(};

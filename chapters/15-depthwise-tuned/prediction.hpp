@@ -6,25 +6,6 @@
 namespace convladder {
 namespace {
 
-// The positions that the kernel reads, as a dimension without padding: past the padding, which no output needs, it
-// reads nothing, and within it replicate and reflect read something.
-Axis readable(Axis axis) {
-  if (axis.padding == Padding::zero) return axis;
-  axis.size += 2 * axis.pad;
-  axis.pad = 0;
-  axis.padding = Padding::zero;
-  return axis;
-}
-
-// Reads along one dimension of all tiles, each `outputs` long, that load `count` positions from `lead` before their
-// first tap.
-std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, int count) {
-  std::int64_t sum = 0;
-  for (std::int64_t start = 0; start < axis.out_size; start += outputs)
-    sum += reads_of_range(axis, start * axis.stride - axis.pad - lead, count);
-  return sum;
-}
-
 // Reads along one dimension of all strips of `outputs` outputs that ask for each tap of each output.
 std::int64_t reads_of_taps(Axis axis, int outputs) {
   axis.out_size = (axis.out_size - 1) / outputs * outputs + outputs;  // the last strip may reach past the end

@@ -1,7 +1,8 @@
-// What stages 32 and 34 take, and their configurations.
+// What stages 32 and 34 take, their configurations, and the workspace of slices.
 #pragma once
-#include "chapters/32-implicit-gemm-hopper/strips_and_tiles.cuh"
+#include "chapters/32-implicit-gemm-hopper/tiles.cuh"
 #include "common/stage/tunable.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
@@ -11,13 +12,17 @@ enum { kOwnTiles = 1, kSharedTiles };
 constexpr int kTiles[] = {kOwnTiles, kSharedTiles};
 constexpr const char* kWhose[] = {"own", "shared"};
 
+Choice choice_of(const Configuration& configuration) {
+  return {configuration["positions"], configuration["tiles"] == kSharedTiles, configuration["split"]};
+}
+
 template <class Element, int Count>
 Verdict check_problem(const ConvProblem& problem, const int (&positions)[Count]) {
   if (const Verdict verdict = check_implicit_gemm_hopper(problem, kTilePixel / Element::kBytes, 2 * kFilters);
       !verdict.accepted())
     return verdict;
   for (const int each : positions)
-    if (has_kernel<Element>(problem, each, false)) return Verdict::accept();
+    if (has_kernel<Element>(problem, {each, false, 1})) return Verdict::accept();
   return Verdict::refuse(
       "the taps lie too far apart for a tile's pixels to fit in shared memory; got r={}, s={}, dilation_h={}, "
       "dilation_w={}",
@@ -25,23 +30,25 @@ Verdict check_problem(const ConvProblem& problem, const int (&positions)[Count])
 }
 
 template <class Element>
-Verdict check_positions(const ConvProblem& problem, int positions, bool shared) {
-  if (shared && by_rows(problem))
-    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips, no tiles to be shared");
-  if (shared && problem.k <= kFilters)
+Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
+  if (by_rows(problem) && (choice.shared || choice.slices > 1))
+    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own and split=1");
+  if (choice.shared && problem.k <= kFilters)
     return Verdict::refuse("a shared tile has 128 filters, so k must be more than 64; got k={}", problem.k);
-  if (has_kernel<Element>(problem, positions, shared)) return Verdict::accept();
+  if (choice.slices > channel_blocks_of<Element>(problem))
+    return Verdict::refuse("split={} wants as many blocks of {} channels; got c={}", choice.slices,
+                           kTilePixel / Element::kBytes, problem.c);
+  if (has_kernel<Element>(problem, choice)) return Verdict::accept();
   if (by_rows(problem))
     return Verdict::refuse("strips, for 3 x 3 filters of up to 64 channels, are {} wide; got positions={}",
-                           Element::kStripWords, positions);
-  const bool nine = cut_of(problem, shared) == Cut::nine;
-  if (nine ? Element::TileSizes::has(positions) : Element::AnyTileSizes::has(positions))
-    return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs", positions);
+                           Element::kStripWords, choice.positions);
+  const bool nine = cut_of(problem, choice) == Cut::nine;
+  if (nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))
+    return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs",
+                           choice.positions);
   return Verdict::refuse("{} have {} positions; got positions={}",
-                         nine     ? "tiles of 3 x 3 filters"
-                         : shared ? "shared tiles"
-                                  : "tiles of such filters",
-                         nine ? Element::kTileWords : Element::kAnyTileWords, positions);
+                         nine ? "tiles of 3 x 3 filters" : "tiles of any filter, shared and split ones,",
+                         nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
 }
 
 template <class Element, int Count>
@@ -51,8 +58,30 @@ Configuration cheapest_configuration(const Knobs& knobs, const int (&positions)[
   const Choice choice = cheapest<Element>(positions, problem, limits.multiprocessors);
   configuration["positions"] = choice.positions;
   configuration["tiles"] = choice.shared ? kSharedTiles : kOwnTiles;
+  configuration["split"] = choice.slices;
   return configuration;
 }
+
+// The workspace of slices; none without them.
+struct SliceSpace {
+  explicit SliceSpace(Stage& stage) : sums{stage, "sums of slices"}, done{stage, "slices that are done"} {}
+
+  template <class Element>
+  void prepare(const ConvProblem& problem, const Choice& choice, Stream stream) {
+    if (choice.slices == 1) return;
+    const int items = tiles_of<Element>(problem, choice).work_items, streams = choice.shared ? 2 : 1;
+    const int counters = items / choice.slices * streams;
+    sums.allocate<typename Element::FourSums>(std::int64_t{items} * streams * choice.positions * (kFilters / 4));
+    done.allocate<int>(counters);
+    launch(clear, dim3(blocks_for(counters, kThreads)), dim3(kThreads), 0, stream)(done.ints(), counters);
+  }
+  template <class Element>
+  Slices<Element> of() const {
+    return {sums.as<typename Element::FourSums>(), done.ints()};
+  }
+
+  Workspace sums, done;
+};
 
 }  // namespace
 }  // namespace convladder

@@ -12,15 +12,19 @@
 // each, multiply. The consumers play ping-pong: while one multiplies, the other runs its epilogue.
 //
 //   1. In prepare(): the filters as halves, [64 filters][64 channels] for each tap, with TMA's swizzle.
-//   2. `rows` (rows.cuh), up to 64 channels. All taps of 64 filters stay in shared memory. A block goes down strips of
-//      N pixels, and its producer asks for each row of pixels once, into a ring.
+//   2. `rows` (rows.cuh), 3 x 3 filters of up to 64 channels. All taps of 64 filters stay in shared memory. A block
+//   goes
+//      down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
-//   4. `tiles` (tiles.cuh), more channels. A tile is several rows, or several images, of pixels with so much padding
-//      between that they are one line of N positions: a tap's shift is one number for all of them. For each 64
-//      channels one producer asks for the tile's pixels, and another for the nine taps of 64 filters, one by one.
-//   5. The consumers take the work items, a tile and 64 filters, alternately. The rings hold the next loads, whichever
-//      consumer they are for. Positions between the rows are computed, too, and not stored.
+//   4. `tiles` (tiles.cuh), more channels and all other filters. A tile is several rows, or several images, of pixels
+//      with so much padding between that they are one line of N positions: a tap's shift is one number for all of them.
+//      For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64 filters, one by
+//      one. With stride 2 a box has every second row and column, and the taps that read these.
+//   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
+//      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
+//      too, and not stored. Where work items are few, the channels of each are in slices: a consumer leaves its sums in
+//      global memory, and the last one to come to a tile adds up those of all its slices.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
@@ -32,8 +36,9 @@ namespace {
 
 // The element of both kernels.
 struct Halves {
-  using Value = half;                                          // of input and output
-  using Sum = float;                                           // of products
+  using Value = half;  // of input and output
+  using Sum = float;   // of products
+  using FourSums = float4;
   using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
   using AnyTileSizes = Positions<64, 96, 128, 192, 216, 248>;  // of other filters, and of shared tiles

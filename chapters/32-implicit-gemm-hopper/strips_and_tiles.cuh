@@ -66,7 +66,7 @@ struct TileMemory {
                     : positions > 128 ? 2
                                       : 3),
         fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kOutputBytes +
-                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) : 0) +
+                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) + 2 * 4 : 0) +
                     2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))) {}
   // How many slots of so many positions there are; 0 where too few fit.
   int slots_of(int slot) const {
@@ -97,9 +97,9 @@ struct Tiles : Lowering {
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these
   Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
-  // Of Cut::own and Cut::shared.
-  int taps, phases, pixel_slots;
-  Divisor by_pixel_slots;
+  // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
+  int taps, phases, pixel_slots, slices;
+  Divisor by_pixel_slots, by_slices;
   int first_tap[kMostPhases + 1];                  // of a phase; behind the last one's, the number of taps
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
@@ -116,9 +116,15 @@ bool has_nine(const ConvProblem& p) {
   return p.r == kTaps && p.s == kTaps && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 && p.dilation_w == 1;
 }
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels && has_nine(problem); }
-// By tiles of the consumers' own, or shared ones.
-Cut cut_of(const ConvProblem& problem, bool shared) {
-  return shared ? Cut::shared : has_nine(problem) ? Cut::nine : Cut::own;
+
+// How a kernel takes a problem: positions of a wgmma; whether tiles are shared; and into how many slices channels go.
+struct Choice {
+  int positions;
+  bool shared;
+  int slices;
+};
+Cut cut_of(const ConvProblem& problem, const Choice& choice) {
+  return choice.shared ? Cut::shared : has_nine(problem) && choice.slices == 1 ? Cut::nine : Cut::own;
 }
 
 // Channels whose pixels are whole chunks.
@@ -196,8 +202,10 @@ Lowering in_tiles(Lowering l) {
 
 // The fewest tiles; of two ways to make them, wider ones. No images where none fits.
 template <class Element>
-Tiles tiles_of(const ConvProblem& problem, int positions, Cut cut) {
+Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   const Lowering l = in_tiles(lowering_of(problem));
+  const int positions = choice.positions;
+  const Cut cut = cut_of(problem, choice);
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
@@ -211,6 +219,10 @@ Tiles tiles_of(const ConvProblem& problem, int positions, Cut cut) {
   best.by_row_pitch = divisor_of(best.row_pitch);
   best.by_image_pitch = divisor_of(best.image_pitch);
   best.by_pixel_slots = divisor_of(best.pixel_slots);
+  best.slices = choice.slices;
+  if (best.work_items > INT32_MAX / choice.slices) return Tiles{};
+  best.work_items *= choice.slices;
+  best.by_slices = divisor_of(choice.slices);
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
   // Where the image is too small to have any of a phase's pixels, a box far outside of another's is as empty.
@@ -239,65 +251,82 @@ int packed_filters(int filters, bool shared) {
   return blocks_for(filters, tile_filters) * tile_filters;
 }
 
-// Whether a kernel takes the problem by so many positions.
+// Blocks of channels of a tile.
 template <class Element>
-bool has_kernel(const ConvProblem& problem, int positions, bool shared) {
-  if (by_rows(problem)) return !shared && Element::StripSizes::has(positions);
-  const Cut cut = cut_of(problem, shared);
-  if (!(cut == Cut::nine ? Element::TileSizes::has(positions) : Element::AnyTileSizes::has(positions))) return false;
-  return tiles_of<Element>(problem, positions, cut).images > 0;
+int channel_blocks_of(const ConvProblem& problem) {
+  return blocks_for(static_cast<int>(problem.c) * Element::kBytes, kTilePixel);
+}
+
+// Whether a kernel takes the problem so.
+template <class Element>
+bool has_kernel(const ConvProblem& problem, const Choice& choice) {
+  if (by_rows(problem)) return !choice.shared && choice.slices == 1 && Element::StripSizes::has(choice.positions);
+  const bool nine = cut_of(problem, choice) == Cut::nine;
+  if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
+  return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;
 }
 
 // Cycles of the whole, up to a factor.
 template <class Element>
-std::int64_t cost_of(const ConvProblem& problem, int positions, bool shared, int multiprocessors) {
+std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multiprocessors) {
+  const int positions = choice.positions;
   if (by_rows(problem)) {
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, multiprocessors);
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
-  // Nine taps of 64 filters and 128 bytes are 36 wgmmas, and 72 KB and a box of pixels from L2, at 32 bytes a cycle and
-  // multiprocessor.
+  // A tap of 64 filters and 128 bytes is 4 wgmmas, and 8 KB from L2, at 32 bytes a cycle and multiprocessor. With them
+  // comes a box of pixels.
   constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 32;
-  const Cut cut = cut_of(problem, shared);
-  const Tiles g = tiles_of<Element>(problem, positions, cut);
+  const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t rounds = (std::int64_t{g.work_items} - 1) / multiprocessors + 1;
-  if (cut == Cut::nine) {
+  if (cut_of(problem, choice) == Cut::nine) {
     const std::int64_t products = rounds * kTaps * kTaps * kWgmmas * positions / 2;
     const std::int64_t loads =
         g.work_items * std::int64_t{kTaps * kTaps * kTileTap + g.box * kTilePixel} / (kFromL2 * multiprocessors);
     return products > loads ? products : loads;
   }
-  // Of any filter, a work item's; and its epilogue, which the other consumer's products hide if it has its own tile.
-  const std::int64_t streams = cut == Cut::shared ? 2 : 1, epilogue = std::int64_t{8} * positions;
-  const std::int64_t products = g.channel_blocks * g.taps * streams * kWgmmas * positions / 2;
+  // A work item's; and its epilogue, which the other consumer's products hide if it has a tile of its own. The sums of
+  // slices go out and come in.
+  const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices);
+  const std::int64_t products = blocks * g.taps * streams * kWgmmas * positions / 2;
   const std::int64_t loads =
-      g.channel_blocks * (std::int64_t{g.taps} * streams * kTileTap + g.phases * g.box * kTilePixel) / kFromL2;
-  return rounds * (products > loads ? products : loads) + (cut == Cut::shared ? rounds : 1) * epilogue;
+      blocks * (std::int64_t{g.taps} * streams * kTileTap + std::int64_t{g.phases} * g.box * kTilePixel) / kFromL2;
+  const std::int64_t sums = choice.slices > 1 ? streams * positions * kFilters * 4 * (1 + choice.slices) / kFromL2 : 0;
+  const std::int64_t epilogue = 8 * positions + sums;
+  return rounds * (products > loads ? products : loads) + (choice.shared ? rounds : 1) * epilogue;
 }
 
-// The positions, and whether tiles are shared, that cost the least; of two alike, the larger tile. Of 3 x 3 with stride
-// 1 no tile is shared by itself.
-struct Choice {
-  int positions;
-  bool shared;
-};
+constexpr int kSlices[] = {1, 2, 4, 8};
+
+// What costs the least; of two alike, the larger tile. 3 x 3 with stride 1 is left to its own kernel, unless the tiles
+// are too few for half of the multiprocessors: then they are shared, or their channels go into slices.
 // @param positions ascending
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   constexpr bool kBoth[] = {false, true};
-  Choice best{0, false};
+  Choice best{0, false, 1};
   std::int64_t least = 0;
-  for (const bool shared : kBoth) {
-    if (shared && (has_nine(problem) || problem.k <= kFilters)) continue;
-    for (const int each : positions) {
-      if (!has_kernel<Element>(problem, each, shared)) continue;
-      const std::int64_t cost = cost_of<Element>(problem, each, shared, multiprocessors);
-      if (best.positions == 0 || cost <= least) best = {each, shared}, least = cost;
-    }
+  const auto consider = [&](const Choice& choice) {
+    if (!has_kernel<Element>(problem, choice)) return;
+    const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
+    if (best.positions == 0 || cost <= least) best = choice, least = cost;
+  };
+  Choice nine = best;
+  if (has_nine(problem)) {
+    for (const int each : positions) consider({each, false, 1});
+    nine = best;
+    if (by_rows(problem) || 2 * tiles_of<Element>(problem, nine).work_items > multiprocessors) return nine;
+    best.positions = 0;
   }
-  return best;
+  for (const bool shared : kBoth) {
+    if (shared && problem.k <= kFilters) continue;
+    for (const int slices : kSlices)
+      for (const int each : positions)
+        if (!has_nine(problem) || slices > 1 || shared) consider({each, shared, slices});
+  }
+  return best.positions > 0 ? best : nine;
 }
 
 unsigned blocks_of(const Tiles& g) {

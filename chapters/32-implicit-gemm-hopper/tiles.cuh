@@ -12,6 +12,13 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
+// Where the slices of a tile's channels leave their sums, and how many have; nothing without slices.
+template <class Element>
+struct Slices {
+  typename Element::FourSums* sums;  // [work item][kStreams][N / 8][thread of a consumer]
+  int* done;                         // [work item of all slices][kStreams]
+};
+
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N, Cut kCut>
 struct TilesBlock {
@@ -24,7 +31,8 @@ struct TilesBlock {
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
   static constexpr int kReaders = kShared ? kConsumerWarps : kGroupWarps;  // warps, of a slot
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
-  static constexpr int kPlaces = kNine ? 0 : places_for(N);
+  static constexpr int kPlaces = kNine ? 0 : places_for(N), kTickets = kNine ? 0 : 2;
+  static constexpr int kGroup = kGroupWarps * 32;  // threads of a consumer
 
   const Tiles& g;
   int pixel_slots = kNine ? kMemory.pixel_slots : g.pixel_slots;
@@ -33,7 +41,8 @@ struct TilesBlock {
   unsigned char* ring = filter_ring + kFilterSlots * kFilterSlot;  // [pixel_slots][slot][kTilePixel]
   unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;  // [warp][2][kMatrixPositions][16 filters]
   Place* places = reinterpret_cast<Place*>(outputs + kConsumerWarps * 2 * kOutputBytes);  // [kPlaces]
-  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(places + kPlaces);
+  int* tickets = reinterpret_cast<int*>(places + kPlaces);  // [kTickets]: what each consumer has drawn
+  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(tickets + kTickets);
   Mbarrier* filters_empty = filters_full + kFilterSlots;
   Mbarrier* full = filters_empty + kFilterSlots;
   Mbarrier* empty = full + pixel_slots;
@@ -56,8 +65,25 @@ struct TilesBlock {
     return kNine ? tap / kTaps * g.row_pitch + tap % kTaps : g.shifts[tap];
   }
 
+  // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
+  __device__ __forceinline__ unsigned whole(int item) const {
+    return kNine ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
+  }
+  __device__ __forceinline__ int first_block_of(int item, int next) const {
+    if (kNine) return next * g.channel_blocks;
+    return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.channel_blocks / g.by_slices);
+  }
+  __device__ __forceinline__ int blocks_in(int item) const {
+    return kNine ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
+  }
+  __device__ __forceinline__ int first_channel_of(int item) const {
+    return kNine ? 0 : first_block_of(item, 0) * kChannels;
+  }
+  __device__ __forceinline__ int end_channel_of(int item) const {
+    return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
+  }
   __device__ __forceinline__ Origin origin_of(int item) const {
-    const unsigned tile = static_cast<unsigned>(item) / g.by_filter_blocks, row = tile / g.by_strips;
+    const unsigned tile = whole(item) / g.by_filter_blocks, row = tile / g.by_strips;
     return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
@@ -91,7 +117,8 @@ struct TilesBlock {
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
-      for (int c = 0; c < g.channels; c += kChannels) {
+      const int end = end_channel_of(item);
+      for (int c = first_channel_of(item); c < end; c += kChannels) {
         for (int phase = 0; phase < phases(); ++phase, ++load) {
           const int slot = slot_of(load);
           if (load >= pixel_slots) mbarrier_wait(empty + slot, (round_of(load) - 1) & 1);
@@ -109,9 +136,9 @@ struct TilesBlock {
     const int all_taps = g.channel_blocks * taps();
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
-      const Value* const of_block =
-          packed + static_cast<unsigned>(item) % g.by_filter_blocks * kStreams * all_taps * kTapSize;
-      for (int tap = 0; tap < all_taps; ++tap, ++load) {
+      const Value* const of_block = packed + whole(item) % g.by_filter_blocks * kStreams * all_taps * kTapSize;
+      const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
+      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, ++load) {
         const int slot = load % kFilterSlots;
         if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
         mbarrier_expect(filters_full + slot, kFilterSlot);
@@ -125,21 +152,24 @@ struct TilesBlock {
   // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every work item, and
   // each has 64 of its filters.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output,
+                                          const Slices<Element>& slices) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
     };
     Sums sums;
-    const int step_items = (kShared ? 1 : 2) * gridDim.x, others_loads = kShared ? 0 : g.channel_blocks;
-    int pixels = consumer * others_loads * phases(),
-        filter_loads = consumer * others_loads * taps();  // so far, for both
+    const int step_items = (kShared ? 1 : 2) * gridDim.x;
+    const auto others_blocks = [&](int item) { return kShared ? 0 : blocks_in(item); };
+    int pixels = consumer * others_blocks(blockIdx.x) * phases(),
+        filter_loads = consumer * others_blocks(blockIdx.x) * taps();  // so far, for both
     for (int item = blockIdx.x + (kShared ? 0 : consumer * gridDim.x); item < g.work_items; item += step_items) {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && item != static_cast<int>(blockIdx.x)) named_barrier_sync(own_products, kConsumers);
       bool first = true;
-      for (int c = 0; c < g.channels; c += kChannels) {
+      const int end = end_channel_of(item);
+      for (int c = first_channel_of(item); c < end; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
         for (int phase = 0; phase < phases(); ++phase, ++pixels) {
           mbarrier_wait(full + slot_of(pixels), round_of(pixels) & 1);
@@ -164,11 +194,48 @@ struct TilesBlock {
       pin(sums);
       release(filters_empty, (filter_loads - 1) % kFilterSlots);
       release(empty, slot_of(pixels - 1));
-      pixels += others_loads * phases();
-      filter_loads += others_loads * taps();
-      const int filter_block = static_cast<int>(static_cast<unsigned>(item) % g.by_filter_blocks);
+      pixels += others_blocks(item + gridDim.x) * phases();
+      filter_loads += others_blocks(item + gridDim.x) * taps();
+      if (!kNine && g.slices > 1 && !gather(sums, item, slices)) continue;
+      const int filter_block = static_cast<int>(whole(item) % g.by_filter_blocks);
       store(sums, filters, output, origin_of(item), kShared ? 2 * filter_block + consumer : filter_block);
     }
+  }
+
+  // 5. Of a tile whose channels are in slices: leaves the sums of this one. The last consumer to do so has the sums of
+  // all, in an order that does not depend on who is last.
+  __device__ __forceinline__ bool gather(Sums& sums, int item, const Slices<Element>& slices) const {
+    using Four = typename Element::FourSums;
+    constexpr int kSlice = kStreams * N / 8 * kGroup;
+    const int consumer = warp / 4, in_group = thread % kGroup, stream = kShared ? consumer : 0;
+    const int of_group = 3 + consumer;  // a named barrier
+    Four* const all = slices.sums + stream * (N / 8 * kGroup) + in_group;
+    Four* const own = all + std::int64_t{item} * kSlice;
+    UNROLL
+    for (int i = 0; i < N / 8; ++i)
+      own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+    named_barrier_sync(of_group, kGroup);
+    if (in_group == 0) {
+      int* const done = slices.done + whole(item) * kStreams + stream;
+      __threadfence();
+      tickets[consumer] = 1 + atomicAdd(done, 1);
+      __threadfence();
+      if (tickets[consumer] == g.slices) *done = 0;  // for the next launch
+    }
+    named_barrier_sync(of_group, kGroup);
+    if (tickets[consumer] != g.slices) return false;
+    const Four* from = all + static_cast<std::int64_t>(whole(item)) * g.slices * kSlice;
+    UNROLL
+    for (int i = 0; i < N / 2; ++i) sums[i] = 0;
+    UNROLL_BY(1)
+    for (int slice = 0; slice < g.slices; ++slice, from += kSlice) {
+      UNROLL
+      for (int i = 0; i < N / 8; ++i) {
+        const Four four = from[i * kGroup];
+        sums[4 * i] += four.x, sums[4 * i + 1] += four.y, sums[4 * i + 2] += four.z, sums[4 * i + 3] += four.w;
+      }
+    }
+    return true;
   }
 
   // 5. Epilogue of a work item, by each warp with two buffers of its own: rounds 16 filters of kMatrixPositions at a
@@ -181,7 +248,8 @@ struct TilesBlock {
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
-    Value* const first = output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
+    Value* const first_output =
+        output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
     // The address of the output at a position of the tile; null where it is none.
     const auto output_at = [&](unsigned position) -> Value* {
       if constexpr (kNine) {
@@ -193,7 +261,7 @@ struct TilesBlock {
         return output + pixel * g.filters + k;
       } else {
         const uint2 place = *reinterpret_cast<const uint2*>(places + position);
-        return ((most - place.y) & kGuards) == kGuards ? first + static_cast<int>(place.x) : nullptr;
+        return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
       }
     };
     const typename Element::Scale scale = Element::scale_of(filters, k, lane);
@@ -229,7 +297,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
-                   Tiles g) {
+                   Tiles g, Slices<Element> slices) {
   const TilesBlock<Element, N, kCut> block{g};
   block.start();
   __syncthreads();
@@ -241,37 +309,38 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     return;
   }
   set_max_registers_increase<232>();
-  block.consume(filters, output);
+  block.consume(filters, output, slices);
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
-void launch_tiles_of(Positions<N...>, int positions, const ConvProblem& problem, const Value* input,
-                     const typename Element::Filters& filters, Value* output, Stream stream) {
-  const Tiles g = tiles_of<Element>(problem, positions, kCut);
-  PhaseMaps<kCut == Cut::nine ? 1 : kMostPhases> from;
-  for (int phase = 0; phase < (kCut == Cut::nine ? 1 : kMostPhases); ++phase)
+void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& choice, const Value* input,
+                     const typename Element::Filters& filters, Value* output, const Slices<Element>& slices,
+                     Stream stream) {
+  const Tiles g = tiles_of<Element>(problem, choice);
+  constexpr int kMaps = kCut == Cut::nine ? 1 : kMostPhases;
+  PhaseMaps<kMaps> from;
+  for (int phase = 0; phase < kMaps; ++phase)
     from.of[phase] = map_of_phase<Element>(input, wide_channels<Element>(problem), g, phase < g.phases ? phase : 0);
-  const auto bytes =
-      static_cast<std::size_t>(TileMemory(positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel);
-  ((positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads), bytes, stream)(
-                         from, filters, output, g)
-                   : void()),
+  const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
+  ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
+                                   static_cast<std::size_t>(bytes), stream)(from, filters, output, g, slices)
+                          : void()),
    ...);
 }
 
 template <class Element, class Value = typename Element::Value>
-void launch_tiles(int positions, bool shared, const ConvProblem& problem, const Value* input,
-                  const typename Element::Filters& filters, Value* output, Stream stream) {
-  switch (cut_of(problem, shared)) {
+void launch_tiles(const ConvProblem& problem, const Choice& choice, const Value* input,
+                  const typename Element::Filters& filters, Value* output, const Slices<Element>& slices,
+                  Stream stream) {
+  constexpr typename Element::TileSizes kNineSizes;
+  constexpr typename Element::AnyTileSizes kSizes;
+  switch (cut_of(problem, choice)) {
     case Cut::nine:
-      return launch_tiles_of<Cut::nine, Element>(typename Element::TileSizes{}, positions, problem, input, filters,
-                                                 output, stream);
+      return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, slices, stream);
     case Cut::own:
-      return launch_tiles_of<Cut::own, Element>(typename Element::AnyTileSizes{}, positions, problem, input, filters,
-                                                output, stream);
+      return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, slices, stream);
     case Cut::shared:
-      return launch_tiles_of<Cut::shared, Element>(typename Element::AnyTileSizes{}, positions, problem, input, filters,
-                                                   output, stream);
+      return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, slices, stream);
   }
 }
 

@@ -2,20 +2,19 @@
 #include "chapters/32-implicit-gemm-hopper/configurations.hpp"
 #include "chapters/32-implicit-gemm-hopper/prediction.hpp"
 #include "chapters/34-int8-hopper/int8_hopper.cuh"
-#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
 
 // The knobs of 32.
 constexpr int kPositions[] = {64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
-constexpr Knob kKnobs[] = {{"positions", kPositions, 240}, {"tiles", kTiles, kWhose, kOwnTiles}};
+constexpr Knob kKnobs[] = {{"positions", kPositions, 240}, {"tiles", kTiles, kWhose, kOwnTiles}, {"split", kSlices, 1}};
 
 class Int8Hopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    return check_positions<Bytes>(problem, configuration["positions"], configuration["tiles"] == kSharedTiles);
+    return check_choice<Bytes>(problem, choice_of(configuration));
   }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     return cheapest_configuration<Bytes>(knobs(), kPositions, problem, limits);
@@ -29,13 +28,12 @@ class Int8Hopper final : public TunableStage {
     return verdict;
   }
 
-  int positions() const { return knob("positions"); }
-  bool shared() const { return knob("tiles") == kSharedTiles; }
+  Choice choice() const { return choice_of(configuration()); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
     const int pixel = by_rows(problem) ? kRowChannels : kTilePixel, channel_blocks = blocks_for(channels, pixel),
-              padded_filters = packed_filters(filters, shared());
+              padded_filters = packed_filters(filters, choice().shared);
     const TapOrder order = tap_order(lowering_of(problem));
     packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * order.taps * pixel);
     scales_.allocate<float>(padded_filters);
@@ -45,24 +43,24 @@ class Int8Hopper final : public TunableStage {
                        stream)(tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, filters,
                                padded_filters, channels, channel_blocks, input_scale);
     if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem));
+    slices_.prepare<Bytes>(problem, choice(), stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const std::int8_t* const input = widened<Bytes>(problem, tensors.byte_input, wide_.as<std::int8_t>(), stream);
     const Bytes::Filters filters{packed_.as<std::int8_t>(), scales_.floats()};
     if (by_rows(problem))
-      launch_rows<Bytes>(Bytes::StripSizes{}, positions(), problem, input, filters, tensors.byte_output, stream);
+      launch_rows<Bytes>(Bytes::StripSizes{}, choice().positions, problem, input, filters, tensors.byte_output, stream);
     else
-      launch_tiles<Bytes>(positions(), shared(), problem, input, filters, tensors.byte_output, stream);
+      launch_tiles<Bytes>(problem, choice(), input, filters, tensors.byte_output, slices_.of<Bytes>(), stream);
   }
 
-  Prediction predict(const ConvProblem& problem) const override {
-    return prediction_of<Bytes>(problem, positions(), shared());
-  }
+  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Bytes>(problem, choice()); }
 
   Workspace packed_{*this, "packed filter"};
   Workspace scales_{*this, "scales"};
   Workspace wide_{*this, "widened input"};
+  SliceSpace slices_{*this};
 };
 
 }  // namespace

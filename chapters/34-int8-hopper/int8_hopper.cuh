@@ -12,9 +12,9 @@
 //
 //   1. In prepare(): a warp finds the step of a filter and packs its taps as bytes. Filters 2 i and 2 i + 1 of 16 are
 //      rows i and i + 8 of the product: a lane that holds row i holds row i + 8, too, and so two neighbouring filters.
-//   2. `rows`, up to 64 channels, as in 32. A pixel is 64 bytes long, with the swizzle for rows of 64 bytes.
+//   2. `rows`, 3 x 3 filters of up to 64 channels, as in 32. A pixel is 64 bytes long, with the swizzle for such rows.
 //   3. As in 32, but a row of outputs is stored at once.
-//   4. `tiles`, more channels: 128 of them are as long as 64 were, so nothing but the number of channels has changed.
+//   4. `tiles`, the rest: 128 channels are as long as 64 were, so nothing but the number of channels has changed.
 //   5. As in 32, but a lane stores the 16 filters of its warp for a position.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
@@ -32,6 +32,7 @@ constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fit
 struct Bytes {
   using Value = std::int8_t;
   using Sum = int;
+  using FourSums = int4;
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
   using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
   using AnyTileSizes = Positions<64, 96, 128, 192, 224, 256>;

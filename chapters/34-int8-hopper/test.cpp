@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -67,8 +68,11 @@ std::vector<SuiteCase> tiles_suite() {
   });
 }
 
-std::string positions(int count) { return "positions=" + std::to_string(count); }
-std::string any_tiles(int count, bool shared) { return positions(count) + (shared ? ",tiles=shared" : ",tiles=own"); }
+std::string tiles_of(int count, const char* whose, int slices) {
+  return "positions=" + std::to_string(count) + ",tiles=" + whose + ",split=" + std::to_string(slices);
+}
+std::string positions(int count) { return tiles_of(count, "own", 1); }
+std::string any_tiles(int count, bool shared) { return tiles_of(count, shared ? "shared" : "own", 1); }
 
 constexpr int kStrips[] = {64, 112, 160, 240};
 constexpr int kTiles[] = {64, 128, 208, 224, 240, 256};
@@ -117,6 +121,21 @@ TEST_CASE("34 int8-hopper: tiles of any filter are right, whatever fits in one (
   check_suite("34", suite, any_tiles(224, true));
 }
 
+TEST_CASE("34 int8-hopper: channels in slices are right (sm_90)") {
+  std::vector<SuiteCase> suite;
+  for (const char* sizes : {
+           "n=2,c=520,k=72,h=3,w=5",                         // of unlike length
+           "n=5,c=400,k=130,h=3,w=5,stride_h=2,stride_w=2",  // four phases
+           "n=3,c=400,k=64,h=1,w=3,pad_w=0",
+       })
+    suite.push_back({parse_shape(shape(sizes)), InputKind::normal});
+  suite.push_back({suite.front().problem, InputKind::nan});
+  for (const SuiteCase& each : suite) {
+    for (const int slices : {2, 4}) check_suite("34", {each}, tiles_of(96, "own", slices));
+    if (each.problem.k > 64) check_suite("34", {each}, tiles_of(96, "shared", 2));
+  }
+}
+
 TEST_CASE("34 int8-hopper: counters are what the lesson predicts (simulator)") {
   for (const char* sizes : {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5", "n=2,c=40,k=72,h=9,w=130,pad_w=0",
                             "c=64,k=64,h=15,w=18,pad_h=3", "n=2,c=8,k=8,h=4,w=60,pad_h=3,pad_w=70"}) {
@@ -131,6 +150,8 @@ TEST_CASE("34 int8-hopper: counters are what the lesson predicts (simulator)") {
     for (const bool shared : {false, true})
       check_prediction("34", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
   }
+  for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
+    check_prediction("34", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
 }
 
 TEST_CASE("34 int8-hopper: refuses by rule (sm_90)") {
@@ -182,6 +203,18 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
   CHECK(!accepts("c=64,h=9,w=9", 56));
   CHECK(!accepts("c=65,h=9,w=9", 160));
 
+  const auto refuses = [&](const char* sizes, std::initializer_list<int> values) -> std::string {
+    return tunable->check_configuration(parse_shape(sizes), limits, with_values(tunable->knobs(), values)).reason();
+  };
+  CHECK(refuses("c=65,k=64,h=9,w=9", {128, 2, 1}) ==
+        "a shared tile has 128 filters, so k must be more than 64; got k=64");
+  CHECK(refuses("c=128,k=65,h=9,w=9", {128, 1, 2}) == "split=2 wants as many blocks of 128 channels; got c=128");
+  CHECK(refuses("c=64,k=65,h=9,w=9,r=3,s=3", {64, 2, 1}) ==
+        "3 x 3 filters of up to 64 channels have strips: tiles=own and split=1");
+  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1}).starts_with("tiles of any filter, shared and split ones, have 64"));
+  CHECK(refuses("c=9,k=65,h=9,w=99,r=5,s=5,dilation_w=18", {256, 1, 1}).starts_with("no tile of"));
+  CHECK(refuses("c=9,k=65,h=9,w=9", {96, 2, 1}).empty());
+
   // What the lesson's arithmetic says of 132 multiprocessors.
   limits.multiprocessors = 132;
   const auto chosen = [&](const char* sizes) {
@@ -195,6 +228,16 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
   CHECK(chosen("n=32,c=128,k=128,h=28,w=28") == 208);
   CHECK(chosen("n=32,c=256,k=256,h=14,w=14") == 224);
   CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 128);
+  // 3 x 3 with stride 1 has tiles of its own kernel, unless they are few; 1 x 1 shares tiles where filters are many.
+  const auto choice = [&](const char* sizes) {
+    const Configuration all = tunable->default_configuration(parse_shape(sizes), limits);
+    return std::array{all["tiles"], all["split"]};
+  };
+  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1});
+  CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3")[1] > 1);
+  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{2, 1});
+  CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
+  CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
 }
 
 TEST_CASE("34 int8-hopper: each row of pixels is loaded once (simulator)") {

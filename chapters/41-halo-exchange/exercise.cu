@@ -53,7 +53,7 @@ class Torus final : public SeveralStage {
   }
 
   // The rank that owns a row of the image.
-  [[maybe_unused]] int owner_of(const ConvProblem& problem, std::int64_t row, int ranks) const {
+  int owner_of(const ConvProblem& problem, std::int64_t row, int ranks) const {
     for (int rank = 0; rank < ranks; ++rank) {
       const Part its = part(problem, rank, ranks);
       if (row >= its.first_row && row < its.first_row + its.rows) return rank;
@@ -64,9 +64,10 @@ class Torus final : public SeveralStage {
   // Fills the rows around all bands, as far as this rank sends or receives them.
   void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const {
     const std::int64_t bytes = problem.w * static_cast<std::int64_t>(sizeof(float));
-    // The row just above each band comes from the rank before. That is one row of those that are needed.
+    // The row just above each band comes from its owner. That is one row of those that are needed.
     if (own.problem.n == 0) return;
-    const int before = (all.rank() + all.ranks() - 1) % all.ranks(), after = (all.rank() + 1) % all.ranks();
+    const int before = owner_of(problem, wrapped(own.first_row - 1, problem.h), all.ranks());
+    const int after = owner_of(problem, wrapped(own.first_row + own.rows, problem.h), all.ranks());
     all.group_start();
     all.send(own.row(0, own.above + own.rows - 1), bytes, after, stream);
     all.receive(own.row(0, own.above - 1), bytes, before, stream);

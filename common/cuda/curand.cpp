@@ -107,7 +107,7 @@ void philox(const unsigned* counter, const unsigned* key, unsigned* output) {
 unsigned poisson(double mean, double uniform) noexcept {
   if (mean > 500) {
     const double value = mean + std::sqrt(2 * mean) * erf_inverse(2 * uniform - 1);
-    return value < 0 ? 0 : static_cast<unsigned>(value + 0.5);
+    return value < 0 ? 0 : static_cast<unsigned>(std::lround(value));
   }
   double term = std::exp(-mean), sum = term;
   unsigned k = 0;

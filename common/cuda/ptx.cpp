@@ -3,7 +3,6 @@
 #include <chrono>
 #include <string>
 
-#include "common/cuda/streams.hpp"
 #include "common/simt/machine.hpp"
 
 namespace simt {
@@ -18,7 +17,7 @@ void refuse_registers(int line) {
 namespace simt_ptx {
 
 unsigned long long clock() {
-  simt_cuda::has_traces = true;
+  simt::machine.has_traces = true;
   return static_cast<unsigned long long>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 

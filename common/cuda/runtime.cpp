@@ -26,6 +26,7 @@
 #include "common/cuda/include/cuda_runtime.h"
 #include "common/cuda/report.hpp"
 #include "common/cuda/streams.hpp"
+#include "common/simt/cores.hpp"
 #include "common/simt/hopper.hpp"
 #include "common/simt/machine.hpp"
 #include "common/stage/gpus.hpp"
@@ -372,8 +373,6 @@ bool in_kernel() { return simt::machine.running; }
 Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
 Unseen::~Unseen() { simt::machine.watching = was; }
 
-bool has_traces = false;
-
 namespace {
 /// What the running kernel has launched.
 struct Child {
@@ -394,7 +393,8 @@ void launch_children(cudaStream_t stream) {
 }  // namespace
 
 void launch_later(cudaStream_t stream, Step* step) {
-  has_traces = true;
+  simt::leave_to_others();
+  simt::machine.has_traces = true;
   children.push_back({std::unique_ptr<Step>(step), stream == cudaStreamTailLaunch});
 }
 
@@ -515,7 +515,7 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
     add_launch(kernel, known->measured);
     return cudaSuccess;
   }
-  has_traces = false;
+  simt::machine.has_traces = false;
   simt::run_grid(kept, grid, block, configuration.shared, call, arguments, configuration.cooperative, cluster);
   end_launch(configuration, simt::last_blocks());
   simt::watch_device_memory(host_touches);
@@ -523,7 +523,7 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
   if (known) {
     const std::uint64_t after = compares ? simt::memory_checksum() : 0;
     *known = {simt::measurement(), simt::last_blocks(), known->runs + 1, after,
-              compares && before == after && !has_traces};
+              compares && before == after && !simt::machine.has_traces};
   }
   if (simt::machine.interrupted) end_by_limit();
   if (!simt::machine.stopped) return launch_children(configuration.stream), cudaSuccess;
@@ -629,7 +629,7 @@ using simt_cuda::result;
 using simt_cuda::runtime;
 
 long long clock64() {
-  simt_cuda::has_traces = true;
+  simt::machine.has_traces = true;
   return static_cast<long long>(simt::machine.measurement.thread_accesses);
 }
 
@@ -1012,7 +1012,7 @@ static void forget_size(void* pointer) {
 }
 static void* kernel_allocates(std::size_t bytes) {
   const simt::Unwatched unwatched;
-  simt_cuda::has_traces = true;
+  simt::machine.has_traces = true;
   return simt::allocate(std::max<std::size_t>(bytes, 1), "memory of malloc in a kernel");
 }
 /// Whether it was the kernels'.
@@ -1047,7 +1047,7 @@ void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 
 // What a kernel prints is a trace of it.
 int simt_printf(const char* format, ...) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -1055,7 +1055,7 @@ int simt_printf(const char* format, ...) {
   return count;
 }
 int simt___printf_chk(int, const char* format, ...) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -1063,11 +1063,11 @@ int simt___printf_chk(int, const char* format, ...) {
   return count;
 }
 int simt_puts(const char* text) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   return std::puts(text);
 }
 int simt_putchar(int character) {
-  simt_cuda::has_traces |= simt::machine.running;
+  simt::machine.has_traces |= simt::machine.running;
   return std::putchar(character);
 }
 

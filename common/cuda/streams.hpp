@@ -19,8 +19,6 @@ using simt::Clock;
 /// Work begins in a stream: tells the simulator what it can race with.
 /// @param work without what a launch is told of afterwards
 void begin_work(cudaStream_t stream, simt::Unordered work);
-/// Whether a kernel did what is seen elsewhere than in memory, or asked for what changes by itself.
-extern bool has_traces;
 /// The blocks of the launch that has just ended, which begin_work() began: the first and the last one's serial number.
 void end_launch(const Configuration& configuration, std::pair<std::uint32_t, std::uint32_t> blocks);
 /// The host waits for all work of a stream, or for all.

@@ -11,9 +11,10 @@
 ///
 /// What waits for what:
 /// - mbarrier_init() and fence_mbarrier_init() by one thread, a barrier of the block, then all else.
-/// - Stores to shared memory, fence_async_proxy() by each thread that stored, a barrier; then wgmma(), tensor_store().
+/// - Stores to shared memory, fence_async_proxy() by each thread that stored, a barrier; then wgmma(), a copy.
 /// - mbarrier_expect(), bulk_load() or tensor_load() by one thread; mbarrier_wait() by all that read the bytes.
-/// - tensor_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is written again, and
+/// - tensor_store() or bulk_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is
+/// written again, and
 ///   its bulk_wait() before anybody reads global memory.
 /// - wgmma_fence(), wgmma(), wgmma_commit(), wgmma_wait() by the whole warpgroup; then sums may be read, and operands
 ///   written.
@@ -30,7 +31,7 @@
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
 /// | `im2col_load` | `cp.async.bulk.tensor`, `.im2col` |
 /// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
-/// | `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
+/// | `bulk_store`, `tensor_store`, `bulk_commit`, `bulk_wait_read`, `bulk_wait` | `cp.async.bulk`, `cp.async.bulk.tensor`, `.commit_group`, `.wait_group.read`, `.wait_group` |
 /// | `wgmma<N>`, `wgmma<N, Bf16>`, `wgmma<N, Tf32>` | `wgmma.mma_async` of halves or, into `int`, of bytes; of bf16; of TF32 |
 /// | `wgmma_fence`, `wgmma_commit`, `wgmma_wait` | `wgmma.fence`, `.commit_group`, `.wait_group` |
 /// | `set_max_registers_increase`, `set_max_registers_decrease` | `setmaxnreg` |
@@ -39,8 +40,10 @@
 #include <cstdint>
 
 #if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
+#if !defined(__CUDACC_RTC__)
 #include <cuda.h>
 #include <cuda_runtime.h>
+#endif
 
 #if __has_include("common/kernel/kernel.hpp")
 #include "common/kernel/kernel.hpp"
@@ -124,6 +127,14 @@ struct Tf32 {};
 template <int N>
 constexpr bool kWgmmaBytes = N >= 8 && N <= 256 && (N % 16 == 0 || N == 8 || N == 24);
 
+#if defined(__CUDACC_RTC__)
+/// A tensor in global memory: kernels that are compiled when the program runs get it made.
+struct alignas(64) TensorMap {
+  /// @cond
+  unsigned char encoded[128];
+  /// @endcond
+};
+#else
 /// A tensor in global memory, for tensor_load() and tensor_store().
 struct TensorMap {
   /// @cond
@@ -180,6 +191,8 @@ inline cudaError_t encode_tensor_map(TensorMap* map, const void* global, const T
                    swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return static_cast<cudaError_t>(status);  // the same numbers
 }
+
+#endif
 
 /// @cond
 __device__ __forceinline__ unsigned shared_address(const void* shared) {
@@ -389,6 +402,15 @@ __device__ __forceinline__ void tensor_store(const TensorMap& map, const void* s
         : "memory");
 }
 
+/// `cp.async.bulk.global.shared::cta.bulk_group`: starts a copy from shared memory, by one thread, after
+/// fence_async_proxy() by each thread that wrote the bytes and a barrier. bulk_commit() follows, as after
+/// tensor_store().
+/// @param global, shared multiples of 16  @param bytes a multiple of 16
+__device__ __forceinline__ void bulk_store(void* global, const void* shared, int bytes) {
+  CONVLADDER_SM90("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
+                  "r"(shared_address(shared)), "r"(bytes)
+                  : "memory");
+}
 /// `cp.async.bulk.commit_group`: makes one group of the copies from shared memory that this thread has started since
 /// the last call. Does not wait.
 __device__ __forceinline__ void bulk_commit() { CONVLADDER_SM90("cp.async.bulk.commit_group;" ::: "memory"); }

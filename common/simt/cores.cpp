@@ -212,6 +212,7 @@ struct Fresh {
   Fresh() {
     forget_requests();
     if (machine.barrier_log) machine.barrier_log = &log;
+    machine.has_traces = false;
     machine.guesses.clear();
     for_each_allocation([](Allocation& allocation) {
       const std::size_t chunks = (allocation.end - allocation.begin + kTouchedTogether - 1) / kTouchedTogether;
@@ -228,6 +229,7 @@ struct Fresh {
     for_each_allocation([&](Allocation& allocation) {
       if (allocation.live) write_words(out, allocation, first_serial);
     });
+    out.put(machine.has_traces);
     out.put(machine.measurement.thread_accesses - accesses);
     out.put(machine.measurement.counters.barriers - barriers);
     Measurement of_requests;
@@ -332,6 +334,7 @@ struct Helper {
       if (!allocation.live) return;
       for (HandedWord word(in); !word.is_end(); word = HandedWord(in)) word.add_to(allocation);
     });
+    machine.has_traces |= in.get<bool>();
     machine.measurement.thread_accesses += in.get<std::int64_t>();
     machine.measurement.counters.barriers += in.get<std::int64_t>();
     for (auto count = in.get<std::uint64_t>(); count > 0; --count) {

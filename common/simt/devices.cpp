@@ -303,7 +303,7 @@ bool Devices::advance_group(Queue& queue, Work& work) {
     moved = true;
   }
   for (Call& call : work.calls) {
-    if (call.done || machine.stopped) continue;
+    if (call.done || machine.stopped || holding_) continue;
     Rank& peer = *ranks_[static_cast<std::size_t>(call.peer)];
     Work* const its = peer.group();
     if (!its) continue;
@@ -390,7 +390,7 @@ void Devices::drop_all() {
   set_unordered({});
 }
 
-void Devices::run() {
+void Devices::run_while_moving() {
   bool moved = true;
   while (moved && !machine.stopped) {
     moved = false;
@@ -398,6 +398,16 @@ void Devices::run() {
       for (Queue& queue : rank->queues)
         while (!machine.stopped && advance(queue)) moved = true;
   }
+}
+
+void Devices::run_until_messages() {
+  holding_ = true;
+  run_while_moving();
+  holding_ = false;
+}
+
+void Devices::run() {
+  run_while_moving();
   if (!machine.stopped) report_deadlock();
   for (const auto& rank : ranks_) rank->restart();
   drop_all();

@@ -29,6 +29,7 @@ class Devices final : public convladder::LocalRanks {
   void begin_capture(int rank) override;
   void end_capture(int rank) override;
   void run() override;
+  void run_until_messages() override;
 
  private:
   friend void defer(convladder::Stream, const struct DeferredLaunch&, const void*, std::size_t);
@@ -48,6 +49,7 @@ class Devices final : public convladder::LocalRanks {
   void begin_group(Queue& queue, Work& work);
   bool transfer(Rank& from, Rank& to, Call& send, Call& receive);
   std::vector<Unordered> unordered_with(const Clock& clock) const;
+  void run_while_moving();
   void report_deadlock();
   void drop_all();
 
@@ -55,6 +57,7 @@ class Devices final : public convladder::LocalRanks {
   std::vector<void*> memory_;
   std::vector<Started> started_;
   std::vector<std::unique_ptr<Clock>> events_;  ///< null until recorded
+  bool holding_ = false;                        ///< messages back
 };
 
 }  // namespace simt

@@ -167,6 +167,10 @@ __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coor
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_store(map, shared, at, sizeof...(coordinates));
 }
+/// Starts a copy from shared memory, of a multiple of 16 bytes.
+__forceinline__ void bulk_store(void* global, const void* shared, int bytes) {
+  simt::bulk_store(global, shared, static_cast<unsigned>(bytes));
+}
 /// Makes one group of the thread's copies from shared memory.
 __forceinline__ void bulk_commit() { simt::bulk_commit(); }
 /// Waits until all of its groups but the newest `Pending` have read shared memory.

@@ -290,6 +290,8 @@ struct Machine {
     std::uint32_t before, mask;
   };
   std::vector<Rewrite> rewrites;
+  /// Whether the launch did what is seen elsewhere than in memory, or asked for what changes by itself.
+  bool has_traces = false;
   std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
 
   Knowledge block_acquired;

@@ -60,6 +60,8 @@ class LocalRanks {
   virtual void begin_capture(int rank) = 0;
   virtual void end_capture(int rank) = 0;  ///< its end
   virtual void run() = 0;                  ///< launches all graphs together, and waits for them
+  /// Before run(): runs what waits for no message, as if all of these came late.
+  virtual void run_until_messages() = 0;
 };
 
 /// How many devices one process may drive alone: 8 in the simulator, and 1 on a GPU, where each has its own process.

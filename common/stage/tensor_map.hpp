@@ -1,7 +1,6 @@
 /// @file
 /// What TMA of sm_90 is told of a tensor in global memory, and the rules of CUDA for it.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace convladder {

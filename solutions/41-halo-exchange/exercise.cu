@@ -81,9 +81,10 @@ class Torus final : public SeveralStage {
     }
     all.group_end();
     // STARTER
-    // | // The row just above each band comes from the rank before. That is one row of those that are needed.
+    // | // The row just above each band comes from its owner. That is one row of those that are needed.
     // | if (own.problem.n == 0) return;
-    // | const int before = (all.rank() + all.ranks() - 1) % all.ranks(), after = (all.rank() + 1) % all.ranks();
+    // | const int before = owner_of(problem, wrapped(own.first_row - 1, problem.h), all.ranks());
+    // | const int after = owner_of(problem, wrapped(own.first_row + own.rows, problem.h), all.ranks());
     // | all.group_start();
     // | all.send(own.row(0, own.above + own.rows - 1), bytes, after, stream);
     // | all.receive(own.row(0, own.above - 1), bytes, before, stream);

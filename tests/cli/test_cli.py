@@ -939,13 +939,29 @@ def test_tune_runs_searches_side_by_side():
     result = succeeds(*TUNE, "--trials", "7", "--search", "all", "--json", "--seed", "5")
     log = json.loads(result.stdout)
     assert json.loads(contents(tuned_files()[0])) == log, "the output is not the log"
-    assert [session["search"] for session in log["sessions"]] == ["random", "annealing", "exhaustive"], log["sessions"]
+    assert [session["search"] for session in log["sessions"]] == ["random", "annealing", "model", "exhaustive"], log["sessions"]
     assert all(session["seed"] == 5 and len(session["trials"]) == 7 for session in log["sessions"]), log["sessions"]
     assert "exhaustive [####################] 7/7" in result.stderr, result.stderr
     again = json.loads(succeeds(*TUNE, "--trials", "9", "--search", "random", "--json").stdout)
     lengths = {session["search"]: len(session["trials"]) for session in again["sessions"]}
-    assert lengths == {"annealing": 7, "exhaustive": 7, "random": 9}, lengths
+    assert lengths == {"annealing": 7, "model": 7, "exhaustive": 7, "random": 9}, lengths
     assert again["best"]["estimated_cycles"] <= log["best"]["estimated_cycles"], "a worse one replaced the best"
+
+
+def test_tune_leaves_alone_what_is_set_and_replays_what_it_tried():
+    log = json.loads(succeeds(*TUNE, "--trials", "70", "--search", "random", "--configuration",
+                              "filter=shared,unroll=rows", "--kernel-tuner", "cache.json", "--json").stdout)
+    trials = log["sessions"][0]["trials"]
+    assert {(trial["configuration"]["filter"], trial["configuration"]["unroll"]) for trial in trials} == {
+        ("shared", "rows")}, trials
+    cache = json.loads(contents("cache.json"))
+    assert len(cache["cache"]) == 70 and cache["objective"] == "estimated_cycles", cache
+    replay = json.loads(succeeds("tune", "--replay", tuned_files()[0], "--json").stdout)
+    assert list(replay["best"]) == ["random", "annealing", "model"] and replay["trials"] == [20, 40, 60], replay
+    assert all(len(seeds) == 10 and min(looks[2] for looks in seeds) == replay["least"]
+               for seeds in replay["best"].values()), replay
+    report = succeeds("tune", "--replay", tuned_files()[0]).stdout
+    assert "70 configurations of SIMT simulator" in report and "60 trials" in report, report
 
 
 def test_tune_zero_trials_are_all_points():
@@ -1091,7 +1107,11 @@ def test_best_with_wrong_arguments():
 
 
 def test_tune_with_wrong_arguments():
-    refuses([*TUNE, "--search", "genetic"], "--search must be random, annealing, exhaustive or all", "'genetic'")
+    refuses([*TUNE, "--search", "genetic"], "--search must be random, annealing, model, exhaustive or all", "'genetic'")
+    refuses([*TUNE, "--configuration", "filter=disk"], "filter")
+    refuses([*TUNE, "--configuration", "block_rows=64"], "no configuration with block_rows=64 is valid", status=3)
+    refuses([*TUNE, "--kernel-tuner", "nowhere/cache.json"], "nowhere/cache.json")
+    refuses(["tune", "--replay", "none.json"], "cannot read 'none.json'")
     refuses([*TUNE, "--trials", "-1"], "--trials must be 1 or more, or 0")
     refuses([*TUNE, "--trials", "many"], "--trials")
     refuses([*TUNE, "--workload", "small"], "--workload and --shape")

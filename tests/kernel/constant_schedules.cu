@@ -1,17 +1,9 @@
 #include "chapters/15-depthwise-tuned/schedule.cuh"
+#include "tests/kernel/constant_problem.hpp"
 #include "tests/kernel/constant_schedules.hpp"
 
 namespace convladder {
 namespace {
-
-template <int kBatch, int kChannels, int kHeight, int kWidth, int kRows, int kColumns, int kStride, Padding kPadding>
-struct Problem {
-  static constexpr int batch = kBatch, channels = kChannels, height = kHeight, width = kWidth, rows = kRows,
-                       columns = kColumns, pad_y = (kRows - 1) / 2, pad_x = (kColumns - 1) / 2, stride_y = kStride,
-                       stride_x = kStride, dilation_y = 1, dilation_x = 1;
-  static constexpr int out_height = (height - 1) / kStride + 1, out_width = (width - 1) / kStride + 1;
-  static constexpr Padding padding = kPadding;
-};
 
 template <int kBlockPlanes, int kBlockRows, int kBlockColumns, int kThreadRows, int kThreadColumns, int kOrder,
           int kInput, int kFilter, int kUnroll, int kStages = 1>
@@ -52,9 +44,9 @@ Stage* make() {
   return new ConstantStage<D, S>;
 }
 
-using Vectors = Problem<2, 3, 19, 36, 7, 7, 1, Padding::zero>;      // rows of whole vectors
-using Mirrored = Problem<2, 3, 13, 17, 5, 3, 1, Padding::reflect>;  // rows of none
-using Strided = Problem<1, 4, 21, 24, 3, 3, 2, Padding::replicate>;
+using Vectors = ConstantProblem<2, 3, 19, 36, 7, 7, 1, Padding::zero>;      // rows of whole vectors
+using Mirrored = ConstantProblem<2, 3, 13, 17, 5, 3, 1, Padding::reflect>;  // rows of none
+using Strided = ConstantProblem<1, 4, 21, 24, 3, 3, 2, Padding::replicate>;
 
 }  // namespace
 

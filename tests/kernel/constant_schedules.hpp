@@ -1,5 +1,6 @@
 /// @file
-/// The kernel of stage 15 with its numbers as constants, as NVRTC sees it: so that this form runs in the simulator too.
+/// The kernels of stages 15 and 38 with their numbers as constants, as NVRTC sees them: so that these forms run in the
+/// simulator too.
 #pragma once
 #include "common/stage/stage.hpp"
 
@@ -10,6 +11,7 @@ struct ConstantSchedule {
   Padding padding;
   Stage* (*make)();
 };
-extern const ConstantSchedule kConstantSchedules[8];
+extern const ConstantSchedule kConstantSchedules[8];  ///< of 15
+extern const ConstantSchedule kConstantPlans[7];      ///< of 38
 
 }  // namespace convladder

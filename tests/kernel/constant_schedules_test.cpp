@@ -7,9 +7,12 @@
 
 using namespace convladder;
 
-TEST_CASE("15 depthwise-tuned: the kernel is right with its numbers as constants") {
-  StageInfo info = find_stage("15");
-  for (const ConstantSchedule& schedule : kConstantSchedules) {
+namespace {
+
+template <std::size_t kCount>
+void check_constants(const char* stage, const ConstantSchedule (&schedules)[kCount]) {
+  StageInfo info = find_stage(stage);
+  for (const ConstantSchedule& schedule : schedules) {
     CAPTURE(schedule.shape);
     info.make = schedule.make;
     ConvProblem problem = parse_shape(schedule.shape);
@@ -19,4 +22,14 @@ TEST_CASE("15 depthwise-tuned: the kernel is right with its numbers as constants
       CHECK_MESSAGE(result.status == Status::ok, result.reason);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("15 depthwise-tuned: the kernel is right with its numbers as constants") {
+  check_constants("15", kConstantSchedules);
+}
+
+TEST_CASE("38 depthwise-planes: the kernel is right with its numbers as constants") {
+  check_constants("38", kConstantPlans);
 }

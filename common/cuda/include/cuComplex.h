@@ -4,6 +4,8 @@
 #include "common/cuda/include/cuda_runtime.h"
 
 /// @cond
+// As CUDA declares them.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 #define SIM_COMPLEX(Type, T, suffix, Vector, absolute)                                                            \
   typedef Vector Type;                                                                                            \
   __forceinline__ T cuCreal##suffix(Type a) { return a.x; }                                                       \
@@ -25,4 +27,5 @@ __forceinline__ cuFloatComplex make_cuFloatComplex(float r, float i) { return {r
 __forceinline__ cuDoubleComplex make_cuDoubleComplex(double r, double i) { return {r, i}; }
 __forceinline__ cuComplex make_cuComplex(float r, float i) { return {r, i}; }
 #undef SIM_COMPLEX
+// NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

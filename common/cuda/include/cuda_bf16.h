@@ -7,6 +7,8 @@
 #include "common/cuda/small_floats.hpp"
 
 /// @cond
+// As CUDA declares them.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 struct __nv_bfloat16_raw {
   unsigned short x;
 };
@@ -112,4 +114,5 @@ __forceinline__ __nv_bfloat162 __hneg2(__nv_bfloat162 a) { return {__hneg(a.x), 
 __forceinline__ __nv_bfloat162 __habs2(__nv_bfloat162 a) { return {__habs(a.x), __habs(a.y)}; }
 __forceinline__ __nv_bfloat162 operator-(__nv_bfloat162 a) { return __hneg2(a); }
 SIM_SMALL_FLOAT(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162, bf16_sum, bf16s_sum)
+// NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

@@ -6,6 +6,8 @@
 #include "common/simt/half.hpp"
 
 /// @cond
+// As CUDA declares them.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 using __nv_half = __half;
 using nv_half = __half;
 using __nv_half2 = __half2;
@@ -20,4 +22,5 @@ __forceinline__ bool __hle(half a, half b) { return a <= b; }
 __forceinline__ bool __hgt(half a, half b) { return a > b; }
 __forceinline__ bool __hge(half a, half b) { return a >= b; }
 SIM_SMALL_FLOAT(half, half2, half, half2, half_sum, halves_sum)
+// NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

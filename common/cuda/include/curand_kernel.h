@@ -139,7 +139,7 @@ template <class State>
 __forceinline__ double2 curand_normal2_double(State* state) {
   const double u = curand_uniform_double(state), v = curand_uniform_double(state);
   const double s = sqrt(-2.0 * log(u));
-  return double2(s * sin(2 * M_PI * v), s * cos(2 * M_PI * v));
+  return double2{s * sin(2 * M_PI * v), s * cos(2 * M_PI * v)};
 }
 template <class State>
 __forceinline__ float curand_normal(State* state) {

@@ -349,12 +349,23 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_problem(*command, tune.problem);
   add_optional(*command, "--workload", tune.workload, "a workload of the track by its name, instead of --shape")
       ->type_name("NAME");
-  command->add_option("--search", tune.search, "random, annealing (default), exhaustive, or all: one after the other");
+  command->add_option("--search", tune.search,
+                      "random, annealing (default), model, exhaustive, or all: one after the other");
+  command
+      ->add_option("--configuration", tune.configuration,
+                   "knobs that stay as they are set, as in filter=shared; the others are searched")
+      ->type_name("KNOB=VALUE,...");
   add_shards(*command, tune.shard,
              "search the I-th of N parts of the valid configurations; ./lab merge joins the logs");
   command->add_option("--trials", tune.trials,
                       "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
+  add_optional(*command, "--kernel-tuner", tune.kernel_tuner,
+               "write the trials to FILE, too, in the format of Kernel Tuner's caches")
+      ->type_name("FILE");
+  add_optional(*command, "--replay", tune.replay,
+               "try nothing: compare random, annealing and model over the trials of a log, ten seeds each")
+      ->type_name("LOG");
   command->add_flag("--json", tune.json, "print the log's JSON object instead of the report");
   command->footer(
       "--plot DIR draws DIR/tuning.svg afterwards.\nCtrl-C ends the search and keeps what was found (exit status "

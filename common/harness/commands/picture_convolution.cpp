@@ -176,9 +176,9 @@ class PictureRun {
       if constexpr (std::is_same_v<Pixel, float>) {
         stage_->launch(problem_, {input.floats(), filter.floats(), output.floats()}, stream);
       } else {
-        static_cast<ByteImageStage&>(*stage_).launch_bytes(problem_, static_cast<const Pixel*>(input.data()),
-                                                           static_cast<Pixel*>(output.data()),
-                                                           static_cast<float>(filter_.divisor), stream);
+        dynamic_cast<ByteImageFilter&>(*stage_).launch_bytes(problem_, static_cast<const Pixel*>(input.data()),
+                                                             static_cast<Pixel*>(output.data()),
+                                                             static_cast<float>(filter_.divisor), stream);
       }
     };
     const auto filter_once = [&] {
@@ -306,7 +306,7 @@ ConvProblem picture_problem(const Picture& picture, const PictureFilter& filter,
 bool filters_bytes(const StageInfo& stage, const Picture& picture, const PictureFilter& filter) {
   const std::unique_ptr<Stage> instance(stage.make());
   const std::vector<float>& taps = filter.taps.front();
-  return dynamic_cast<ByteImageStage*>(instance.get()) != nullptr && picture.depth == 8 && filter.taps.size() == 1 &&
+  return dynamic_cast<ByteImageFilter*>(instance.get()) != nullptr && picture.depth == 8 && filter.taps.size() == 1 &&
          all_integers(taps) && picture.white() * magnitude_sum(taps) < kExactIntegers;
 }
 

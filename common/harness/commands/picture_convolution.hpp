@@ -28,7 +28,7 @@ std::int64_t most_picture_samples(bool as_bytes);
 /// A filtered picture, and how it was made.
 struct FilteredPicture {
   Picture picture;           ///< alpha as it was
-  bool as_bytes = false;     ///< the stage read and wrote bytes (ByteImageStage)
+  bool as_bytes = false;     ///< the stage read and wrote bytes (ByteImageFilter)
   std::int64_t on_host = 0;  ///< samples that the host computed
   /// GPU only: the kernels alone, and with them the copies to and from the GPU and prepare(), microseconds.
   std::optional<double> kernels_us, whole_us;

@@ -17,12 +17,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/harness/commands/tune_replay.hpp"
 #include "common/harness/commands/tuner.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/files/text_table.hpp"
+#include "common/harness/ladder/settings.hpp"
 #include "common/harness/ladder/tuning_log.hpp"
 #include "common/harness/ladder/workloads.hpp"
 #include "common/harness/report/report.hpp"
@@ -106,7 +108,8 @@ const StageInfo& chosen_stage(const TuneCommand& command) {
 std::vector<Search> chosen_searches(const std::string& name) {
   if (name == "all") return {std::begin(kSearches), std::end(kSearches)};
   if (const std::optional<Search> search = parse_search(name)) return {*search};
-  throw UsageError(fmt::format("--search must be random, annealing, exhaustive or all; got {}", in_quotes(name)));
+  throw UsageError(
+      fmt::format("--search must be random, annealing, model, exhaustive or all; got {}", in_quotes(name)));
 }
 
 UserProblem chosen_problem(const TuneCommand& command, const StageInfo& stage) {
@@ -125,6 +128,18 @@ UserProblem chosen_problem(const TuneCommand& command, const StageInfo& stage) {
   user.filter = named.front().filter;
   if (command.problem.padding) user.problem.padding = parse_padding(*command.problem.padding);
   return user;
+}
+
+/// The default, with the knobs that are to stay as they are set.
+Configuration set_configuration(const TuneCommand& command, Configuration configuration) {
+  if (!command.configuration.empty()) apply_settings(command.configuration, configuration);
+  return configuration;
+}
+
+/// Whether a point leaves alone what is to stay.
+bool keeps(const TuneCommand& command, const Configuration& point) {
+  const Configuration set = set_configuration(command, point);
+  return std::equal(set.values, set.values + kMaxKnobs, point.values);
 }
 
 // ---- Text -----------------------------------------------------------------------------------------------------------
@@ -185,21 +200,26 @@ class Progress {
 
 class Tuning {
  public:
-  Tuning(const TuneCommand& command, const StageInfo& stage, const TunableStage& tunable, UserProblem user)
+  Tuning(const TuneCommand& command, const StageInfo& stage, TunableStage& tunable, UserProblem user)
       : command_(command),
         stage_(stage),
+        tunable_(tunable),
         problem_(user.problem),
         path_(tuning_log_path(stage, problem_)),
         space_(
             tunable.knobs(),
             [&, limits = device_limits()](const Configuration& point) {
-              return tunable.check_configuration(problem_, limits, point).accepted();
+              return keeps(command, point) && tunable.check_configuration(problem_, limits, point).accepted();
             },
             command.shard),
-        default_(tunable.default_configuration(problem_, device_limits())) {
+        default_(set_configuration(command, tunable.default_configuration(problem_, device_limits()))) {
+    if (!command.configuration.empty() && space_.valid_in_all() == 0)
+      throw RefusedError(
+          fmt::format("{} refuses: no configuration with {} is valid", stage.name, command.configuration));
     if (space_.valid().empty() && command.shard.is_part())
       throw UsageError(fmt::format("--shards {}: there are only {} valid configurations to deal",
                                    to_string(command.shard), space_.valid_in_all()));
+    if (!command.configuration.empty() && !space_.find(default_)) default_ = space_.valid().front();
     require_log(path_);
     lock_.emplace(path_.parent_path());
     const std::optional<TuningLog> old = find_tuning_log(stage, tunable, problem_);
@@ -209,7 +229,8 @@ class Tuning {
     log_.shard = to_string(command.shard);
     if (old) {
       log_.sessions = old->sessions;
-      if (old->best && space_.find(old->best->configuration)) log_.best = old->best;
+      if (old->best && tunable.check_configuration(problem_, device_limits(), old->best->configuration).accepted())
+        log_.best = old->best;
     }
     workload_ = make_workload(std::move(user), command.problem.seed);
   }
@@ -278,7 +299,9 @@ class Tuning {
       }
       return last.cost;
     };
-    run_search(search, space_, default_, trials, session.seed, trial, [] { return interrupted != 0; });
+    run_search(
+        search, space_, default_, trials, session.seed, trial, [] { return interrupted != 0; },
+        predicted_features(tunable_, problem_));
     session.interrupted = interrupted != 0;
     if (best && (!found_ || *best->cost < *found_->cost)) found_ = best;
     ran_.push_back(name);
@@ -313,7 +336,10 @@ class Tuning {
       log_.best = TunedBest{winner->configuration, *winner->cost, *of_default.cost, time_now()};
   }
 
-  void write() const { write_file(path_, text_of(to_json(log_))); }
+  void write() const {
+    write_file(path_, text_of(to_json(log_)));
+    if (command_.kernel_tuner) write_file(*command_.kernel_tuner, text_of(to_kernel_tuner(log_, space_.knobs())));
+  }
 
   // ---- The report ---------------------------------------------------------------------------------------------------
 
@@ -388,6 +414,7 @@ class Tuning {
 
   const TuneCommand& command_;
   const StageInfo& stage_;
+  TunableStage& tunable_;
   ConvProblem problem_;
   fs::path path_;
   std::optional<DeviceLock> lock_;
@@ -412,12 +439,15 @@ void require_usable(const TuneCommand& command) {
     throw UsageError(
         fmt::format("--trials must be 1 or more, or 0 for every valid configuration; got {}", command.trials));
   }
+  if (!command.configuration.empty()) require_settings(command.configuration, {&chosen_stage(command)});
+  if (command.kernel_tuner) require_writable(*command.kernel_tuner);
   if (command.workload && command.problem.shape)
     throw UsageError("--workload and --shape both name the problem; leave one of them out");
 }
 
 int tune_command(const TuneCommand& command) {
   const StageInfo& stage = chosen_stage(command);
+  if (command.replay) return replay_command(*command.replay, *make_tunable(stage), command.json);
   if (const std::string rule = device_refusal(stage); !rule.empty()) throw MachineError(rule);
   if (backend() == Backend::gpu && *compiling_unavailable())
     throw MachineError(

@@ -18,7 +18,10 @@ struct TuneCommand {
   ProblemOptions problem;            ///< its seed is the searches' too
   std::optional<std::string> workload;
   std::string search = "annealing";  ///< a search's name, or "all"
-  std::int64_t trials = 60;          ///< of each search; 0: as many as there are valid points
+  std::string configuration;  ///< knobs that stay as they are set, "filter=shared,unroll=rows"; the others are searched
+  std::optional<std::string> kernel_tuner;  ///< a file for the trials in the format of Kernel Tuner's caches
+  std::optional<std::string> replay;        ///< a log whose trials stand for those of a device
+  std::int64_t trials = 60;                 ///< of each search; 0: as many as there are valid points
   bool json = false;
   Shard shard;  ///< of the valid points: searched are those that are dealt to it
 };
@@ -28,6 +31,8 @@ void require_usable(const TuneCommand& command);
 
 /// Searches, keeps what is faster than the default, and reports. SIGINT and SIGTERM end the search after the trial that
 /// runs; what was found is kept.
+/// With `replay` it makes no trial: it runs random, annealing and model over the configurations of a log, ten times
+/// each, and reports the best that they have seen after 20, 40 and 60 trials.
 /// @return exit status: 130 if it was interrupted, 1 if no trial was right
 /// @throws UsageError, RefusedError, MachineError
 int tune_command(const TuneCommand& command);

@@ -16,6 +16,10 @@ constexpr int kTwoKnobs = 4;                // one step in so many moves a secon
 constexpr int kPatience = 12;               // trials without a new best before a restart
 constexpr int kProposals = 64;              // neighbours to draw before all of them count as tried
 
+// Of the model.
+constexpr std::size_t kFirst = 8;  // trials at random before it is asked
+constexpr int kCurious = 6;        // one trial in so many is at random afterwards, too
+
 /// Where a value stands among a knob's values, or -1.
 int place_of(const Knob& knob, int value) {
   const int* const found = std::find(knob.values, knob.values + knob.count, value);
@@ -67,6 +71,26 @@ class Searcher {
     }
   }
 
+  void model(const Configuration& start, const Describe& describe) {
+    std::vector<Features> all;  // of each valid point
+    for (const Configuration& point : space_.valid()) {
+      Features& features = all.emplace_back();
+      for (int k = 0; k < space_.knobs().count; ++k)
+        features.push_back(place_of(space_.knobs().knobs[k], point.values[k]));
+      if (!describe) continue;
+      const Features more = describe(point);
+      features.insert(features.end(), more.begin(), more.end());
+    }
+    std::vector<Features> rows;
+    std::vector<double> costs;  // logarithms; infinite where a point does not work
+    while (!done()) {
+      std::size_t next = count_ == 0 ? space_.find(start).value_or(untried()) : untried();
+      if (rows.size() >= kFirst && below(kCurious) != 0) next = cheapest(all, rows, costs);
+      costs.push_back(std::log(measure(next)));
+      rows.push_back(all[next]);
+    }
+  }
+
  private:
   bool done() const { return count_ == budget_ || stopped_(); }
 
@@ -85,6 +109,32 @@ class Searcher {
     std::size_t skip = below(tried_.size() - count_), place = 0;
     while (tried_[place] || skip-- > 0) ++place;
     return place;
+  }
+
+  /// The point not tried yet that the model expects to cost least; one of them where there are several.
+  std::size_t cheapest(const std::vector<Features>& all, const std::vector<Features>& rows, std::vector<double> costs) {
+    double worst = 0;
+    bool works = false;
+    for (const double cost : costs) {
+      if (std::isinf(cost)) continue;
+      worst = works ? std::max(worst, cost) : cost;
+      works = true;
+    }
+    for (double& cost : costs)
+      if (std::isinf(cost)) cost = worst + 1;
+    CostModel model;
+    model.fit(rows, costs);
+    std::size_t best = untried(), equals = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t place = 0; place < all.size(); ++place) {
+      if (tried_[place]) continue;
+      const double expected = model.predict(all[place]);
+      if (expected > least) continue;
+      equals = expected < least ? 1 : equals + 1;
+      least = expected;
+      if (below(equals) == 0) best = place;
+    }
+    return best;
   }
 
   /// Tries a neighbour of the current point, and moves there if it is accepted.
@@ -134,6 +184,8 @@ const char* to_string(Search search) {
       return "random";
     case Search::annealing:
       return "annealing";
+    case Search::model:
+      return "model";
     case Search::exhaustive:
       return "exhaustive";
   }
@@ -185,13 +237,15 @@ std::optional<Configuration> Space::moved(Configuration point, int knob, int ste
 }
 
 void run_search(Search search, const Space& space, const Configuration& start, std::size_t trials, std::uint64_t seed,
-                const Trial& trial, const std::function<bool()>& stopped) {
+                const Trial& trial, const std::function<bool()>& stopped, const Describe& describe) {
   Searcher searcher(space, trials, seed, trial, stopped);
   switch (search) {
     case Search::random:
       return searcher.random();
     case Search::annealing:
       return searcher.annealing(start);
+    case Search::model:
+      return searcher.model(start, describe);
     case Search::exhaustive:
       return searcher.exhaustive();
   }

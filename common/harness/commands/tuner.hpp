@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/harness/commands/cost_model.hpp"
 #include "common/harness/commands/shard.hpp"
 #include "common/stage/tunable.hpp"
 
@@ -16,10 +17,11 @@ namespace convladder {
 enum class Search {
   random,      ///< each valid point with the same chance
   annealing,   ///< from the default on, a step at a time, with a falling temperature
+  model,       ///< what a regression of the costs so far expects to be cheapest
   exhaustive,  ///< each valid point, in order
 };
 /// Every search, in the order in which `lab tune --search all` runs them.
-inline constexpr Search kSearches[] = {Search::random, Search::annealing, Search::exhaustive};
+inline constexpr Search kSearches[] = {Search::random, Search::annealing, Search::model, Search::exhaustive};
 /// Its name on the command line and in JSON.
 const char* to_string(Search search);
 /// The search of this name, or none.
@@ -50,10 +52,14 @@ class Space {
 /// Tries a point: its cost, a positive number, or none where the point turned out not to work.
 using Trial = std::function<std::optional<double>(const Configuration&)>;
 
+/// What the search `model` knows of a point besides the places of its values among their knobs'.
+using Describe = std::function<Features(const Configuration&)>;
+
 /// Tries points until `trials` were tried, none is left, or `stopped` says so. Tries no point twice. The same seed and
 /// the same costs give the same points.
-/// @param start where annealing begins; the other searches ignore it
+/// @param start where annealing and model begin; the other searches ignore it
+/// @param describe may be empty
 void run_search(Search search, const Space& space, const Configuration& start, std::size_t trials, std::uint64_t seed,
-                const Trial& trial, const std::function<bool()>& stopped);
+                const Trial& trial, const std::function<bool()>& stopped, const Describe& describe = {});
 
 }  // namespace convladder

@@ -40,7 +40,7 @@ struct Track {
   std::vector<std::string_view> prune_shapes = {};  ///< several blocks, several steps of every loop, parts of tiles
 };
 
-/// In the order of their stages' numbers.
+/// In the order of their first stages' numbers.
 std::span<const Track> tracks();
 
 /// @throws std::logic_error if there is none of this name

@@ -193,6 +193,42 @@ Json to_json(const TuningLog& log) {
   return json;
 }
 
+Json to_kernel_tuner(const TuningLog& log, const Knobs& knobs) {
+  constexpr double kMicroseconds = 1e-3;  // Kernel Tuner counts in ms
+  const bool timed = log.measure == "time_us";
+  Json keys = Json::array(), values = Json::object(), cache = Json::object();
+  for (int k = 0; k < knobs.count; ++k) {
+    const Knob& knob = knobs.knobs[k];
+    keys.push_back(knob.name);
+    values[knob.name] = std::vector<int>(knob.values, knob.values + knob.count);
+  }
+  for (const TuningSession& session : log.sessions) {
+    for (const TuningTrial& trial : session.trials) {
+      Json entry = Json::object();
+      std::string key;
+      for (int k = 0; k < knobs.count; ++k) {
+        entry[knobs.knobs[k].name] = trial.configuration.values[k];
+        key += fmt::format("{}{}", k > 0 ? "," : "", trial.configuration.values[k]);
+      }
+      entry["time"] = trial.cost ? Json(*trial.cost * (timed ? kMicroseconds : 1)) : Json("RuntimeFailedConfig");
+      for (const char* part :
+           {"compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time"})
+        entry[part] = 0;
+      entry["timestamp"] = session.when;
+      cache[key] = std::move(entry);
+    }
+  }
+  const ConvProblem problem = parse_shape(log.problem);
+  return {{"schema_version", "1.0.0"},
+          {"device_name", log.device},
+          {"kernel_name", log.stage},
+          {"problem_size", {problem.n * problem.k, problem.p(), problem.q()}},
+          {"tune_params_keys", std::move(keys)},
+          {"tune_params", std::move(values)},
+          {"objective", timed ? "time" : log.measure},
+          {"cache", std::move(cache)}};
+}
+
 TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs) {
   try {
     const auto shallow = [](int depth, Json::parse_event_t, const Json&) {

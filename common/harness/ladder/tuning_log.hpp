@@ -66,6 +66,10 @@ std::string value_text(const Knob& knob, int value);
 
 /// The log as its file holds it.
 nlohmann::ordered_json to_json(const TuningLog& log);
+/// Its trials as a cache of Kernel Tuner, schema 1.0.0: a time in ms for each configuration, the last where several
+/// searches tried it, or "RuntimeFailedConfig"; knobs with words by their numbers. What was not measured apart, as the
+/// time to compile, is 0. In the simulator the estimate stands where the time would, and is the objective.
+nlohmann::ordered_json to_kernel_tuner(const TuningLog& log, const Knobs& knobs);
 /// Reads to_json()'s text, of a space with these knobs. @throws UsageError, with what does not fit
 TuningLog parse_tuning_log(const std::string& text, const Knobs& knobs);
 

@@ -243,8 +243,22 @@ std::vector<NamedWorkload> winograd_in_simulator() {
   return result;
 }
 
+/// The 23 different convolutions of a ResNet-50 whose 3 x 3 filters have the strides (53 in all).
+constexpr Layer kResNet50[] = {{"ResNet-50", 0, 3, 224, 64, 7, 2, 3},   {"ResNet-50", 0, 64, 56, 64, 1},
+                               {"ResNet-50", 0, 64, 56, 64, 3, 1, 1},   {"ResNet-50", 0, 64, 56, 256, 1},
+                               {"ResNet-50", 0, 256, 56, 64, 1},        {"ResNet-50", 0, 256, 56, 128, 1},
+                               {"ResNet-50", 0, 128, 56, 128, 3, 2, 1}, {"ResNet-50", 0, 128, 28, 512, 1},
+                               {"ResNet-50", 0, 256, 56, 512, 1, 2},    {"ResNet-50", 0, 512, 28, 128, 1},
+                               {"ResNet-50", 0, 128, 28, 128, 3, 1, 1}, {"ResNet-50", 0, 512, 28, 256, 1},
+                               {"ResNet-50", 0, 256, 28, 256, 3, 2, 1}, {"ResNet-50", 0, 256, 14, 1024, 1},
+                               {"ResNet-50", 0, 512, 28, 1024, 1, 2},   {"ResNet-50", 0, 1024, 14, 256, 1},
+                               {"ResNet-50", 0, 256, 14, 256, 3, 1, 1}, {"ResNet-50", 0, 1024, 14, 512, 1},
+                               {"ResNet-50", 0, 512, 14, 512, 3, 2, 1}, {"ResNet-50", 0, 512, 7, 2048, 1},
+                               {"ResNet-50", 0, 1024, 14, 2048, 1, 2},  {"ResNet-50", 0, 2048, 7, 512, 1},
+                               {"ResNet-50", 0, 512, 7, 512, 3, 1, 1}};
+
 /// The images and ResNet layers of the winograd track, VGG's, 56 x 56 with more channels, and layers of the kinds that
-/// Winograd leaves out.
+/// Winograd leaves out. Then image models' decoders and UNet levels, super-resolution, and a ResNet-50 whole.
 std::vector<NamedWorkload> hopper_on_gpu() {
   std::vector<NamedWorkload> result{named_square("image", 1, 64, 224), named_square("image", 1, 64, 960),
                                     named_square("conv3", 32, 128, 28)};
@@ -264,6 +278,24 @@ std::vector<NamedWorkload> hopper_on_gpu() {
                              {"conv4", 32, 1024, 14, 256, 1},
                              {"Inception", 32, 48, 35, 64, 5, 1, 2}})
     result.push_back(named_layer(layer));
+  for (const auto& [channels, size] : {std::pair{128, 1024}, {256, 512}, {512, 128}})
+    result.push_back(named_square("VAE", 1, channels, size));
+  for (const auto& [channels, size] : {std::pair{320, 64}, {640, 32}, {1280, 16}})
+    result.push_back(named_square("UNet", 2, channels, size));
+  for (const int channels : {64, 32}) {
+    NamedWorkload workload{fmt::format("super-resolution (1,{0},1080,1920)->{0} 3x3", channels), image(1920, 1080, 3)};
+    workload.problem.c = workload.problem.k = channels;
+    result.push_back(std::move(workload));
+  }
+  for (const std::int64_t n : {1, 32, 256}) {
+    for (Layer layer : kResNet50) {
+      layer.n = n;
+      NamedWorkload workload = named_layer(layer);
+      const std::string problem = to_string(workload.problem);
+      const auto same = [&](const NamedWorkload& other) { return to_string(other.problem) == problem; };
+      if (std::none_of(result.begin(), result.end(), same)) result.push_back(std::move(workload));
+    }
+  }
   return result;
 }
 
@@ -345,7 +377,9 @@ std::vector<NamedWorkload> bench_workloads(std::string_view track, Backend backe
 std::vector<NamedWorkload> select_workloads(std::string_view track, Backend backend, std::string_view name) {
   std::vector<NamedWorkload> result = workloads_of(track, backend);
   if (name == "all") return result;
-  std::erase_if(result, [&](const NamedWorkload& w) { return without_spaces(w.name) != without_spaces(name); });
+  std::erase_if(result, [&](const NamedWorkload& w) {
+    return without_spaces(w.name) != without_spaces(name) && !w.name.starts_with(std::string(name) + " (");
+  });
   return result;
 }
 

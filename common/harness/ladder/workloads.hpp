@@ -30,8 +30,8 @@ inline constexpr std::size_t kBenchWorkloads = 3;
 /// The first kBenchWorkloads of workloads_of().
 std::vector<NamedWorkload> bench_workloads(std::string_view track, Backend backend);
 
-/// The workloads of a track that `name` selects: one, by its name with or without spaces, or every one for "all".
-/// None where the track has no such workload.
+/// The workloads of a track that `name` selects: one, by its name with or without spaces; those whose name has this
+/// before its sizes ("VGG"); or every one for "all". None where the track has no such workload.
 std::vector<NamedWorkload> select_workloads(std::string_view track, Backend backend, std::string_view name);
 
 }  // namespace convladder

@@ -1,5 +1,5 @@
 /// @file
-/// The program `several`: stages 40 and 41, and layers by 33 in bands, on several GPUs, one process each.
+/// The program `several`: stages 40 to 42, and layers by 33 in bands, on several GPUs, one process each.
 ///
 ///     torchrun --standalone --no-python --nproc-per-node 2 build/bin/several --json several.json
 ///
@@ -40,7 +40,7 @@ using Json = nlohmann::ordered_json;
 using Work = std::function<void(Stream)>;
 
 struct Options {
-  std::vector<std::string> stages{"40", "41", "33"}, shapes;
+  std::vector<std::string> stages{"40", "41", "42", "33"}, shapes;
   std::string padding = "zero", json, id_file = "convladder-several.id";
   int samples = 15;
 };
@@ -153,7 +153,7 @@ struct LoadedPart {
   }
 };
 
-/// A stage as its ranks run it: 40 and 41 on pictures, beside 09; 33 on the bands of a layer, beside itself.
+/// A stage as its ranks run it: 40 to 42 on pictures, beside 09; 33 on the bands of a layer, beside itself.
 class Runner {
  public:
   Runner(const std::string& name, const ConvProblem& problem, const Ranks& ranks) : problem_(problem) {
@@ -350,8 +350,8 @@ void run(const Options& options, Ranks& ranks) {
 int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
-  app.add_option("--stage", options.stages, "40 and 41 for pictures, 33 for layers")
-      ->check(CLI::IsMember({"40", "41", "33"}));
+  app.add_option("--stage", options.stages, "40, 41 and 42 for pictures, 33 for layers")
+      ->check(CLI::IsMember({"40", "41", "42", "33"}));
   app.add_option("--shape", options.shapes, "sizes, as ./lab run takes them; else a list of images");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
   app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));

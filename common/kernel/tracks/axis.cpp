@@ -35,4 +35,19 @@ std::int64_t reads_by_tile(const Axis& axis, std::int64_t outputs) {
   return reads;
 }
 
+Axis readable(Axis axis) {
+  if (axis.padding == Padding::zero) return axis;
+  axis.size += 2 * axis.pad;
+  axis.pad = 0;
+  axis.padding = Padding::zero;
+  return axis;
+}
+
+std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, std::int64_t count) {
+  std::int64_t sum = 0;
+  for (std::int64_t start = 0; start < axis.out_size; start += outputs)
+    sum += reads_of_range(axis, start * axis.stride - axis.pad - lead, count);
+  return sum;
+}
+
 }  // namespace convladder

@@ -24,4 +24,10 @@ std::int64_t reads_by_output(const Axis& axis);
 /// How many elements are read if every `outputs` outputs load all from their first to their last element once.
 std::int64_t reads_by_tile(const Axis& axis, std::int64_t outputs);
 
+/// The positions that a kernel reads which never looks past the padding, where no output needs anything: a dimension
+/// without padding, within which replicate and reflect read something at each position of it.
+Axis readable(Axis axis);
+/// How many elements are read if every `outputs` outputs load `count` of them, from `lead` before their first tap on.
+std::int64_t reads_of_tiles(const Axis& axis, int outputs, int lead, std::int64_t count);
+
 }  // namespace convladder

@@ -1,5 +1,5 @@
 /// @file
-/// The fast path of pictures: a stage whose kernel reads and writes bytes.
+/// The fast path of pictures: a kernel that reads and writes bytes.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,10 @@
 
 namespace convladder {
 
-/// An image stage that also filters 8-bit images.
-class ByteImageStage : public Stage {
+/// What an image stage is, too, if it also filters 8-bit images.
+class ByteImageFilter {
  public:
-  /// Filters as launch() does, but reads each pixel as a byte and stores
+  /// Filters as the stage's launch() does, but reads each pixel as a byte and stores
   ///
   ///     min(max(floor(sum / divisor + 1/2), 0), 255)
   ///
@@ -19,6 +19,9 @@ class ByteImageStage : public Stage {
   /// @param input (n, 1, h, w)  @param output (n, 1, p, q)  @param divisor an integer, 1 to 65 * 65
   virtual void launch_bytes(const ConvProblem& problem, const std::uint8_t* input, std::uint8_t* output, float divisor,
                             Stream stream) = 0;
+
+ protected:
+  ~ByteImageFilter() = default;  // stages are deleted as stages
 };
 
 }  // namespace convladder

@@ -55,6 +55,24 @@ std::int64_t index_at(std::int64_t position, std::int64_t size, Padding padding)
   return position < 0 ? -position : 2 * (size - 1) - position;
 }
 
+/// Own rows of a band, counted from its first, that are sent to nobody, and that no output reads which needs a row of
+/// others.
+std::vector<std::int64_t> rows_of_interior_alone(const ConvProblem& problem, const Part& of,
+                                                 const std::vector<Part>& parts) {
+  std::vector<char> sent(static_cast<std::size_t>(of.rows));
+  for (const Part& its : parts) {
+    for (std::int64_t at = 0; its.problem.n > 0 && at < its.problem.h; ++at) {
+      if (at >= its.above && at < its.above + its.rows) continue;
+      const std::int64_t row = source_row(problem, its, at) - of.first_row;
+      if (row >= 0 && row < of.rows) sent[static_cast<std::size_t>(row)] = 1;
+    }
+  }
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = problem.r - 1; row < of.rows - (problem.r - 1); ++row)
+    if (!sent[static_cast<std::size_t>(row)]) rows.push_back(row);
+  return rows;
+}
+
 /// Whether the part lies in the problem, and its own rows in its buffer.
 void require_inside(const ConvProblem& problem, const Part& part, int rank) {
   const auto within = [](std::int64_t begin, std::int64_t count, std::int64_t size) {
@@ -192,6 +210,13 @@ void SeveralStage::launch(const ConvProblem& problem, const Tensors& tensors, St
     ranks.begin_capture(rank);
     launch_rank(problem, own, all, ranks.stream(rank));
     ranks.end_capture(rank);
+  }
+  if (overlaps()) {
+    ranks.run_until_messages();
+    for (const Part& of : devices_->parts)
+      for (const std::int64_t row : rows_of_interior_alone(problem, of, devices_->parts))
+        for (std::int64_t image = 0; image < of.problem.n; ++image)
+          ranks.poison(of.row(image, of.above + row), of.row_bytes);
   }
   ranks.run();
   for (const Part& of : devices_->parts) {

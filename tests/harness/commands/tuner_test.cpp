@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/harness/commands/cost_model.hpp"
 #include "common/harness/commands/tune_command.hpp"
+#include "common/harness/commands/tune_replay.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
@@ -143,8 +145,64 @@ TEST_CASE("annealing with 60 trials finds better points than random search") {
   CHECK(annealing[20] < random[12]);  // four of five times
 }
 
+TEST_CASE("the model tries no point twice, up to all of them, and begins where it is told to") {
+  static constexpr int kFewSizes[] = {1, 2, 4, 8};
+  static constexpr Knob kFew[] = {{"rows", kFewSizes, 1}, {"columns", kFewSizes, 1}, {"threads", kFewSizes, 1}};
+  const Space few(Knobs(kFew), [](const Configuration& c) { return c.values[2] <= c.values[0] * c.values[1]; });
+  std::vector<Configuration> points;
+  const Trial trial = [&](const Configuration& c) -> std::optional<double> {
+    points.push_back(c);
+    if (c.values[1] == 2) return std::nullopt;  // does not work
+    return 1.0 + c.values[0] + 8.0 / c.values[1];
+  };
+  run_search(Search::model, few, few.valid()[5], 1000, 1, trial, [] { return false; });
+  CHECK(points.size() == few.valid().size());
+  CHECK(different(points) == points.size());
+  CHECK(same(points.front(), few.valid()[5]));
+}
+
+TEST_CASE("the model with 60 trials finds better points than random search, and what it is told helps") {
+  const Describe describe = [](const Configuration& c) { return Features{smooth(c)}; };
+  std::vector<double> random, model, told;
+  for (std::uint64_t seed = 0; seed < 9; ++seed) {
+    random.push_back(best_of(tried_by(Search::random, 60, seed)));
+    model.push_back(best_of(tried_by(Search::model, 60, seed)));
+    std::vector<Configuration> points;
+    const Trial trial = [&](const Configuration& c) {
+      points.push_back(c);
+      return smooth(c);
+    };
+    run_search(
+        Search::model, space(), point(kDefault), 60, seed, trial, [] { return false; }, describe);
+    told.push_back(best_of(points));
+  }
+  for (std::vector<double>* costs : {&random, &model, &told}) std::sort(costs->begin(), costs->end());
+  MESSAGE("medians: random " << random[4] << ", model " << model[4] << ", told the cost " << told[4] << ", of 10");
+  CHECK(model[4] < random[4]);
+  CHECK(model[7] < random[4]);  // four of five times
+  CHECK(told[4] <= 10.5);
+}
+
+TEST_CASE("the cost model learns a step, an interaction and a mean, and passes over what says nothing") {
+  std::vector<Features> rows;
+  std::vector<double> targets;
+  for (int a = 0; a < 8; ++a)
+    for (int b = 0; b < 8; ++b) {
+      rows.push_back({static_cast<double>(a), 7.0, static_cast<double>(b)});
+      targets.push_back(a < 4 && b >= 6 ? 3 : 1);
+    }
+  CostModel model;
+  CHECK(model.predict({0, 7, 0}) == 0);
+  model.fit(rows, targets);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    CHECK(model.predict(rows[i]) == doctest::Approx(targets[i]).epsilon(0.02));
+  CHECK(model.predict({1, 99, 7}) == model.predict({1, 7, 7}));
+  model.fit({{1.0}, {2.0}}, {4, 6});  // too few to part
+  CHECK(model.predict({1.0}) == 5);
+}
+
 TEST_CASE("a seed decides what is tried") {
-  for (const Search search : {Search::random, Search::annealing}) {
+  for (const Search search : {Search::random, Search::annealing, Search::model}) {
     const auto numbers = [&](std::uint64_t seed) {
       std::vector<int> all;
       for (const Configuration& c : tried_by(search, 40, seed)) all.insert(all.end(), c.values, c.values + 5);
@@ -273,6 +331,64 @@ TEST_CASE("a log is read as it was written") {
   std::vector<double> so_far;
   for (const auto& trial : json["sessions"][0]["trials"]) so_far.push_back(trial["best_so_far"]);
   CHECK(so_far == std::vector<double>{12.25, 12.25, 11, 11});
+}
+
+TEST_CASE("a log as a cache of Kernel Tuner") {
+  TuningLog log = a_log(a_problem());
+  log.measure = "time_us";
+  const auto cache = to_kernel_tuner(log, kSpace);
+  CHECK(cache["schema_version"] == "1.0.0");
+  CHECK(cache["kernel_name"] == "99-fake");
+  CHECK(cache["problem_size"] == std::vector<int>{6, 5, 7});
+  CHECK(cache["tune_params_keys"] == std::vector<std::string>{"rows", "columns", "threads", "input", "filter"});
+  CHECK(cache["tune_params"]["input"] == std::vector<int>{0, 1, 2});
+  CHECK(cache["objective"] == "time");
+  REQUIRE(cache["cache"].size() == 4);
+  const auto& first = cache["cache"]["4,8,2,2,1"];
+  CHECK(first["time"] == 0.01225);  // ms
+  CHECK(first["input"] == 2);
+  CHECK(first["timestamp"] == log.sessions[0].when);
+  for (const char* part : {"compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time"})
+    CHECK(first[part] == 0);
+  CHECK(cache["cache"]["8,8,2,2,1"]["time"] == "RuntimeFailedConfig");
+  log.measure = "estimated_cycles";
+  CHECK(to_kernel_tuner(log, kSpace)["objective"] == "estimated_cycles");
+  CHECK(to_kernel_tuner(log, kSpace)["cache"]["8,8,2,0,1"]["time"] == 11);
+}
+
+// ---- The replay -----------------------------------------------------------------------------------------------------
+
+TEST_CASE("a replay sees the table's configurations alone, and each search its best of them") {
+  TuningLog log = a_log(a_problem());
+  log.sessions[0].trials.clear();
+  int number = 0;
+  for (const Configuration& c : space().valid()) {  // a part of the space, some of it wrong
+    if (c.values[3] == 1 || ++number % 3 == 0) continue;
+    TuningTrial trial{c, "ok", "", smooth(c)};
+    if (number % 7 == 0) trial = {c, "wrong", "output 3 is 1, not 2", std::nullopt};
+    log.sessions[0].trials.push_back(trial);
+  }
+  double least = 1e9;
+  for (const TuningTrial& trial : log.sessions[0].trials) least = std::min(least, trial.cost.value_or(least));
+  const std::vector<Replayed> searches = replay(log, kSpace, {});
+  REQUIRE(searches.size() == 3);
+  std::vector<double> medians;
+  for (const Replayed& search : searches) {
+    REQUIRE(search.best.size() == kReplaySeeds);
+    std::vector<double> last;
+    for (const std::vector<double>& looks : search.best) {
+      REQUIRE(looks.size() == 3);
+      CHECK((looks[0] >= looks[1] && looks[1] >= looks[2] && looks[2] >= least));
+      last.push_back(looks[2]);
+    }
+    std::sort(last.begin(), last.end());
+    medians.push_back(last[kReplaySeeds / 2]);
+  }
+  CHECK(searches[2].search == Search::model);
+  CHECK(medians[2] < medians[0]);
+  CHECK(replay(log, kSpace, {})[2].best == searches[2].best);  // again the same
+  log.sessions[0].trials.resize(40);
+  CHECK_THROWS_AS(replay(log, kSpace, {}), UsageError);
 }
 
 TEST_CASE("a log whose knobs or numbers do not fit is no log") {

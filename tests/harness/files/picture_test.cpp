@@ -496,7 +496,7 @@ TEST_CASE("filtered pictures: sharpen and box of 8 bits need no help of the host
 // ---- Stages that are wrong, or nearly ------------------------------------------------------------------------------
 
 /// A direct sum on the host, off by a part of its magnitude; and what a derived stage does to single outputs.
-class FakeStage : public ByteImageStage {
+class FakeStage : public Stage, public ByteImageFilter {
  public:
   Verdict check(const ConvProblem&, const DeviceLimits&) const override { return Verdict::accept(); }
   void launch(const ConvProblem& p, const Tensors& tensors, Stream) override {

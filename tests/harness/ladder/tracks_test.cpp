@@ -54,14 +54,15 @@ TEST_CASE("every track has workloads for both devices, with filters of its form"
   }
 }
 
-TEST_CASE("the stages stand in the order of their tracks") {
-  auto track = tracks().begin();
+TEST_CASE("the first stages of the tracks stand in the order of the tracks") {
+  auto track = tracks().begin();  // the next one that no stage was of
   for (const StageInfo& stage : stages()) {
     CAPTURE(std::string(stage.folder));
-    while (track != tracks().end() && track->name != stage.track) ++track;
-    CHECK(track != tracks().end());
     CHECK(&track_of(stage) == &track_named(stage.track));
+    if (track != tracks().end() && track->name == stage.track) ++track;  // later stages may go on with an earlier track
+    CHECK(std::any_of(tracks().begin(), track, [&](const Track& begun) { return begun.name == stage.track; }));
   }
+  CHECK(track == tracks().end());
 }
 
 }  // namespace

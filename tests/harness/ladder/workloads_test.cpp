@@ -98,7 +98,7 @@ TEST_CASE("the winograd track's workloads: 3x3 with padding 1, every one once") 
 
 TEST_CASE("the hopper track's workloads: every one once, and of every kind") {
   const std::vector<NamedWorkload> layers = workloads_of("hopper", Backend::gpu);
-  CHECK(layers.size() == 6 + 12 + 4 + 2 + 3);
+  CHECK(layers.size() == 6 + 12 + 4 + 2 + 3 + 3 + 3 + 2 + (3 * 23 - 6));
   std::set<std::string> names, problems;
   for (const NamedWorkload& workload : layers) {
     CAPTURE(workload.name);
@@ -112,7 +112,9 @@ TEST_CASE("the hopper track's workloads: every one once, and of every kind") {
   for (const char* name :
        {"image (1,64,640,640)->64 3x3", "conv5 (32,512,7,7)->512 3x3", "conv2 (128,64,56,56)->64 3x3",
         "conv4 (64,256,14,14)->256 3x3", "conv2 (32,512,56,56)->512 3x3", "VGG (32,512,28,28)->512 3x3",
-        "conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception (32,48,35,35)->64 5x5"})
+        "conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception (32,48,35,35)->64 5x5",
+        "VAE (1,128,1024,1024)->128 3x3", "UNet (2,1280,16,16)->1280 3x3", "super-resolution (1,32,1080,1920)->32 3x3",
+        "ResNet-50 (1,3,224,224)->64 7x7 stride 2", "ResNet-50 (256,1024,14,14)->2048 1x1 stride 2"})
     CHECK_MESSAGE(names.contains(name), name);
 
   const std::vector<NamedWorkload> small = workloads_of("hopper", Backend::sim);
@@ -149,6 +151,8 @@ TEST_CASE("workloads are chosen by name, with or without spaces, or all") {
   CHECK(select_workloads("signals", Backend::gpu, "w=2^24 r=31").at(0).problem.s == 63);
   CHECK(select_workloads("signals", Backend::gpu, "w=2^24r=31").size() == 1);
   CHECK(select_workloads("signals", Backend::gpu, "all").size() == 10);
+  CHECK(select_workloads("hopper", Backend::gpu, "VGG").size() == 4);
+  CHECK(select_workloads("hopper", Backend::gpu, "VG").empty());
   CHECK(select_workloads("signals", Backend::gpu, "w=65536 r=5").empty());
 }
 

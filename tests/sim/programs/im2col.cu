@@ -1,6 +1,6 @@
 // > columns 0 wrong, steps 0 wrong
-// A convolution's matrix for a 3 x 3 filter with stride 2 and padding 1, column by column through TMA's im2col mode, and
-// every other row and column of the image through element strides.
+// A convolution's matrix for a 3 x 3 filter with stride 2 and padding 1, column by column through TMA's im2col mode,
+// and every other row and column of the image through element strides.
 #include <cuda.h>
 
 #include <cstdint>
@@ -25,11 +25,10 @@ __device__ void begin(std::uint64_t* barrier, unsigned bytes) {
 __device__ void wait(std::uint64_t* barrier) {
   unsigned done;
   do {
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\nselp.b32 %0, 1, 0, p;\n}"
-        : "=r"(done)
-        : "r"(address_of(barrier))
-        : "memory");
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\nselp.b32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(address_of(barrier))
+                 : "memory");
   } while (!done);
 }
 

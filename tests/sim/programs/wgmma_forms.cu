@@ -50,22 +50,21 @@ __device__ std::uint64_t place(std::uint8_t* to, const std::uint8_t* from, int r
   __syncthreads();                                                                               \
   const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16 + lane / 4, column = lane % 4 * 2
 #define START asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
-#define END                                                                    \
-  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory")
+#define END asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory")
 
 // D of 8 registers of one number.
-#define KERNEL(name, T, letter, text)                                                                                \
-  __global__ void name(const std::uint8_t* a, const std::uint8_t* b, T* d, Lies lies_a, Lies lies_b) {               \
-    BEGIN;                                                                                                           \
-    T sums[8];                                                                                                       \
-    for (int i = 0; i < 8; ++i) sums[i] = d[(first + i % 4 / 2 * 8) * kColumns + column + i / 4 * 8 + i % 2];        \
-    START;                                                                                                           \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\nwgmma.mma_async.sync.aligned." text ";\n}"               \
-                 : "+" letter(sums[0]), "+" letter(sums[1]), "+" letter(sums[2]), "+" letter(sums[3]),               \
-                   "+" letter(sums[4]), "+" letter(sums[5]), "+" letter(sums[6]), "+" letter(sums[7])                \
-                 : "l"(da), "l"(db), "r"(1));                                                                        \
-    END;                                                                                                             \
-    for (int i = 0; i < 8; ++i) d[(first + i % 4 / 2 * 8) * kColumns + column + i / 4 * 8 + i % 2] = sums[i];        \
+#define KERNEL(name, T, letter, text)                                                                         \
+  __global__ void name(const std::uint8_t* a, const std::uint8_t* b, T* d, Lies lies_a, Lies lies_b) {        \
+    BEGIN;                                                                                                    \
+    T sums[8];                                                                                                \
+    for (int i = 0; i < 8; ++i) sums[i] = d[(first + i % 4 / 2 * 8) * kColumns + column + i / 4 * 8 + i % 2]; \
+    START;                                                                                                    \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\nwgmma.mma_async.sync.aligned." text ";\n}"        \
+                 : "+" letter(sums[0]), "+" letter(sums[1]), "+" letter(sums[2]), "+" letter(sums[3]),        \
+                   "+" letter(sums[4]), "+" letter(sums[5]), "+" letter(sums[6]), "+" letter(sums[7])         \
+                 : "l"(da), "l"(db), "r"(1));                                                                 \
+    END;                                                                                                      \
+    for (int i = 0; i < 8; ++i) d[(first + i % 4 / 2 * 8) * kColumns + column + i / 4 * 8 + i % 2] = sums[i]; \
   }
 #define EIGHT " {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p"
 KERNEL(f16_subtracted, float, "f", "m64n16k16.f32.f16.f16" EIGHT ", -1, 1, 0, 0")
@@ -77,19 +76,19 @@ KERNEL(u8_by_s8, int, "r", "m64n16k32.s32.u8.s8" EIGHT)
 KERNEL(s8_by_u8, int, "r", "m64n16k32.s32.s8.u8" EIGHT)
 
 // D of 4 registers of two halves.
-#define KERNEL_OF_HALVES(name, text)                                                                                  \
-  __global__ void name(const std::uint8_t* a, const std::uint8_t* b, __half* d, Lies lies_a, Lies lies_b) {           \
-    BEGIN;                                                                                                            \
-    std::uint32_t sums[4];                                                                                            \
-    for (int i = 0; i < 4; ++i)                                                                                       \
-      sums[i] = *reinterpret_cast<std::uint32_t*>(&d[(first + i % 2 * 8) * kColumns + column + i / 2 * 8]);           \
-    START;                                                                                                            \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\nwgmma.mma_async.sync.aligned." text ";\n}"                 \
-                 : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])                                         \
-                 : "l"(da), "l"(db), "r"(1));                                                                         \
-    END;                                                                                                              \
-    for (int i = 0; i < 4; ++i)                                                                                       \
-      *reinterpret_cast<std::uint32_t*>(&d[(first + i % 2 * 8) * kColumns + column + i / 2 * 8]) = sums[i];           \
+#define KERNEL_OF_HALVES(name, text)                                                                        \
+  __global__ void name(const std::uint8_t* a, const std::uint8_t* b, __half* d, Lies lies_a, Lies lies_b) { \
+    BEGIN;                                                                                                  \
+    std::uint32_t sums[4];                                                                                  \
+    for (int i = 0; i < 4; ++i)                                                                             \
+      sums[i] = *reinterpret_cast<std::uint32_t*>(&d[(first + i % 2 * 8) * kColumns + column + i / 2 * 8]); \
+    START;                                                                                                  \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\nwgmma.mma_async.sync.aligned." text ";\n}"       \
+                 : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])                               \
+                 : "l"(da), "l"(db), "r"(1));                                                               \
+    END;                                                                                                    \
+    for (int i = 0; i < 4; ++i)                                                                             \
+      *reinterpret_cast<std::uint32_t*>(&d[(first + i % 2 * 8) * kColumns + column + i / 2 * 8]) = sums[i]; \
   }
 KERNEL_OF_HALVES(f16_in_halves, "m64n16k16.f16.f16.f16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0")
 KERNEL_OF_HALVES(e5m2_by_e4m3, "m64n16k32.f16.e5m2.e4m3 {%0, %1, %2, %3}, %4, %5, p, -1, 1")

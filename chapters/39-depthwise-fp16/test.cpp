@@ -1,0 +1,53 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+
+#include "common/harness/files/problem_io.hpp"
+#include "common/stage/tunable.hpp"
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+TEST_CASE("39 depthwise-fp16: every plane is right") { check_suite("39", depthwise_suite()); }
+
+TEST_CASE("39 depthwise-fp16: counters are what the lesson predicts (simulator)") {
+  check_prediction(
+      "39", {"h=1,w=1", depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"), depthwise_shape(3, "n=2,h=17,w=19,r=3,s=5"),
+             depthwise_shape(2, "h=33,w=40,r=5,s=3,stride_h=2,stride_w=2"), depthwise_shape(70, "h=7,w=7,r=7,s=7"),
+             depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"), depthwise_shape(2, "h=12,w=200,r=3,s=101")});
+}
+
+TEST_CASE("39 depthwise-fp16: other strips are right") {
+  std::vector<SuiteCase> odd;
+  for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect})
+    for (const char* sizes : {"n=2,h=10,w=17,r=5,s=3", "h=17,w=33,r=3,s=5,stride_h=2,stride_w=3"}) {
+      ConvProblem problem = parse_shape(depthwise_shape(5, sizes));
+      problem.padding = padding;
+      odd.push_back({problem, InputKind::normal});
+    }
+  odd.push_back(
+      {parse_shape(depthwise_shape(6, "h=23,w=30,r=3,s=3,dilation_h=2,dilation_w=3,pad_h=5")), InputKind::normal});
+  for (const char* strip : {"rows=1,columns=1,threads=64", "rows=2,columns=8", "rows=4,columns=8,threads=256",
+                            "rows=8,columns=4", "rows=4,columns=7"})
+    check_suite("39", odd, strip);
+}
+
+TEST_CASE("39 depthwise-fp16: refuses by rule") {
+  check_refusal("39", "c=2,k=2,groups=2,h=8,w=8,r=2,s=3", "odd filters");
+  check_refusal("39", "c=2,k=2,h=8,w=8,r=3,s=3", "groups = c = k");
+  check_refusal("39", "h=8,w=8,r=3,s=3,stride_h=160000000", "14 stride_h");
+  const std::unique_ptr<TunableStage> tunable(dynamic_cast<TunableStage*>(find_stage("39").make()));
+  const auto refusal_of = [&](std::initializer_list<int> values) {
+    return std::string(tunable
+                           ->check_configuration(parse_shape("h=20,w=20,r=3,s=3"), device_limits(),
+                                                 with_values(tunable->knobs(), values))
+                           .reason());
+  };
+  CHECK(refusal_of({8, 4, 128}) == "");  // rows, columns, threads
+  CHECK(refusal_of({8, 14, 128}).find("at most 32 outputs") != std::string::npos);
+  CHECK(std::string(tunable
+                        ->check_configuration(parse_shape("h=3,w=20,r=3,s=3"), device_limits(),
+                                              with_values(tunable->knobs(), {8, 4, 128}))
+                        .reason())
+            .find("a smaller value") != std::string::npos);
+}
