@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# 32 and 34 on a GPU with other filters than 3 x 3, and stride 2: their tests, then both beside cuDNN on the layers of
+# the track, and their configurations side by side. In a checkout's root, with build/bin/convladder, convladder-gpu and
+# stage-tests-gpu. OUT is a folder. About 5 minutes (BUDGET seconds); what time does not suffice for is left out.
+#   tests.txt            stage-tests-gpu of 32 and 34
+#   bench-*.json         as bench writes it: layers (1x1, 5x5, stride 2, UNet), resnet-1, resnet-32, others
+#   configurations.json  tiles=own and shared, split, positions: times and errors; of 3 x 3 with stride 1 also the old kernel
+#   resnet.json          the sums of all 53 convolutions of a ResNet-50, in us, beside the best of cuDNN
+set -u
+OUT=${OUT:?}
+export BUDGET=${BUDGET:-285}
+python3 - "$OUT" <<'PY'
+import json, os, pathlib, subprocess, sys, time
+out, began, budget = pathlib.Path(sys.argv[1]), time.time(), float(os.environ["BUDGET"])
+left = lambda: budget - (time.time() - began)
+
+
+def call(command, seconds):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, min(seconds, left())))
+        return done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        part = late.stdout or b""
+        return "timeout", part.decode(errors="replace") if isinstance(part, bytes) else part, ""
+
+
+code, text, errors = call(["build/bin/stage-tests-gpu", "-tc=32 implicit*,34 int8*", "-d"], 75)
+(out / "tests.txt").write_text(f"exit {code}\n{text[-20000:]}\n{errors[-4000:]}")
+print("tests:", code, text.strip().splitlines()[-3:], flush=True)
+
+LAYERS = [(3, 224, 64, 7, 2, 1), (64, 56, 64, 1, 1, 1), (64, 56, 64, 3, 1, 3), (64, 56, 256, 1, 1, 4),
+          (256, 56, 64, 1, 1, 2), (256, 56, 128, 1, 1, 1), (128, 56, 128, 3, 2, 1), (128, 28, 512, 1, 1, 4),
+          (256, 56, 512, 1, 2, 1), (512, 28, 128, 1, 1, 3), (128, 28, 128, 3, 1, 3), (512, 28, 256, 1, 1, 1),
+          (256, 28, 256, 3, 2, 1), (256, 14, 1024, 1, 1, 6), (512, 28, 1024, 1, 2, 1), (1024, 14, 256, 1, 1, 5),
+          (256, 14, 256, 3, 1, 5), (1024, 14, 512, 1, 1, 1), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 3),
+          (1024, 14, 2048, 1, 2, 1), (2048, 7, 512, 1, 1, 2), (512, 7, 512, 3, 1, 2)]  # the last number: how often
+KNOWN = {(32, 64, 56, 64, 3, 1): "conv2", (32, 128, 56, 128, 3, 2): "conv3", (32, 128, 28, 128, 3, 1): "conv3",
+         (32, 256, 14, 256, 3, 1): "conv4", (32, 1024, 14, 256, 1, 1): "conv4", (32, 512, 7, 512, 3, 1): "conv5"}
+
+
+def name_of(n, c, size, k, side, stride):
+    kind = KNOWN.get((n, c, size, k, side, stride), "ResNet-50")
+    return f"{kind} ({n},{c},{size},{size})->{k} {side}x{side}" + (f" stride {stride}" if stride > 1 else "")
+
+
+def bench(what, names, seconds):
+    if left() < 15:
+        return print(what, "left out", flush=True)
+    file = out / f"bench-{what}.json"
+    command = ["build/bin/convladder", "bench", "--track", "hopper", "--stage", "32,34", "--json", str(file)]
+    for name in names:
+        command += ["--workload", name]
+    code, text, errors = call(command, seconds)
+    print(f"{what}: {code}, {left():.0f} s left\n{text[-9000:]}\n{errors[-600:] if code else ''}", flush=True)
+
+
+def configurations():
+    results = []
+    shapes = {"1x1 N=32": "n=32,c=1024,h=14,w=14,k=256", "1x1 N=1": "c=1024,h=14,w=14,k=256",
+              "stride 2": "n=32,c=128,h=56,w=56,k=128,r=3,s=3,stride_h=2,stride_w=2",
+              "conv4 N=32": "n=32,c=256,h=14,w=14,k=256,r=3,s=3", "conv5 N=32": "n=32,c=512,h=7,w=7,k=512,r=3,s=3",
+              "UNet 1280": "n=2,c=1280,h=16,w=16,k=1280,r=3,s=3"}
+    for name, shape in shapes.items():
+        for stage in ("32", "34"):
+            most = 248 if stage == "32" else 256
+            settings = [""] + [f"positions={p},tiles={t},split={s}" for t in ("own", "shared") for s in (1, 2)
+                               for p in (128, most)]
+            for setting in settings:
+                if left() < 5:
+                    return results
+                command = ["build/bin/convladder", "run", stage, "--backend", "gpu", "--json", "--shape", shape]
+                code, text, errors = call(command + (["--configuration", setting] if setting else []), 15)
+                row = json.loads(text) if code == 0 else {}
+                results.append({"layer": name, "stage": stage, "setting": setting, "exit": code,
+                                "configuration": row.get("configuration"), "time_us": row.get("time_us"),
+                                "error": row.get("rel_l2_err"), "message": errors[-200:] if code else ""})
+    return results
+
+
+bench("layers", ["conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception", "UNet"], 60)
+bench("resnet-32", [name_of(32, *layer[:5]) for layer in LAYERS], 90)
+bench("resnet-1", [name_of(1, *layer[:5]) for layer in LAYERS], 60)
+
+sums = {}
+for n in (1, 32):
+    file = out / f"bench-resnet-{n}.json"
+    if not file.exists():
+        continue
+    rows = json.loads(file.read_text())["rows"]
+    for stage in (32, 34):
+        total, cudnn, missing = 0.0, 0.0, []
+        for *layer, count in LAYERS:
+            name = name_of(n, *layer)
+            row = next((r for r in rows if r.get("number") == stage and r.get("workload_name") == name), None)
+            if not row or row["status"] != "ok" or not row["speedup"]["cudnn_best"]:
+                missing.append(name)
+                continue
+            total += count * row["time_us"]["median"]
+            cudnn += count * row["time_us"]["median"] * row["speedup"]["cudnn_best"]
+        sums[f"{stage}, n={n}"] = {"us": total, "cudnn_us": cudnn, "missing": missing}
+(out / "resnet.json").write_text(json.dumps(sums, indent=1))
+print(json.dumps(sums, indent=1), flush=True)
+(out / "configurations.json").write_text(json.dumps(configurations(), indent=1))
+bench("others", ["super-resolution", "VAE"], 200)
+PY

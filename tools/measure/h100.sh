@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The whole ladder on an H100, as much as fits into $BUDGET seconds (default 450), into one file of results that
+# docs/gpus.md is made of. In a checkout's root, with build/bin/convladder and convladder-gpu; OUT is a folder.
+#   nvidia-h100.json   all rows, merged; goes to docs/results (then python3 tools/tables.py)
+#   left-out.txt       the workloads that time did not suffice for
+#   derived.txt        whether each ratio of the file follows from its times (tools/recompute.py)
+#   progress.txt       standard error of all runs
+set -u
+OUT=${OUT:?}
+parts=$(mktemp -d)
+budget=${BUDGET:-450}
+SECONDS=0
+count=0
+: >"$OUT/left-out.txt"
+
+# bench ARGUMENT...: a part of its own, since a bench that is ended has written nothing.
+bench() {
+  local left=$((budget - SECONDS))
+  count=$((count + 1))
+  if [ "$left" -lt 15 ]; then echo "$*" >>"$OUT/left-out.txt" && return; fi
+  timeout "$left" build/bin/convladder bench --backend gpu --json "$parts/$(printf %03d "$count").json" "$@" \
+    >/dev/null 2>>"$OUT/progress.txt" || echo "$* (status $?)" >>"$OUT/left-out.txt"
+  echo "$SECONDS s: $*" >>"$OUT/progress.txt"
+}
+both() { bench --track winograd --track hopper "${@/#/--workload=}"; }
+of() { local track=$1 && shift && bench --track "$track" "${@/#/--workload=}"; }
+
+# The first three workloads of each track, on which the ladder's picture stands.
+both 'image (1,64,224,224)->64 3x3' 'image (1,64,960,960)->64 3x3' 'conv3 (32,128,28,28)->128 3x3'
+of images '3840x2160 3x3' '3840x2160 11x11' '3840x2160 31x31'
+of depthwise 'small (3,4,16,32) 7x7' 'ConvNeXt (32,96,56,56) 7x7' 'MobileNet (32,144,56,56) 3x3'
+of signals 'w=2^24 r=5' 'w=2^24 r=1' 'w=2^24 r=31'
+bench --track lowering --workload='layer 9 (128,64,56,56)->64 3x3' --workload='layer 12 (128,512,7,7)->512 3x3'
+# The layers of a ResNet with batches of 32 and 128, images, and the other kinds of layers.
+both 'conv2 (32,64,56,56)->64 3x3' 'conv4 (32,256,14,14)->256 3x3' 'conv5 (32,512,7,7)->512 3x3'
+both 'image (1,64,448,448)->64 3x3'
+both 'conv2 (128,64,56,56)->64 3x3'
+both 'conv3 (128,128,28,28)->128 3x3' 'conv4 (128,256,14,14)->256 3x3' 'conv5 (128,512,7,7)->512 3x3'
+of hopper 'conv3 (32,128,56,56)->128 3x3 stride 2' 'conv4 (32,1024,14,14)->256 1x1' 'Inception (32,48,35,35)->64 5x5'
+of depthwise 'MobileNet (32,144,56,56) 3x3 stride 2' 'EfficientNet (32,240,28,28) 5x5' \
+  'ConvNeXt (32,384,14,14) 7x7' 'ConvNeXt (32,768,7,7) 7x7' 'primes (3,5,61,67) 5x5'
+of images '3840x2160 5x5' '3840x2160 7x7' '3840x2160 15x15'
+of signals 'w=2^24 r=127' 'w=257 r=5'
+of lowering 'layer 10 (128,128,28,28)->128 3x3' 'layer 11 (128,256,14,14)->256 3x3'
+of lowering 'layer 5 (128,96,24,24)->256 5x5' 'layer 6 (128,256,12,12)->512 3x3'
+both 'image (1,64,320,320)->64 3x3' 'image (1,64,640,640)->64 3x3'
+both 'conv2 (32,128,56,56)->128 3x3'
+both 'image (1,64,768,768)->64 3x3'
+both 'conv2 (64,64,56,56)->64 3x3' 'conv3 (64,128,28,28)->128 3x3'
+both 'conv4 (64,256,14,14)->256 3x3' 'conv5 (64,512,7,7)->512 3x3'
+of hopper 'VGG (32,512,28,28)->512 3x3'
+of hopper 'VGG (32,256,56,56)->256 3x3'
+
+python3 tools/lab merge "$OUT/nvidia-h100.json" "$parts"/*.json
+python3 - "$OUT/nvidia-h100.json" >"$OUT/derived.txt" <<'PY'
+import json, sys
+sys.path.insert(0, "tools")
+import recompute
+report = json.load(open(sys.argv[1]))
+found = list(recompute.derived(report))
+wrong = [each for each in found if recompute.differs(*each[1:])]
+print(len(found), "figures,", len(wrong), "of them do not follow from the times")
+for each in wrong[:50]:
+    print(*each)
+statuses = {}
+for row in report["rows"]:
+    statuses[row["status"]] = statuses.get(row["status"], 0) + 1
+    if row["status"] not in ("ok", "refused"):
+        print(row["stage"], row["workload_name"], row["status"], row["reason"])
+print(statuses)
+PY
+cat "$OUT/derived.txt" "$OUT/left-out.txt"
