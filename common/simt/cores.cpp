@@ -123,11 +123,11 @@ constexpr Access Cell::*kAccesses[] = {&Cell::write,       &Cell::atomic,       
 constexpr unsigned kWriteBit = 1, kAtomicBit = 2, kReadBit = 4;
 
 struct WordHeader {
-  std::uint32_t word;      ///< of its allocation
+  std::uint64_t word;      ///< of its allocation
   std::uint8_t accesses;   ///< those that are the helper's own
   std::uint8_t states[4];  ///< of its bytes
 };
-constexpr std::uint32_t kEnd = UINT32_MAX;
+constexpr std::uint64_t kEnd = UINT64_MAX;
 
 /// Bytes of a word that belong to the allocation.
 unsigned bytes_in(const Allocation& allocation, std::size_t word) {
@@ -141,7 +141,7 @@ void write_words(Writer& out, const Allocation& allocation, std::uint32_t first_
     if (!allocation.touched[chunk]) continue;
     for (std::size_t word = chunk * per_chunk; word < std::min(words, (chunk + 1) * per_chunk); ++word) {
       const Cell& cell = allocation.cells[word];
-      WordHeader header{static_cast<std::uint32_t>(word), 0, {}};
+      WordHeader header{word, 0, {}};
       for (unsigned i = 0; i < std::size(kAccesses); ++i)
         if ((cell.*kAccesses[i]).block >= first_serial) header.accesses |= static_cast<std::uint8_t>(1 << i);
       if (header.accesses == 0) continue;
@@ -193,8 +193,8 @@ struct HandedWord {
     }
     const unsigned bytes = bytes_in(allocation, header.word);
     if (header.accesses & (kWriteBit | kAtomicBit))
-      std::memcpy(reinterpret_cast<void*>(allocation.begin + 4 * std::uintptr_t{header.word}), &value, bytes);
-    std::uint8_t* const states = allocation.bytes + 4 * std::size_t{header.word};
+      std::memcpy(reinterpret_cast<void*>(allocation.begin + 4 * header.word), &value, bytes);
+    std::uint8_t* const states = allocation.bytes + 4 * header.word;
     for (unsigned i = 0; i < bytes; ++i) {
       if (header.states[i] & ~states[i] & kLoaded) ++machine.measurement.counters.global_load_unique_bytes;
       states[i] |= header.states[i];
