@@ -36,6 +36,7 @@ std::set<const void*>& dependent_kernels() {
 }
 
 bool helping = false;
+Helpers* running = nullptr;  ///< of the running launch
 
 struct Settings {
   unsigned cores = 0;  ///< 0: those of the machine
@@ -375,14 +376,21 @@ void leave_to_others() {
   if (helping) _exit(1);
 }
 
+void change_allocations() {
+  leave_to_others();
+  if (running) running->dismiss();
+}
+
 Helpers::Helpers(std::uint64_t blocks, Run run)
     : blocks_(blocks),
       run_(run),
       may_start_(blocks >= 2 && cores() > 1 && !machine.recording && !machine.load_log &&
                  (settings.at_once || dependent_kernels().count(machine.kernel) == 0)),
-      began_(may_start_ ? now() : 0) {}
+      began_(may_start_ ? now() : 0) {
+  running = this;
+}
 
-Helpers::~Helpers() = default;
+Helpers::~Helpers() { running = nullptr; }
 
 void Helpers::dismiss() {
   may_start_ = false;

@@ -46,5 +46,8 @@ std::uint64_t helped_blocks();
 
 /// In a helper: ends it, so that its blocks run where they otherwise would. Elsewhere nothing.
 void leave_to_others();
+/// The same before memory is allocated or released. Elsewhere: ends the helpers of the running launch, since what they
+/// hand over goes by the allocations that there were.
+void change_allocations();
 
 }  // namespace simt

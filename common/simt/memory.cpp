@@ -68,7 +68,7 @@ Allocation* at_or_before(std::uintptr_t address) {
 }  // namespace
 
 void* allocate(std::size_t bytes, const char* name) {
-  leave_to_others();
+  change_allocations();
   Arena& memory = arena();
   const std::size_t room = kGap + whole_pages(bytes);
   if (bytes > memory.end - memory.next || room + kGap > memory.end - memory.next) throw std::bad_alloc();
@@ -134,7 +134,7 @@ std::size_t memory_bytes() {
 }
 
 void release(void* address) {
-  leave_to_others();
+  change_allocations();
   Allocation& allocation = allocation_at(address);
   const std::size_t bytes = allocation.end - allocation.begin;
   allocation.live = false;

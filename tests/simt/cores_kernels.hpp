@@ -16,7 +16,11 @@ enum class BlocksDo {
   add_late,         ///< the same, and only blocks from the eighth on
   sum_by_last,      ///< the last to come adds up what all have written
   wait_for_next,    ///< each waits for the one behind it
+  allocate,         ///< the third does
+  sum_of_pairs,     ///< of the last six blocks each second adds what the one before it has written
 };
+/// What `allocate` calls.
+void allocate_in_kernel();
 /// Blocks of 64 threads, each with numbers of its own and a sum over them.
 /// @param input 64 * kBlocks + 32 floats  @param output 64 * (kBlocks + 1)  @param meeting kBlocks words, zeros
 void launch_blocks(const float* input, float* output, unsigned* meeting, BlocksDo what);

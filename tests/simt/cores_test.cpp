@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "common/simt/machine.hpp"
 #include "tests/simt/cores_kernels.hpp"
@@ -41,6 +42,8 @@ void add_accesses(const void* address, Left& left) {
   left.states.insert(left.states.end(), allocation.bytes, allocation.bytes + (allocation.end - allocation.begin));
 }
 
+void* allocated = nullptr;  ///< by allocate_in_kernel()
+
 Left run(BlocksDo what, unsigned cores) {
   Array<float> input(ramp(64 * kBlocks + 32), "input"), output(64 * (kBlocks + 1), "output");
   Array<unsigned> meeting(std::vector<unsigned>(kBlocks), "meeting");
@@ -50,6 +53,7 @@ Left run(BlocksDo what, unsigned cores) {
   simt::begin_measurement();
   launch_blocks(input, output, meeting, what);
   simt::set_cores(0);
+  if (allocated) simt::release(std::exchange(allocated, nullptr));
   const simt::Measurement& measured = simt::measurement();
   Left left{output.values(),
             meeting.values(),
@@ -104,6 +108,11 @@ void check_same(const Left& a, const Left& b) {
 
 }  // namespace
 
+void convladder::allocate_in_kernel() {
+  const simt::Unwatched unwatched;
+  allocated = simt::allocate(64, "memory of a kernel");
+}
+
 TEST_CASE("simt cores: memory, counters and faults are those of one core") {
   struct Expected {
     BlocksDo what;
@@ -119,6 +128,8 @@ TEST_CASE("simt cores: memory, counters and faults are those of one core") {
       {BlocksDo::add_late, {}},
       {BlocksDo::sum_by_last, {}},
       {BlocksDo::wait_for_next, {}},
+      {BlocksDo::allocate, {}},
+      {BlocksDo::sum_of_pairs, {}},
   };
   for (const Expected& e : cases) {
     CAPTURE(static_cast<int>(e.what));
