@@ -597,7 +597,10 @@ void exchange_knowledge(std::uintptr_t address) {
     if (const auto found = handed_on->find(address); found != handed_on->end()) ordering().pending.join(found->second);
   const Ordering* mine = machine.thread->ordering.get();
   if (!mine) return;
-  if (!mine->published.empty()) machine.published[address].join(mine->published);
+  if (!mine->published.empty()) {
+    if (is_device_address(address)) leave_to_others();  // what blocks learn there is not handed over
+    machine.published[address].join(mine->published);
+  }
   if (!mine->in_block.empty()) machine.published_in_block[address].join(mine->in_block);
 }
 
