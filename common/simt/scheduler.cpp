@@ -660,7 +660,11 @@ Outcome run_next(std::uint64_t block) {
 /// GPU might.
 void run_in_order(std::uint64_t blocks) {
   constexpr std::uint64_t kTogether = 264;
-  Helpers of_launch(blocks, [](std::uint64_t i) { return run_next(i) == Outcome::ended && !machine.stopped; });
+  // Where a helper's block seems to wait, the helper ends at once, the last block's too: what it waits for is here.
+  Helpers of_launch(blocks, [](std::uint64_t i) {
+    start_block(i);
+    return run_block(false) == Outcome::ended && !machine.stopped;
+  });
   helpers = &of_launch;
   for (std::uint64_t i = 0; (i = of_launch.next(i)) < blocks && !machine.stopped; ++i) {
     if (run_next(i) != Outcome::spinning) continue;

@@ -16,6 +16,7 @@ enum class BlocksDo {
   add_late,         ///< the same, and only blocks from the eighth on
   sum_by_last,      ///< the last to come adds up what all have written
   wait_for_next,    ///< each waits for the one behind it
+  wait_for_first,   ///< the last does
   allocate,         ///< the third does
   sum_of_pairs,     ///< of the last six blocks each second adds what the one before it has written
 };

@@ -128,6 +128,7 @@ TEST_CASE("simt cores: memory, counters and faults are those of one core") {
       {BlocksDo::add_late, {}},
       {BlocksDo::sum_by_last, {}},
       {BlocksDo::wait_for_next, {}},
+      {BlocksDo::wait_for_first, {}},
       {BlocksDo::allocate, {}},
       {BlocksDo::sum_of_pairs, {}},
   };
