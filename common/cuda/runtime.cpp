@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <new>
@@ -47,7 +46,7 @@ struct Block {
 
 struct Runtime {
   std::map<std::uintptr_t, Block> blocks;  ///< by address
-  std::deque<std::string> names;           ///< the simulator keeps pointers to them
+  std::set<std::string> names;             ///< the simulator keeps pointers to them, and knows kernels by these
   std::size_t used = 0;
   cudaError last = cudaSuccess, sticky = cudaSuccess;
   Place failed{"", 0};                          ///< the launch whose error nobody has read
@@ -282,7 +281,7 @@ cudaError allocate(void** pointer, std::size_t bytes, bool managed, const char* 
   if (bytes > memory_bytes() - state.used) return fail(cudaErrorMemoryAllocation);
   const std::string text = *name ? name : "memory of line " + std::to_string(line);
   try {
-    *pointer = simt::allocate(bytes, state.names.emplace_back(text).c_str());
+    *pointer = simt::allocate(bytes, state.names.insert(text).first->c_str());
   } catch (const std::bad_alloc&) {
     return fail(cudaErrorMemoryAllocation);
   }
@@ -498,7 +497,7 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
       return refuse_launch(cudaErrorCooperativeLaunchTooLarge,
                            "more blocks than the GPU runs at once, " + std::to_string(most), place);
   }
-  const char* const kept = state.names.emplace_back(name).c_str();
+  const char* const kept = state.names.insert(name).first->c_str();
   simt::begin_measurement();
   simt::watch_device_memory(nullptr);
   begin_work(configuration.stream, {name, 0, 0, {}, {}, {}, 0});
@@ -537,7 +536,7 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
 }
 
 const char* name_of_kernel(const void* kernel) {
-  return runtime().names.emplace_back(simt::kernel_name(kernel)).c_str();
+  return runtime().names.insert(simt::kernel_name(kernel)).first->c_str();
 }
 
 cudaError unknown_kernel(const char* call, const char* file, int line) {
