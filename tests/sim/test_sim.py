@@ -236,6 +236,8 @@ def test_limit_ends_a_program(tmp_path):
     ("int f() { return threadIdx.x; }", "int f() { return (::simt::thread_index()).x; }"),
     ("void f() { dim3 gridDim(2); g(gridDim); } int y = gridDim.x;",
      "void f() { dim3 gridDim(2); g(gridDim); } int y = (::simt::grid_size()).x;"),
+    ("void f() { dim3 gridDim, blockDim; g(gridDim, blockDim); }", "void f() { dim3 gridDim, blockDim; g(gridDim, blockDim); }"),
+    ("void f() { int y = g(1, gridDim, 2); }", "void f() { int y = g(1, (::simt::grid_size()), 2); }"),
     ("__shared__ struct { int a; } m;", "__attribute__((used)) static __constinit thread_local ::simt::Guard "
      "simt_guard_1; static __constinit thread_local __attribute__((aligned(32))) struct { int a ; } m;"),
     ("cudaLaunchKernel((const void *)k<1>, g, b, a);", "cudaLaunchKernel(k<1>, g, b, a);"),

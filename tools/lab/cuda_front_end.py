@@ -222,6 +222,8 @@ class FrontEnd:
         while i > 0 and self.tokens[i - 1].text not in (";", "{", "}"):
             if self.tokens[i - 1].text in CLOSING:
                 i = self.opening(i - 1)
+            elif self.tokens[i - 1].text in OPENING:
+                return False  # an argument: `int n = count(x, gridDim, 2)`
             else:
                 i -= 1
         while self.tokens[i].text in ("const", "static"):
