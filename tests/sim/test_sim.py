@@ -114,6 +114,8 @@ def test_exit_status_is_the_programs(tmp_path):
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
      '      "1, %6, 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ul), "l"(0ul), "n"(2));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
+    ("#include <cuda/ptx>\n__global__ void k(int* p) {\n  cuda::ptx::mapa(cuda::ptx::space_cluster, p, 1);\n}\nint main() {}\n",
+     "program.cu:3: cuda::ptx::mapa is not here"),
     ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])

@@ -61,6 +61,8 @@ def missing(message):
     """One line about what g++ did not find, if that is CUDA's; or what a static_assert says of inline PTX."""
     if found := re.match(r"(.*?:\d+):\d+: error: static assertion failed: ptx: (.*)", message):
         return f"{found[1]}: inline PTX: {found[2]}"
+    if found := re.match(r"(.*?:\d+):\d+: error: [‘'](\w+)[’'] is not a member of [‘'](?:cuda::)?ptx[’']", message):
+        return f"{found[1]}: cuda::ptx::{found[2]} is not here: write the instruction as inline PTX; see docs/sim.md"
     if found := re.match(r"(.*?:\d+):\d+: fatal error: (\S+): No such file", message):
         for prefix, name in LIBRARIES.items():
             if found[2].startswith(prefix):
