@@ -114,6 +114,8 @@ def put(**files):
       "b": {key: value for key, value in part(1).items() if key != "shard"}}, "is in two files"),
     ({"a": part(1), "b": {"sessions": []}}, "'b.json' is not"),
     ({"a": {"corner": 1}}, "'a.json' is neither"),
+    ({"a": "7"}, "'a.json' is neither"),
+    ({"a": {"sessions": []}}, "'a.json' has no device"),
     ({"a": "{"}, "'a.json' is no JSON"),
 ])
 def test_what_merge_refuses(files, words):

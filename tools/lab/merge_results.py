@@ -22,19 +22,22 @@ def add_arguments(parser):
 
 def read(path):
     try:
-        return json.loads(pathlib.Path(path).read_text())
+        part = json.loads(pathlib.Path(path).read_text())
     except OSError as error:
         raise Unusable(f"merge: cannot read '{path}': {error.strerror}") from None
     except ValueError:
         raise Unusable(f"merge: '{path}' is no JSON") from None
+    return part if isinstance(part, dict) else {}
 
 
 def require_same(paths, parts, *places):
     """@param places paths of keys whose values must be the same in all"""
     for place in places:
         values = []
-        for part in parts:
+        for path, part in zip(paths, parts):
             for key in place:
+                if key not in part:
+                    raise Unusable(f"merge: '{path}' has no {'/'.join(place)}: measure it with this version")
                 part = part[key]
             values.append(part)
         for path, value in zip(paths, values):
