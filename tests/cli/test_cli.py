@@ -1112,6 +1112,7 @@ def test_tune_with_wrong_arguments():
     refuses([*TUNE, "--configuration", "block_rows=64"], "no configuration with block_rows=64 is valid", status=3)
     refuses([*TUNE, "--kernel-tuner", "nowhere/cache.json"], "nowhere/cache.json")
     refuses(["tune", "--replay", "none.json"], "cannot read 'none.json'")
+    refuses(["tune", "--replay", "none.json", "--shards", "1/2"], "--replay tries nothing")
     refuses([*TUNE, "--trials", "-1"], "--trials must be 1 or more, or 0")
     refuses([*TUNE, "--trials", "many"], "--trials")
     refuses([*TUNE, "--workload", "small"], "--workload and --shape")

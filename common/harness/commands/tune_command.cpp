@@ -219,7 +219,9 @@ class Tuning {
     if (space_.valid().empty() && command.shard.is_part())
       throw UsageError(fmt::format("--shards {}: there are only {} valid configurations to deal",
                                    to_string(command.shard), space_.valid_in_all()));
-    if (!command.configuration.empty() && !space_.find(default_)) default_ = space_.valid().front();
+    // The default of the stage may be invalid with the knobs that are set. It need not be dealt to this part.
+    if (!command.configuration.empty() && !tunable.check_configuration(problem_, device_limits(), default_).accepted())
+      default_ = space_.valid().front();
     require_log(path_);
     lock_.emplace(path_.parent_path());
     const std::optional<TuningLog> old = find_tuning_log(stage, tunable, problem_);
@@ -440,6 +442,11 @@ void require_usable(const TuneCommand& command) {
         fmt::format("--trials must be 1 or more, or 0 for every valid configuration; got {}", command.trials));
   }
   if (!command.configuration.empty()) require_settings(command.configuration, {&chosen_stage(command)});
+  const bool searches = command.workload || command.problem.shape || !command.configuration.empty() ||
+                        command.kernel_tuner || command.shard.is_part();
+  if (command.replay && searches)
+    throw UsageError(
+        "--replay tries nothing: leave out --workload, --shape, --configuration, --kernel-tuner and --shards");
   if (command.kernel_tuner) require_writable(*command.kernel_tuner);
   if (command.workload && command.problem.shape)
     throw UsageError("--workload and --shape both name the problem; leave one of them out");
