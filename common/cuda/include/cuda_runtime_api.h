@@ -329,21 +329,15 @@ const char* name_of_kernel(const void* kernel);
 cudaError unknown_kernel(const char* call, const char* file, int line);
 cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& configuration);
 
-/// A kernel that is called by its address.
+/// A kernel that is called by its address, which is the first of the values.
 template <class... Parameters>
 struct Function {
-  void (*kernel)(Parameters...);
   template <class... Values>
-  __attribute__((no_sanitize("thread"))) void operator()(const Values&... values) const {
+  __attribute__((no_sanitize("thread"))) void operator()(void (*kernel)(Parameters...), const Values&... values) const {
     ::simt::watch();
     kernel(values...);
   }
 };
-/// Whether the name of a launch says which kernel it is: its body has nothing of its own.
-template <class Body>
-constexpr bool kIsKnown = std::is_empty<Body>::value;
-template <class... Parameters>
-constexpr bool kIsKnown<Function<Parameters...>> = true;
 
 template <class Body, class Values>
 cudaError start(const char* kernel, const Configuration& configuration, const Body& body, const Values& values) {
@@ -351,7 +345,7 @@ cudaError start(const char* kernel, const Configuration& configuration, const Bo
   using Call = decltype(call);
   return run(
       kernel, configuration, [](const void* self) { (*static_cast<Call*>(self))(); }, &call,
-      kIsKnown<Body> ? &values : nullptr, sizeof values);
+      std::is_empty<Body>::value ? &values : nullptr, sizeof values);  // else the body has something of its own
 }
 
 /// Runs `body`, a call of the kernel, with copies of the arguments.
@@ -387,8 +381,8 @@ void launch(const char* kernel, const Configuration& configuration, Body body, A
 template <class... Parameters>
 cudaError launch_function(void (*kernel)(Parameters...), const Configuration& configuration,
                           std::decay_t<Parameters>... arguments) {
-  return launch_body(name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration,
-                     Function<Parameters...>{kernel}, arguments...);
+  return launch_body(name_of_kernel(reinterpret_cast<const void*>(kernel)), configuration, Function<Parameters...>{},
+                     kernel, arguments...);
 }
 template <class... Parameters, size_t... I>
 cudaError launch_pointers(void (*kernel)(Parameters...), const Configuration& configuration, void** arguments,

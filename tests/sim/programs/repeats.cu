@@ -1,6 +1,7 @@
 // > 100 products 100000, 40 additions 40
 // > said said
 // > cold 0 warm 1
+// > put 2
 #include <stdio.h>
 #include <vector>
 struct Sample { char kind; double value; };
@@ -18,6 +19,12 @@ __global__ void find(const Sample *samples, int *found, int n, double least) {
   if (i >= n) return;
   const Sample mine = samples[i];
   if (mine.kind == 'w' && mine.value > least) *found = 1;
+}
+namespace one {
+__global__ void put(int *p) { p[threadIdx.x] = 1; }
+}
+namespace two {
+__global__ void put(int *p) { p[threadIdx.x] = 2; }
 }
 int main() {
   const int n = 1000;
@@ -52,6 +59,14 @@ int main() {
     cudaMemcpy(&answer[which], found, sizeof(int), cudaMemcpyDeviceToHost);
   }
   printf("cold %d warm %d\n", answer[0], answer[1]);
+  int *p;
+  cudaMalloc(&p, 128 * sizeof(int));
+  void *arguments[] = {&p};
+  for (int i = 0; i < 3; ++i) cudaLaunchKernel((void *)one::put, dim3(1), dim3(128), arguments, 0, nullptr);
+  cudaLaunchKernel((void *)two::put, dim3(1), dim3(128), arguments, 0, nullptr);
+  cudaMemcpy(answer, p, sizeof(int), cudaMemcpyDeviceToHost);
+  printf("put %d\n", answer[0]);
+  cudaFree(p);
   cudaFree(a);
   cudaFree(c);
   cudaFree(d);
