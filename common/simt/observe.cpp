@@ -1,6 +1,8 @@
 // What the compiler's hooks report: each access is located, checked for bounds, alignment, initialisation and races,
 // and left in its lane's trace. A hook runs before its access, so a faulting one never happens.
 
+#include <math.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -829,6 +831,28 @@ void* simt_memcpy(void* to, const void* from, std::size_t bytes) {
 void* simt_memset(void* to, int value, std::size_t bytes) {
   simt::hook_range(to, bytes, simt::Kind::store, SIMT_HERE);
   return std::memset(to, value, bytes);
+}
+
+// The same of mathematical functions that store results, in a plain CUDA program.
+#define SIMT_STORES(pointer) simt::hook(pointer, sizeof *(pointer), simt::Kind::store, SIMT_HERE)
+#define SIMT_TWO_RESULTS(name, T, Second)   \
+  T simt_##name(T number, Second* second) { \
+    SIMT_STORES(second);                    \
+    return name(number, second);            \
+  }
+SIMT_TWO_RESULTS(modff, float, float)
+SIMT_TWO_RESULTS(modf, double, double)
+SIMT_TWO_RESULTS(frexpf, float, int)
+SIMT_TWO_RESULTS(frexp, double, int)
+void simt_sincosf(float angle, float* sine, float* cosine) {
+  SIMT_STORES(sine);
+  SIMT_STORES(cosine);
+  sincosf(angle, sine, cosine);
+}
+void simt_sincos(double angle, double* sine, double* cosine) {
+  SIMT_STORES(sine);
+  SIMT_STORES(cosine);
+  sincos(angle, sine, cosine);
 }
 
 // A type of less than natural alignment promises none: its accesses come in pieces.

@@ -1,6 +1,7 @@
 // > sums: 20.5 3 5 20 3 5
 // > functions: 0 of 9 wrong
 // > 16 bits: 74 65535
+// > two results: 0 1 3 0.25 0.5 3
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <math.h>
@@ -42,6 +43,13 @@ __global__ void functions(float *out) {
   ++counted;
   out[8] = counted;
 }
+/// The library stores what these functions have besides their value.
+__global__ void two_results(float *out, float angle, float mixed, float number) {
+  sincosf(angle, &out[0], &out[1]);
+  out[3] = modff(mixed, &out[2]);
+  out[4] = frexpf(number, (int *)&out[5]);
+}
+__global__ void copy(float *to, const float *from) { to[threadIdx.x] = from[threadIdx.x]; }
 int main() {
   Sums *sums;
   float *out;
@@ -66,6 +74,13 @@ int main() {
   printf("functions: %d of 9 wrong\n", wrong);
   for (int i = 0; wrong && i < 9; ++i) printf("%g %g\n", out[i], right[i]);
   printf("16 bits: %d %d\n", sums->count, sums->low);
+  float *results;
+  cudaMalloc(&results, 6 * sizeof(float));
+  two_results<<<1, 1>>>(results, 0.f, 3.25f, 4.f);
+  copy<<<1, 6>>>(out, results);
+  cudaDeviceSynchronize();
+  printf("two results: %g %g %g %g %g %d\n", out[0], out[1], out[2], out[3], out[4], *(int *)&out[5]);
+  cudaFree(results);
   cudaFree(sums);
   cudaFree(out);
 }
