@@ -616,7 +616,7 @@ thread_local std::array<std::array<char, kTileValue>, 1024> tile_values;
 }  // namespace
 
 namespace simt_cuda {
-void tile_barrier(unsigned tile, unsigned threads) { simt::named_barrier(15 - tile, threads, true); }
+void tile_barrier(unsigned tile, unsigned threads) { simt::tile_barrier(tile, threads); }
 void tile_write(unsigned rank, const void* value, std::size_t bytes) {
   std::memcpy(tile_values[rank].data(), value, bytes);
 }

@@ -684,11 +684,9 @@ void mbarrier_wait(void* address, unsigned parity) {
   yield_as(State::at_mbarrier);
 }
 
-void named_barrier(unsigned id, unsigned threads, bool wait) {
-  const Pc pc = SIMT_PC;
-  const Unwatched unwatched;
+namespace {
+void come_to(unsigned id, unsigned threads, bool wait, Pc pc) {
   const unsigned present = async_block().warps * kWarp, self = machine.thread_number;
-  if (id < 1 || id > 15) fail(FaultKind::invalid_barrier, pc, "named barriers are 1 to 15; 0 is that of __syncthreads");
   if (threads == 0 || threads % kWarp != 0 || threads > present)
     fail(FaultKind::invalid_barrier, pc,
          "a named barrier is for whole warps of the block, not for " + std::to_string(threads) + " threads");
@@ -719,6 +717,20 @@ void named_barrier(unsigned id, unsigned threads, bool wait) {
     acquire(barrier.gathered, i);
     thread.state = State::ready;
   }
+}
+}  // namespace
+
+void named_barrier(unsigned id, unsigned threads, bool wait) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  if (id < 1 || id > 15) fail(FaultKind::invalid_barrier, pc, "named barriers are 1 to 15; 0 is that of __syncthreads");
+  come_to(id, threads, wait, pc);
+}
+
+void tile_barrier(unsigned tile, unsigned threads) {
+  const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  come_to(kMostTiles - tile, threads, true, pc);
 }
 
 }  // namespace simt

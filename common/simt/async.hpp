@@ -72,6 +72,8 @@ struct Mbarrier {
   std::map<unsigned, Access> arrivals_of;  ///< of other blocks of the cluster, by rank: the last
 };
 
+constexpr unsigned kMostTiles = 16;  ///< of two warps or more, in a block
+
 struct NamedBarrier {
   unsigned threads = 0;
   std::bitset<kMaxThreads> arrived;
@@ -165,9 +167,9 @@ struct AsyncBlock {
   unsigned rank = 0;        ///< in its cluster
   std::vector<View> views;  ///< of each thread
   std::deque<Mbarrier> mbarriers;
-  std::array<NamedBarrier, 16> named;
-  std::deque<BulkCopy> copies;  ///< the oldest first
-  std::vector<Reader> readers;  ///< of each warp its wgmmas, then of each warp its bulk copies
+  std::array<NamedBarrier, kMostTiles + 1> named;  ///< 1 to 15 by their numbers; those of tiles from the last one down
+  std::deque<BulkCopy> copies;                     ///< the oldest first
+  std::vector<Reader> readers;                     ///< of each warp its wgmmas, then of each warp its bulk copies
   std::vector<Warpgroup> warpgroups;
   std::vector<WarpProducts> products;  ///< of each warp
   std::vector<BulkStores> stores;      ///< of each thread

@@ -42,6 +42,8 @@ void mbarrier_expect_tx(void* barrier, unsigned bytes);
 unsigned mbarrier_parity(void* barrier);
 void mbarrier_wait(void* barrier, unsigned parity);
 void named_barrier(unsigned id, unsigned threads, bool wait);
+/// Of a cooperative group that is a tile of several warps. @param tile its number in the block
+void tile_barrier(unsigned tile, unsigned threads);
 /// The registers of each thread of the warp, from now on.
 void set_max_registers(unsigned registers, bool increase);
 
