@@ -36,6 +36,9 @@ cudaError create_texture(unsigned long long* object, const cudaResourceDesc* res
   if (!object || !resource) return cudaErrorInvalidValue;
   Texture texture{};
   if (how) texture.how = *how;
+  if (!texture.how.normalizedCoords)  // as CUDA says of such coordinates
+    for (cudaTextureAddressMode& mode : texture.how.addressMode)
+      if (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror) mode = cudaAddressModeClamp;
   const auto& given = resource->res;
   switch (resource->resType) {
     case cudaResourceTypeArray:

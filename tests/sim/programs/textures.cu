@@ -52,7 +52,8 @@ int main() {
   plain.readMode = cudaReadModeElementType;
   cudaTextureObject_t linear = 0;
   cudaCreateTextureObject(&linear, &line, &plain, nullptr);
-  const cudaTextureObject_t points = object(array, cudaAddressModeClamp, cudaFilterModePoint);
+  // Which clamps, since coordinates are not normalised.
+  const cudaTextureObject_t points = object(array, cudaAddressModeWrap, cudaFilterModePoint);
   const cudaTextureObject_t mixed = object(array, cudaAddressModeClamp, cudaFilterModeLinear);
   read<<<1, 1>>>(points, linear, out);
   middle<<<1, 1>>>(mixed, out + 2);
