@@ -77,6 +77,11 @@ class Submissions(unittest.TestCase):
         right = MEASURED["rows"][HOPPER]["speedup"]["cudnn_best"]
         self.assertEqual(found, [f"results.json: rows/1/speedup/cudnn_best: {right * 1.01}, expected {right}"])
 
+    def test_what_is_no_number(self):
+        def spoil(results, _):
+            results["rows"][HOPPER]["time_us"]["median"] = float("nan")
+        self.assert_refused('results.json: the file: "NaN is no number"', spoil)
+
     def test_every_other_figure_that_follows_from_times(self):
         for path in ("speedup/previous", "speedup/first", "speedup/cudnn_winograd", "speedup/cudnn_gemm",
                      "effective_tflops", "roofline/floor_us", "roofline/share", "roofline/bytes", "roofline/flops",

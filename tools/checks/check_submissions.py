@@ -119,6 +119,11 @@ def of_results(results):
 
 # ---- A folder --------------------------------------------------------------------------------------------------------
 
+def no_number(name):
+    """NaN and infinities, which Python reads, and which no comparison would find."""
+    raise ValueError(f"{name} is no number")
+
+
 def schema_findings(content, kind):
     from check_results import problems  # which ends the program where there is no jsonschema
     yield from problems(content, kind)
@@ -136,7 +141,7 @@ def found_in(folder, has_commit=repository_has):
         if name not in present:
             return
         try:
-            contents[name] = json.loads((folder / name).read_text())
+            contents[name] = json.loads((folder / name).read_text(), parse_constant=no_number)
         except ValueError as error:
             yield name, finding("the file", str(error), "JSON")
             return

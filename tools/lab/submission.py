@@ -75,10 +75,10 @@ def board(name):
     except OSError:
         return facts
     for line in lines:
-        own, driver, *numbers = [cell.strip() for cell in line.split(",")]
-        if own == name and len(numbers) == 2:
-            watts, clock = (float(number) if number.replace(".", "", 1).isdigit() else None for number in numbers)
-            return {"driver": driver, "power_limit_w": watts, "most_sm_mhz": clock}
+        own, *cells = [cell.strip() for cell in line.split(",")]
+        if own == name and len(cells) == 3:
+            watts, clock = (float(cell) if cell.replace(".", "", 1).isdigit() else None for cell in cells[1:])
+            return {"driver": cells[0], "power_limit_w": watts, "most_sm_mhz": clock}
     return facts
 
 
