@@ -182,7 +182,7 @@ int main() { int* a; cudaMalloc(&a, 16); cudaMemset(a, 0, 16); k<<<1, 1>>>(a); i
 @pytest.mark.parametrize("opcode, capability", [
     ("cp.async.cg.shared.global", 80), ("cp.async.bulk.commit_group", 90), ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", 75),
     ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 80), ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", 89),
-    ("fma.rn.bf16x2", 80), ("add.rn.bf16x2", 90), ("mbarrier.init.shared.b64", 80), ("mbarrier.try_wait.parity.shared.b64", 90),
+    ("tanh.approx.bf16x2", 90), ("tanh.approx.f16x2", 75), ("fma.rn.bf16x2", 80), ("add.rn.bf16x2", 90), ("mbarrier.init.shared.b64", 80), ("mbarrier.try_wait.parity.shared.b64", 90),
     ("ld.global.nc.L2::128B.v4.f32", 75), ("add.f32", 70), ("fence.acq_rel.gpu", 70), ("fence.proxy.async.shared::cta", 90)])
 def test_capability_of_an_instruction(opcode, capability):
     assert ptx.capability_of(opcode) == capability

@@ -1124,6 +1124,7 @@ CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability i
     (r".*\.L2::cache_hint", 80), (r".*\.bf16", 80), (r"cvt.*\.tf32", 80), (r"mma\.sync.*\.(e4m3|e5m2)", 89),
     (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
     (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
+    (r"(ex2|tanh)\.approx.*\.bf16", 90),
     (r"elect", 90), (r"griddepcontrol", 90), (r".*[.:]cluster", 90), (r"mapa", 90), (r"getctarank", 90), (r"(st|red)\.async", 90),
     (r"cp\.reduce", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
 ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone
