@@ -726,7 +726,17 @@ bool captured(cudaStream_t stream, const Work& work) {
 }  // namespace simt_cuda
 
 namespace simt_cuda {
+namespace {
+/// Libraries work at once, and a graph would have nothing of it.
+void refuse_capture(const HostWork& work) {
+  if (is_capturing(work.stream))
+    refuse(std::string(work.name) + " in a stream that is captured is not simulated: call it outside of the graph",
+           work.place);
+}
+}  // namespace
+
 bool HostWork::reads(const void* begin, std::size_t bytes) const {
+  refuse_capture(*this);
   if (runtime().sticky != cudaSuccess) return false;
   if (!check_side(begin, true, "operand", name, place) ||
       !check_range(begin, bytes, (std::string(name) + " reads").c_str(), place))
@@ -746,6 +756,7 @@ bool HostWork::reads(const void* begin, std::size_t bytes) const {
 }
 
 bool HostWork::writes(void* begin, std::size_t bytes) const {
+  refuse_capture(*this);
   if (runtime().sticky != cudaSuccess) return false;
   if (!check_side(begin, true, "result", name, place) ||
       !check_range(begin, bytes, (std::string(name) + " writes").c_str(), place))

@@ -101,6 +101,10 @@ def test_exit_status_is_the_programs(tmp_path):
     ("#include <cufft.h>\nint main() {}\n", "program.cu:1: cuFFT is not simulated (#include cufft"),
     ("#include <thrust/sort.h>\nint main() {}\n", "program.cu:1: Thrust is not simulated"),
     ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cublasStrsm(h);\n}\n", "program.cu:4: 'cublasStrsm'"),
+    ("#include <cublas_v2.h>\nint main() {\n  cublasHandle_t h;\n  cudaStream_t s;\n  cublasCreate(&h);\n"
+     "  cudaStreamCreate(&s);\n  cublasSetStream(h, s);\n  float by = 2, *x;\n  cudaMalloc(&x, 4);\n  cudaMemset(x, 0, 4);\n"
+     "  cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal);\n  cublasSscal(h, 1, &by, x, 1);\n}\n",
+     "program.cu:12: cuBLAS in a stream that is captured is not simulated"),
     ("texture<float, 2> t;\n__global__ void k(float* p) {\n  p[0] = tex2D(t, 1, 2);\n}\nint main() {}\n",
      "program.cu:1: CUDA 12 has no texture references any more ('texture')"),
     ('__global__ void k() {\n  asm volatile("tcgen05.fence::before_thread_sync;");\n}\nint main() {}\n',
