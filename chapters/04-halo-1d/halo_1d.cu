@@ -3,6 +3,7 @@
 
 #include "chapters/04-halo-1d/halo_1d.cuh"
 #include "chapters/04-halo-1d/long_filter.cuh"
+#include "chapters/04-halo-1d/prediction.hpp"
 #include "common/stage/tunable.hpp"
 
 namespace convladder {
@@ -95,22 +96,6 @@ class Halo1d final : public TunableStage {
     p.shared_store_conflicts = 0;
     p.constant_load_requests = warps * s.taps;
     p.barriers = (tiles + in_flight - 1) / in_flight * static_cast<std::int64_t>(s.batch);
-    p.flops = problem.flops();
-    return p;
-  }
-
-  // A thread makes 8 reads of 16 bytes for 16 taps, and fewer for the rest.
-  static Prediction prediction_of_long(const ConvProblem& problem, const Signal& s) {
-    const std::int64_t blocks = static_cast<std::int64_t>((s.out_length + kLongTile - 1) / kLongTile) * s.batch;
-    const std::int64_t warps = blocks * (kLongThreads / 32);
-    const int rest = s.taps % kLongEach;
-    Prediction p;
-    p.global_load_bytes = reads_by_tile(s, kLongTile) * 4;
-    p.global_store_bytes = problem.output_size() * 4;
-    p.shared_load_requests = warps * (s.taps / kLongEach * vectors_for(kLongEach) + (rest > 0 ? vectors_for(rest) : 0));
-    p.shared_load_conflicts = 0;
-    p.constant_load_requests = warps * s.taps;
-    p.barriers = blocks;
     p.flops = problem.flops();
     return p;
   }
