@@ -16,7 +16,7 @@ std::unique_ptr<TunableStage> make_tunable() {
 
 }  // namespace
 
-TEST_CASE("38 depthwise-planes: every plane is right") { check_suite("38", depthwise_suite()); }
+TEST_CASE("38 depthwise-planes: every plane is right (sm_90)") { check_suite("38", depthwise_suite()); }
 
 TEST_CASE("38 depthwise-planes: counters are what the lesson predicts (simulator)") {
   check_prediction(
@@ -26,7 +26,7 @@ TEST_CASE("38 depthwise-planes: counters are what the lesson predicts (simulator
        depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"), depthwise_shape(1, "h=24,w=30,r=3,s=3,dilation_h=2,dilation_w=3")});
 }
 
-TEST_CASE("38 depthwise-planes: other plans are right") {
+TEST_CASE("38 depthwise-planes: other plans are right (sm_90)") {
   // Groups that begin anywhere in 16 bytes, the last of them short; filters whose channels start again within a group.
   std::vector<SuiteCase> odd;
   for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
@@ -59,7 +59,7 @@ TEST_CASE("38 depthwise-planes: rules of the space") {
   CHECK(refusal_of("n=8,h=100,w=100,r=3,s=3", {8, 4, 8, 1, 1}).find("must fit in") != std::string::npos);
 }
 
-TEST_CASE("38 depthwise-planes: the default is valid, whatever the problem that fits") {
+TEST_CASE("38 depthwise-planes: the default is valid, whatever the problem that fits (sm_90)") {
   const auto tunable = make_tunable();
   for (const char* shape :
        {"h=1,w=1", "h=1,w=1,r=3,s=3", "n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7", "h=200,w=200,r=3,s=3",
@@ -77,12 +77,12 @@ TEST_CASE("38 depthwise-planes: the default is valid, whatever the problem that 
   }
 }
 
-TEST_CASE("38 depthwise-planes: taps far apart cost no more than taps side by side") {
+TEST_CASE("38 depthwise-planes: taps far apart cost no more than taps side by side (sm_90)") {
   check_suite("38", {{parse_shape("n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000"), InputKind::normal},
                      {parse_shape("h=700,w=32,r=3,s=3,dilation_h=300,pad_h=300"), InputKind::normal}});
 }
 
-TEST_CASE("38 depthwise-planes: refuses by rule") {
+TEST_CASE("38 depthwise-planes: refuses by rule (sm_90)") {
   check_refusal("38", "c=2,k=2,groups=2,h=8,w=8,r=2,s=3", "odd filters");
   check_refusal("38", "c=2,k=2,h=8,w=8,r=3,s=3", "groups = c = k");
   check_refusal("38", "h=8,w=8,r=3,s=3,stride_h=70000000", "32 stride_h");

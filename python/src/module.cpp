@@ -294,6 +294,13 @@ class Prepared {
   }
 
   void launch(std::uintptr_t input, std::uintptr_t output, std::uintptr_t stream) {
+    constexpr std::uintptr_t kVector = 16;  // bytes: kernels and TMA move as many at a time
+    for (const std::uintptr_t address : {input, output})
+      if (address % kVector != 0)
+        throw UsageError(
+            fmt::format("an array on a GPU must begin at a multiple of {} bytes; got {:#x}: a part of another array is "
+                        "to be copied",
+                        kVector, address));
     // NOLINTBEGIN(performance-no-int-to-ptr): Python's arrays tell addresses as numbers
     alone([&] {
       stage_->launch(reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),

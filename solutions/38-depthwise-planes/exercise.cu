@@ -113,7 +113,8 @@ class DepthwiseBands final : public Stage {
     if ((problem.p() - 1) / kRows + 1 > INT32_MAX / (problem.n * problem.c))
       return Verdict::refuse("a grid has at most {} blocks", INT32_MAX);
     const std::int64_t room = limits.shared_bytes_per_block / static_cast<std::int64_t>(sizeof(float));
-    if (problem.r > room || problem.w > room || problem.r * problem.s > room || shared_floats(problem) + 4 > room)
+    // An mbarrier beside memory at a multiple of 1024 bytes takes 1024 of its own.
+    if (problem.r > room || problem.w > room || problem.r * problem.s > room || shared_floats(problem) + 256 > room)
       return Verdict::refuse("a band of rows and its filter must fit in {} bytes of shared memory",
                              limits.shared_bytes_per_block);
     return verdict;

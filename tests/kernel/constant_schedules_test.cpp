@@ -30,6 +30,6 @@ TEST_CASE("15 depthwise-tuned: the kernel is right with its numbers as constants
   check_constants("15", kConstantSchedules);
 }
 
-TEST_CASE("38 depthwise-planes: the kernel is right with its numbers as constants") {
+TEST_CASE("38 depthwise-planes: the kernel is right with its numbers as constants (sm_90)") {
   check_constants("38", kConstantPlans);
 }

@@ -53,6 +53,8 @@ LAYERS = [
     (35, X, W, 1e-5),
     (36, X, W, 3e-7),
     (37, X, W, 1e-5),
+    (38, (2, 32, 40, 40), (32, 1, 3, 3), 2e-5),
+    (39, (2, 33, 28, 28), (33, 1, 3, 3), 4e-3),
 ]
 
 
@@ -203,6 +205,17 @@ def test_what_does_not_fit_is_an_error():
             convladder.conv(x, w, stage=stage)
     with pytest.raises(convladder.Refused, match="refuses: "):
         convladder.conv(x, torch.randn(64, 64, 5, 5, device="cuda"), stage=25)
+
+
+def test_a_part_that_begins_anywhere_is_an_error():
+    whole, w = torch.randn(1 + 200 * 300, device="cuda"), torch.randn(1, 1, 3, 3, device="cuda")
+    prepared = convladder.Conv(9, w)
+    x = whole[:-1].view(1, 1, 200, 300)
+    assert_near(prepared(x), x, w, 2e-5)
+    for _ in range(2):  # what was checked before is no excuse
+        with pytest.raises(convladder.BadInput, match="multiple of 16 bytes"):
+            prepared(whole[1:].view(1, 1, 200, 300))
+    assert_near(prepared(x), x, w, 2e-5)  # the GPU has not seen it
 
 
 def test_second_gpu_is_an_error():

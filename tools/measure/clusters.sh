@@ -3,6 +3,7 @@
 # they print is held against what the simulator's tests expect. The two faulty twins of the gallery run alone and under
 # compute-sanitizer, each with a time limit. Run in the root of a checkout; no build is needed. About 2 minutes.
 set -u
+PATH=$PATH:/usr/local/cuda/bin
 OUT=${OUT:-/tmp/clusters-out}
 mkdir -p "$OUT"
 work=$(mktemp -d)
@@ -26,6 +27,8 @@ def run(command, seconds=20):
         return done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired:
         return "timeout", "", ""
+    except FileNotFoundError:
+        return "not installed", "", ""
 
 
 jobs = []

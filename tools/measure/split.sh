@@ -25,5 +25,5 @@ for layer in c=128,k=128,h=28,w=28 c=256,k=256,h=14,w=14 c=512,k=512,h=7,w=7; do
 done
 rm -f "$OUT/run.json"
 echo "runs that were wrong or failed: $wrong"
-timeout 150 build/bin/convladder bench --track hopper --stage 36 --workload image --workload conv --workload VGG \
-  --json "$OUT/bench.json"
+timeout 150 build/bin/convladder bench --backend gpu --track hopper --stage 36 --workload image --workload conv2 \
+  --workload conv3 --workload conv4 --workload conv5 --workload VGG --json "$OUT/bench.json"

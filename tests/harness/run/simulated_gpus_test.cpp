@@ -79,10 +79,10 @@ TEST_CASE("simulated GPUs: which stages the GPU lacks something for") {
   CHECK(begins(refusing("V100"), "30 31 32 33 34 35 36 37 "));
   CHECK(begins(refusing("RTX 2080 Ti"), "31 32 33 34 35 36 37 "));
   CHECK(refusing("RTX 2080 Ti") == refusing("T4"));
-  CHECK(begins(refusing("A100"), "32 33 34 36 37 "));
+  CHECK(begins(refusing("A100"), "32 33 34 36 37 38 "));
   CHECK(refusing("RTX 4090") == refusing("A100"));
   CHECK(refusing("L4") == refusing("A100"));
-  CHECK(refusing("B200") == refusing("A100"));  // sm_90a is for sm_90 alone
+  CHECK(refusing("B200") == "32 33 34 36 37 ");  // sm_90a is for sm_90 alone; 38 wants sm_90 or later
   CHECK(refusing("H100").empty());
   CHECK(refusing("H200").empty());
   const As as("T4");
