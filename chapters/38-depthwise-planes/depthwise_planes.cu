@@ -4,9 +4,9 @@
 // one request of one thread. planes.cuh has the kernel and its numbered steps; this file has the plans that a search
 // may try, what runs where nothing was tuned, the filter's copy and the launch.
 //
-// A filter belongs to a channel, and planes n c and n c + 1 to neighbouring ones. So the filters of a group follow each
-// other too, until the last channel, after which comes the first. prepare() makes a copy of the filter that goes on
-// after its end, so that those of any group are one piece.
+// A filter belongs to a channel, and planes that follow each other to channels that do. So the filters of a group
+// follow each other too, until the last channel, after which comes the first. prepare() makes a copy of the filter that
+// goes on after its end, so that those of any group are contiguous.
 
 #include "chapters/38-depthwise-planes/planes.cuh"
 #include "common/kernel/compiled_kernel.hpp"

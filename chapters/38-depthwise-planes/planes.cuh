@@ -42,8 +42,8 @@ __host__ __device__ __forceinline__ constexpr long long threads_of(const D& d, c
   return round_up(static_cast<long long>(s.planes) * strips_down(d, s) * strips_across(d, s), 32);
 }
 
-// Floats from a filter to the next: whole pieces, an odd number of them, so that eight threads that read a piece each,
-// of filters that follow each other, meet in no bank.
+// Floats from a filter to the next: an odd multiple of 16 bytes, so that eight threads that read 16 bytes each, of
+// filters that follow each other, have no bank conflict.
 template <class D>
 __host__ __device__ __forceinline__ constexpr long long taps_pitch(const D& d) {
   const long long pieces = (static_cast<long long>(d.rows) * d.columns + kPiece - 1) / kPiece;
@@ -119,7 +119,7 @@ __device__ __forceinline__ void fetch(float* buffer, Mbarrier* full, const float
   const long long plane = static_cast<long long>(d.height) * d.width, pixels = d.batch * d.channels * plane;
   const long long first = group.first * plane, end = first + group.count * plane;
   const long long begin = first / kPiece * kPiece;
-  // What is after the last whole 16 bytes of the input no copy may touch.
+  // No copy may touch what follows the input's last whole 16 bytes.
   const long long copied = round_up(end, kPiece) <= pixels ? round_up(end, kPiece) : pixels / kPiece * kPiece;
   if (pixels % kPiece != 0)
     for (long long i = copied < first ? first : copied; i < end; ++i) buffer[i - begin] = input[i];

@@ -41,7 +41,7 @@ Verdict check_strip(const Depthwise& d, const Strip& s, int threads) {
   return Verdict::accept();
 }
 
-// The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves four warps for each
+// The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves two warps for each
 // of the GPU's schedulers. These are rules of thumb; nothing was measured yet.
 Strip default_strip(const Depthwise& d, const DeviceLimits& limits) {
   constexpr int kOutputs = 28, kWarps = 8;  // of a thread, of a multiprocessor

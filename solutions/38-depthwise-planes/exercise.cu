@@ -1,13 +1,13 @@
 // 38, exercise: bands of rows.
 //
 // Stage 38 refuses planes that do not fit in shared memory. But rows follow each other in memory as planes do, so a
-// band of rows is one piece of memory, too. Here a block has 16 rows of outputs, and takes the rows of input that they
-// need, those above and below among them, by one bulk copy.
+// band of rows is contiguous, too. Here a block has 16 rows of outputs, and takes the rows of input that they need,
+// those above and below among them, by one bulk copy.
 //
 //   1. The block's rows of outputs, and the rows of the plane that they need: those that exist.
-//   2. Thread 0 makes the mbarrier, and asks for the rows. They begin anywhere, a copy at a multiple of 16 bytes; and
-//   it
-//      may not reach past the end of the input.
+//   2. Thread 0 makes the mbarrier, and asks for the rows. They may begin at any pixel, but a copy begins and ends at
+//      a multiple of 16 bytes, wherever the first and the last pixel lie.
+//      It may not reach past the end of the input.
 //   3. All threads bring the taps, and wait.
 //   4. Each thread sums outputs, one after the other.
 //
