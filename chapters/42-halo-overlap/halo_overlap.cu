@@ -1,7 +1,7 @@
 // 42 halo-overlap: the interior of a band is filtered while the rows at its borders travel.
 //
 // Since 41: there the kernel waited for the exchange, though only a few rows of outputs need what comes. Here the
-// outputs of a band are three pieces, and a second stream takes the exchange out of the way:
+// outputs of a band are computed in three parts, and the exchange has a second stream:
 //
 //        stream           second stream
 //          |  1. fork -----> |
