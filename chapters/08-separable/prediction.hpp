@@ -7,8 +7,7 @@ namespace convladder {
 namespace {
 
 // One kernel: the input by segments of strips; the row sums between two segments are made twice.
-inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image) {
-  const int rows = segment(image);
+inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image, int rows) {
   const std::int64_t segments = (image.out_height + rows - 1) / rows;
   const std::int64_t strips = (image.out_width + kStrip - 1) / kStrip;
   std::int64_t steps = segments * lag_of(image.rows);  // of all blocks in a strip

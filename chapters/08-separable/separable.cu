@@ -136,7 +136,7 @@ class Separable final : public TunableStage {
   // Both passes: the input by rows, the intermediate image by columns. The same for all their choices.
   Prediction predict(const ConvProblem& problem) const override {
     const Image image = image_of(problem);
-    if (fused()) return prediction_of_both(problem, image);
+    if (fused()) return prediction_of_both(problem, image, segment(image));
     const std::int64_t row_reads = image.height * reads_by_tile(horizontal(image), kRowTile);
     const std::int64_t column_reads = reads_by_tile(vertical(image), kColumnTile) * image.out_width;
     const std::int64_t between = problem.n * problem.h * problem.q();

@@ -1,6 +1,7 @@
 // A block of a cluster ends while its neighbour still reads its shared memory: the barrier before the reads is not
 // enough, another must come after them.
 #include <cooperative_groups.h>
+
 #include <cstdio>
 
 namespace cg = cooperative_groups;

@@ -1,6 +1,7 @@
 // Block 0 of a cluster sends each tile to both blocks. A block says that its tile may be overwritten, in the memory of
 // block 0; here before it has read it.
 #include <cooperative_groups.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cuda/ptx>

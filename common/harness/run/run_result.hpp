@@ -71,8 +71,8 @@ struct UsedConfiguration {
 struct ComparedWith {
   const StageInfo* stage = nullptr;  ///< a stage, or a row of one with other settings
   std::optional<UsedConfiguration> configuration;
-  std::string tile;                  ///< as in its RunResult
-  std::optional<double> time_us;     ///< its hot median
+  std::string tile;               ///< as in its RunResult
+  std::optional<double> time_us;  ///< its hot median
 };
 
 /// Absent where the comparison is not possible.
