@@ -5,7 +5,7 @@
 namespace convladder {
 namespace {
 
-__global__ void several(const float* input, float* output, unsigned* meeting, BlocksDo what) {
+__global__ void several(const float* input, float* output, unsigned* meeting, BlocksDo what, void (*allocate)()) {
   __shared__ float tile[64];
   __shared__ unsigned before;
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
@@ -41,7 +41,7 @@ __global__ void several(const float* input, float* output, unsigned* meeting, Bl
       while (atomicAdd(meeting, 0u) == 0) {
       }
   }
-  if (what == BlocksDo::allocate && block == 2 && thread == 0) allocate_in_kernel();
+  if (what == BlocksDo::allocate && block == 2 && thread == 0) allocate();
   if (what == BlocksDo::sum_of_pairs && block > 6) {
     __syncthreads();
     if (thread == 0) {
@@ -62,8 +62,8 @@ __global__ void several(const float* input, float* output, unsigned* meeting, Bl
 
 }  // namespace
 
-void launch_blocks(const float* input, float* output, unsigned* meeting, BlocksDo what) {
-  launch(several, kBlocks, 64, 0, nullptr)(input, output, meeting, what);
+void launch_blocks(const float* input, float* output, unsigned* meeting, BlocksDo what, void (*allocate)()) {
+  launch(several, kBlocks, 64, 0, nullptr)(input, output, meeting, what, allocate);
 }
 
 }  // namespace convladder

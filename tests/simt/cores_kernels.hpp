@@ -20,10 +20,9 @@ enum class BlocksDo {
   allocate,         ///< the third does
   sum_of_pairs,     ///< of the last six blocks each second adds what the one before it has written
 };
-/// What `allocate` calls.
-void allocate_in_kernel();
 /// Blocks of 64 threads, each with numbers of its own and a sum over them.
 /// @param input 64 * kBlocks + 32 floats  @param output 64 * (kBlocks + 1)  @param meeting kBlocks words, zeros
-void launch_blocks(const float* input, float* output, unsigned* meeting, BlocksDo what);
+/// @param allocate what a thread calls that allocates
+void launch_blocks(const float* input, float* output, unsigned* meeting, BlocksDo what, void (*allocate)());
 
 }  // namespace convladder

@@ -43,6 +43,10 @@ void add_accesses(const void* address, Left& left) {
 }
 
 void* allocated = nullptr;  ///< by allocate_in_kernel()
+void allocate_in_kernel() {
+  const simt::Unwatched unwatched;
+  allocated = simt::allocate(64, "memory of a kernel");
+}
 
 Left run(BlocksDo what, unsigned cores) {
   Array<float> input(ramp(64 * kBlocks + 32), "input"), output(64 * (kBlocks + 1), "output");
@@ -51,7 +55,7 @@ Left run(BlocksDo what, unsigned cores) {
   const std::uint64_t helped = simt::helped_blocks();
   simt::set_cores(cores, true);
   simt::begin_measurement();
-  launch_blocks(input, output, meeting, what);
+  launch_blocks(input, output, meeting, what, allocate_in_kernel);
   simt::set_cores(0);
   if (allocated) simt::release(std::exchange(allocated, nullptr));
   const simt::Measurement& measured = simt::measurement();
@@ -107,11 +111,6 @@ void check_same(const Left& a, const Left& b) {
 }
 
 }  // namespace
-
-void convladder::allocate_in_kernel() {
-  const simt::Unwatched unwatched;
-  allocated = simt::allocate(64, "memory of a kernel");
-}
 
 TEST_CASE("simt cores: memory, counters and faults are those of one core") {
   struct Expected {
