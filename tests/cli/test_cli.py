@@ -1101,7 +1101,7 @@ def test_best_with_wrong_arguments():
     refuses([*BEST, "--error", "0"], "--error must be above 0")
     refuses([*BEST, "--error", "-1e-3"], "--error must be above 0")
     refuses(["best", "--backend", "gpu", *BEST[3:]], "no usable NVIDIA GPU")
-    refuses(["best", "--backend", "sim", "--shape", "c=16,h=6,w=6,k=16,r=3,s=3,dilation_h=2", "--dtype", "int8"],
+    refuses(["best", "--backend", "sim", "--shape", "c=16,h=9,w=9,k=16,r=9,s=9", "--dtype", "int8"],
             "no stage in int8 takes", status=3)
     assert not tuned_files(), "a file appeared"
 

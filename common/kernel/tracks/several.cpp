@@ -145,6 +145,10 @@ struct SeveralStage::Devices {
 SeveralStage::SeveralStage() = default;
 SeveralStage::~SeveralStage() { delete devices_; }
 
+bool SeveralStage::overlaps() const { return false; }
+
+int SeveralStage::devices() const { return knob("devices"); }
+
 void SeveralStage::exchange(const ConvProblem&, const Part&, Communicator&, Stream) const {}
 
 Prediction SeveralStage::predict_rank(const ConvProblem&, const Part&) const { return {}; }

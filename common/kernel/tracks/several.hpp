@@ -52,8 +52,9 @@ class SeveralStage : public TunableStage {
   /// What the rank has of the problem; its buffer and output are null.
   virtual Part part(const ConvProblem& problem, int rank, int ranks) const = 0;
   /// Whether outputs that need nothing of others are to be made while rows travel. Then the simulator lets all messages
-  /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing.
-  virtual bool overlaps() const { return false; }
+  /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing. Unless
+  /// overridden, no.
+  virtual bool overlaps() const;
   /// Sends and receives, so that the rank's buffer is complete; for rows of any element type. Unless overridden,
   /// nothing.
   virtual void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const;
@@ -64,7 +65,7 @@ class SeveralStage : public TunableStage {
   virtual Prediction predict_rank(const ConvProblem& problem, const Part& part) const;
 
   /// How many devices it wants. Unless overridden, as many as the knob says.
-  virtual int devices() const { return knob("devices"); }
+  virtual int devices() const;
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override;
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) final;
