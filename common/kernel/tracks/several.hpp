@@ -52,8 +52,8 @@ class SeveralStage : public TunableStage {
   /// What the rank has of the problem; its buffer and output are null.
   virtual Part part(const ConvProblem& problem, int rank, int ranks) const = 0;
   /// Whether outputs that need nothing of others are to be made while rows travel. Then the simulator lets all messages
-  /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing. Unless
-  /// overridden, no.
+  /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing.
+  /// Unless overridden, no.
   virtual bool overlaps() const;
   /// Sends and receives, so that the rank's buffer is complete; for rows of any element type. Unless overridden,
   /// nothing.
