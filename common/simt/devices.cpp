@@ -12,7 +12,13 @@
 
 namespace simt {
 
-/// A call of send() or receive().
+struct Devices::Started {
+  unsigned stream;
+  std::uint64_t number;
+  Unordered work;
+};
+
+// A call of send() or receive().
 struct Devices::Call {
   bool sends;
   void* memory;
@@ -24,7 +30,7 @@ struct Devices::Call {
   std::uintptr_t end() const { return begin() + static_cast<std::uintptr_t>(bytes); }
 };
 
-/// What stands on a stream.
+// What stands on a stream.
 struct Devices::Work {
   enum class Kind { launch, group, record, wait } kind;
   // A launch:
@@ -71,7 +77,7 @@ std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
-/// A device: its two streams, and its end of the communicator.
+// A device: its two streams, and its end of the communicator.
 class Devices::Rank final : public convladder::Communicator {
  public:
   Rank(Devices& devices, int rank)

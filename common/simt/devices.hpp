@@ -37,11 +37,7 @@ class Devices final : public convladder::LocalRanks {
   struct Work;
   struct Queue;
   class Rank;
-  struct Started {
-    unsigned stream;
-    std::uint64_t number;
-    Unordered work;
-  };
+  struct Started;
 
   void put(Queue& queue, Work work);
   bool advance(Queue& queue);

@@ -20,7 +20,9 @@ struct Factors {
   using Bits = Word;                              ///< of a number
   static constexpr int kProducts = Products;      ///< in one sum
   static constexpr int kFraction = FractionBits;  ///< bits of a number's fraction
+  /// Of exponents.
   static constexpr int kBias = (1 << (ExponentBits - 1)) - 1;
+  /// Its bits, without sign.
   static constexpr unsigned kInfinity = ((1u << ExponentBits) - 1) << FractionBits;
 
   /// Without sign and ignored bits.

@@ -67,7 +67,7 @@ int CostModel::grow(Tree& tree, const std::vector<Features>& rows, const std::ve
 }
 
 double CostModel::leaf_of(const Tree& tree, const Features& row) {
-  const Node* node = tree.data();
+  const CostNode* node = tree.data();
   while (node->feature >= 0) {
     const bool goes_left = row[static_cast<std::size_t>(node->feature)] < node->threshold;
     node = &tree[static_cast<std::size_t>(goes_left ? node->left : node->right)];

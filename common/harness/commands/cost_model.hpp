@@ -8,6 +8,14 @@ namespace convladder {
 /// What a configuration is told by, in a fixed order.
 using Features = std::vector<double>;
 
+/// A node of a tree of costs: a split, or a leaf where `feature` is -1.
+struct CostNode {
+  int feature = -1;
+  double threshold = 0;       ///< smaller ones go to the left
+  int left = -1, right = -1;  ///< nodes of the same tree
+  double value = 0;           ///< of a leaf
+};
+
 /// A regression by gradient-boosted trees (Friedman, 2001), with squared errors: a tree splits the rows by a feature's
 /// size, and says for each part how far the trees before it are off, on average. Their scale and order decide nothing
 /// but the order of equal splits, so numbers and words may stand side by side.
@@ -19,14 +27,7 @@ class CostModel {
   double predict(const Features& row) const;
 
  private:
-  /// A split, or a leaf where `feature` is -1.
-  struct Node {
-    int feature = -1;
-    double threshold = 0;       // smaller ones go to the left
-    int left = -1, right = -1;  // nodes of the same tree
-    double value = 0;
-  };
-  using Tree = std::vector<Node>;  // the first is the root
+  using Tree = std::vector<CostNode>;  // the first is the root
 
   static int grow(Tree& tree, const std::vector<Features>& rows, const std::vector<double>& residuals,
                   std::vector<int> of_node, int depth);
