@@ -200,14 +200,8 @@ __global__ void __launch_bounds__(convladder::Point::threads)
 
 class DepthwiseTuned final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    const Verdict verdict = check_depthwise(problem);
+    const Verdict verdict = check_depthwise_past_plane(problem, 8);
     if (!verdict.accepted()) return verdict;
-    // A thread's rows and columns may reach past the plane, by up to 7 strides.
-    const std::int64_t down = problem.h + 2 * problem.pad_h + 8 * problem.stride_h;
-    const std::int64_t across = problem.w + 2 * problem.pad_w + 8 * problem.stride_w;
-    if (down > kMaxDepthwisePosition || across > kMaxDepthwisePosition)
-      return Verdict::refuse("h + 2 pad_h + 8 stride_h and w + 2 pad_w + 8 stride_w are at most {}; got {}, {}",
-                             kMaxDepthwisePosition, down, across);
     const Depthwise d = depthwise_of(problem);
     return check_schedule(d, default_schedule(d, limits), limits);
   }

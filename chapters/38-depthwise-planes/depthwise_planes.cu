@@ -143,14 +143,8 @@ extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
 
 class DepthwisePlanes final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    const Verdict verdict = check_depthwise(problem);
+    const Verdict verdict = check_depthwise_past_plane(problem, 32);
     if (!verdict.accepted()) return verdict;
-    // A thread's rows and columns may reach past the plane, by up to 32 strides.
-    const std::int64_t down = problem.h + 2 * problem.pad_h + 32 * problem.stride_h;
-    const std::int64_t across = problem.w + 2 * problem.pad_w + 32 * problem.stride_w;
-    if (down > kMaxDepthwisePosition || across > kMaxDepthwisePosition)
-      return Verdict::refuse("h + 2 pad_h + 32 stride_h and w + 2 pad_w + 32 stride_w are at most {}; got {}, {}",
-                             kMaxDepthwisePosition, down, across);
     const Depthwise d = depthwise_of(problem);
     return check_plan(d, default_plan(d, limits), limits.shared_bytes_per_block);
   }

@@ -44,6 +44,17 @@ Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const c
   return Verdict::refuse("a grid has at most {} blocks in y, here {}; got {}", kMaxGridY, what, grid_y);
 }
 
+Verdict check_depthwise_past_plane(const ConvProblem& problem, int strides) {
+  const Verdict verdict = check_depthwise(problem);
+  if (!verdict.accepted()) return verdict;
+  const std::int64_t down = problem.h + 2 * problem.pad_h + strides * problem.stride_h;
+  const std::int64_t across = problem.w + 2 * problem.pad_w + strides * problem.stride_w;
+  if (down > kMaxDepthwisePosition || across > kMaxDepthwisePosition)
+    return Verdict::refuse("h + 2 pad_h + {} stride_h and w + 2 pad_w + {} stride_w are at most {}; got {}, {}",
+                           strides, strides, kMaxDepthwisePosition, down, across);
+  return Verdict::accept();
+}
+
 Depthwise depthwise_of(const ConvProblem& p) {
   const auto integer = [](std::int64_t value) { return static_cast<int>(value); };
   return {integer(p.n),        integer(p.c),        integer(p.h),          integer(p.w),          integer(p.p()),

@@ -27,6 +27,9 @@ inline constexpr std::int64_t kMaxDepthwisePosition = INT32_MAX - 65536;
 Verdict check_depthwise(const ConvProblem& problem);
 /// The same, for a kernel whose grid has `grid_y` blocks in y alone: `what` they are ("rows of outputs").
 Verdict check_depthwise(const ConvProblem& problem, std::int64_t grid_y, const char* what);
+/// The same, for a kernel whose threads have several rows and columns of outputs, which may reach past the plane by up
+/// to `strides` strides.
+Verdict check_depthwise_past_plane(const ConvProblem& problem, int strides);
 /// The problem as the depthwise kernels take it.
 Depthwise depthwise_of(const ConvProblem& problem);
 
