@@ -53,15 +53,20 @@ class Torch:
 class Rows:
     """The requests, on one problem at a time."""
 
+    def __init__(self):
+        self.torch, self.cuda = None, False
+        self.copies, self.captured, self.files = [], None, None
+
     def place(self, request):
         self.clear()
         try:
             import torch
         except ImportError as error:
             return {"refused": f"PyTorch is missing in {sys.executable}: {error}"}
-        self.torch, self.cuda = torch, request["device"] == "cuda"
-        if self.cuda and not torch.cuda.is_available():
+        cuda = request["device"] == "cuda"
+        if cuda and not torch.cuda.is_available():
             return {"refused": f"PyTorch {torch.__version__} of {sys.executable} sees no GPU"}
+        self.torch, self.cuda = torch, cuda
         kind = Torch
         if request["row"] == "triton":
             try:
@@ -135,9 +140,8 @@ class Rows:
             self.torch.cuda.synchronize()
 
     def clear(self, request=None):
-        had = hasattr(self, "copies")
         self.copies, self.captured, self.files = [], None, None
-        if had and self.cuda:
+        if self.cuda:
             self.torch.cuda.empty_cache()
         return {}
 
