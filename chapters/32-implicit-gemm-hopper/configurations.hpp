@@ -1,8 +1,7 @@
-// What stages 32 and 34 take, their configurations, and the workspace of slices.
+// What stages 32 and 34 take, and their configurations.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
 #include "common/stage/tunable.hpp"
-#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
@@ -61,27 +60,6 @@ Configuration cheapest_configuration(const Knobs& knobs, const int (&positions)[
   configuration["split"] = choice.slices;
   return configuration;
 }
-
-// The workspace of slices; none without them.
-struct SliceSpace {
-  explicit SliceSpace(Stage& stage) : sums{stage, "sums of slices"}, done{stage, "slices that are done"} {}
-
-  template <class Element>
-  void prepare(const ConvProblem& problem, const Choice& choice, Stream stream) {
-    if (choice.slices == 1) return;
-    const int items = tiles_of<Element>(problem, choice).work_items, streams = choice.shared ? 2 : 1;
-    const int counters = items / choice.slices * streams;
-    sums.allocate<typename Element::FourSums>(std::int64_t{items} * streams * choice.positions * (kFilters / 4));
-    done.allocate<int>(counters);
-    launch(clear, dim3(blocks_for(counters, kThreads)), dim3(kThreads), 0, stream)(done.ints(), counters);
-  }
-  template <class Element>
-  Slices<Element> of() const {
-    return {sums.as<typename Element::FourSums>(), done.ints()};
-  }
-
-  Workspace sums, done;
-};
 
 }  // namespace
 }  // namespace convladder

@@ -2,6 +2,7 @@
 #include "chapters/32-implicit-gemm-hopper/configurations.hpp"
 #include "chapters/32-implicit-gemm-hopper/implicit_gemm_hopper.cuh"
 #include "chapters/32-implicit-gemm-hopper/prediction.hpp"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
@@ -37,7 +38,6 @@ class ImplicitGemmHopper final : public TunableStage {
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<half>(), order, filters, channels, channel_blocks, size);
     if (wide_size<Halves>(problem) > 0) wide_.allocate<half>(wide_size<Halves>(problem));
-    slices_.prepare<Halves>(problem, choice(), stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -47,14 +47,13 @@ class ImplicitGemmHopper final : public TunableStage {
       launch_rows<Halves>(Halves::StripSizes{}, choice().positions, problem, input, filters, tensors.half_output,
                           stream);
     else
-      launch_tiles<Halves>(problem, choice(), input, filters, tensors.half_output, slices_.of<Halves>(), stream);
+      launch_tiles<Halves>(problem, choice(), input, filters, tensors.half_output, stream);
   }
 
   Prediction predict(const ConvProblem& problem) const override { return prediction_of<Halves>(problem, choice()); }
 
   Workspace packed_{*this, "packed filter"};
   Workspace wide_{*this, "widened input"};
-  SliceSpace slices_{*this};
 };
 
 }  // namespace

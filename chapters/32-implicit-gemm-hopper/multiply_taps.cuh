@@ -79,12 +79,6 @@ __device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int s
   }
 }
 
-// Of slices: how many are done.
-__global__ void clear(int* done, int count) {
-  const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i < count) done[i] = 0;
-}
-
 // Pixels whose channels are no whole chunks, with zeros to make them so: TMA wants multiples of 16 bytes.
 template <class Value>
 __global__ void widen(const Value* input,  // [pixels][channels]

@@ -55,7 +55,6 @@ template <class Element>
 Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   Prediction p;
   const int positions = choice.positions;
-  std::int64_t sums = 0, sliced = 0;  // bytes of the slices' sums; tiles and 64 filters that are in slices
   constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
   const int pixel = wide_channels<Element>(problem) * kBytes;
   if (by_rows(problem)) {
@@ -75,21 +74,20 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     const Tiles g = tiles_of<Element>(problem, choice);
     const int streams = cut == Cut::shared ? 2 : 1;
     const std::int64_t products = std::int64_t{g.work_items} / g.slices * streams;  // of a tile and 64 filters
-    sliced = g.slices > 1 ? products : 0;
-    sums = sliced * g.slices * positions * kFilters * 4;
+    const std::int64_t sums = g.slices > 1 ? products * g.slices * kGroupWarps * (positions / 8) : 0;  // four a thread
     p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
-                          products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales) + sums;
+                          products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
     const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16),
               places = cut == Cut::nine ? 0 : places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
-                              std::int64_t{blocks_of(g)} * (blocks_for(zeros, 32) + places / 32) + sliced * g.slices;
+                              std::int64_t{blocks_of(g)} * (blocks_for(zeros, 32) + places / 32) + sums;
     p.barriers = blocks_of(g);
   }
   const std::int64_t wide = wide_size<Element>(problem);
   if (wide > 0) p.global_load_bytes += problem.input_size() * kBytes;
-  p.global_store_bytes = (problem.output_size() + wide) * kBytes + sums + sliced * 4;
+  p.global_store_bytes = (problem.output_size() + wide) * kBytes;
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
-  p.atomic_requests = sliced * choice.slices;
+  p.atomic_requests = 0;
   p.flops = problem.flops();
   return p;
 }

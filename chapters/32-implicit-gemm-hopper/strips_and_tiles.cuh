@@ -23,7 +23,7 @@ constexpr int kRowChannels = 64;                 // of a pixel in shared memory,
 constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, whatever the element
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
-constexpr int kOutputBytes = 512;                // that a warp rounds and stores at a time
+constexpr int kOutputBytes = 2048;               // that a consumer rounds and stores at a time
 constexpr int kMostBox = 256;                    // positions, along one dimension
 constexpr int kMostStride = 2;                   // down and across
 constexpr int kMostPhases = kMostStride * kMostStride;
@@ -54,9 +54,10 @@ struct alignas(8) Place {
 // In whole steps of the epilogue.
 __host__ __device__ constexpr int places_for(int positions) { return blocks_for(positions, 32) * 32; }
 
-// Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each warp. The
-// products of a small tile are soon done, so more taps must be on their way. For any filter there are as many slots of
-// pixels as fit, since a box may serve a single tap; and the positions' places.
+// Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each consumer.
+// The products of a small tile are soon done, so more taps must be on their way. For any filter there are as many slots
+// of pixels as fit, since a box may serve a single tap; and the positions' places. Where channels are in slices, the
+// rings take a slice's sums in the end.
 struct TileMemory {
   int filter_slots, pixel_slots, fixed_bytes;  // fixed: all but the slots of pixels
 
@@ -65,8 +66,8 @@ struct TileMemory {
         pixel_slots(cut != Cut::nine  ? kMostPixelSlots
                     : positions > 128 ? 2
                                       : 3),
-        fixed_bytes(filter_slots * kTileTap + kConsumerWarps * 2 * kOutputBytes +
-                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) + 2 * 4 : 0) +
+        fixed_bytes(filter_slots * kTileTap + 2 * 2 * kOutputBytes +
+                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) : 0) +
                     2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))) {}
   // How many slots of so many positions there are; 0 where too few fit.
   int slots_of(int slot) const {
@@ -329,9 +330,10 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
   return best.positions > 0 ? best : nine;
 }
 
+// Of slices, each work item has a block, and those of a tile are a cluster.
 unsigned blocks_of(const Tiles& g) {
   const int multiprocessors = device_limits().multiprocessors;
-  return static_cast<unsigned>(g.work_items < multiprocessors ? g.work_items : multiprocessors);
+  return static_cast<unsigned>(g.slices > 1 || g.work_items < multiprocessors ? g.work_items : multiprocessors);
 }
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.

@@ -12,13 +12,6 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
-// Where the slices of a tile's channels leave their sums, and how many have; nothing without slices.
-template <class Element>
-struct Slices {
-  typename Element::FourSums* sums;  // [work item][kStreams][N / 8][thread of a consumer]
-  int* done;                         // [work item of all slices][kStreams]
-};
-
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N, Cut kCut>
 struct TilesBlock {
@@ -31,18 +24,21 @@ struct TilesBlock {
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
   static constexpr int kReaders = kShared ? kConsumerWarps : kGroupWarps;  // warps, of a slot
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
-  static constexpr int kPlaces = kNine ? 0 : places_for(N), kTickets = kNine ? 0 : 2;
-  static constexpr int kGroup = kGroupWarps * 32;  // threads of a consumer
+  static constexpr int kPlaces = kNine ? 0 : places_for(N);
+  static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
+  static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
+  static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
+  static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
+                "the sums of a slice fit in the rings");
 
   const Tiles& g;
   int pixel_slots = kNine ? kMemory.pixel_slots : g.pixel_slots;
   unsigned char* filter_ring =
       dynamic_shared_1024<unsigned char>();                        // [kFilterSlots][kStreams][64 filters][kTilePixel]
   unsigned char* ring = filter_ring + kFilterSlots * kFilterSlot;  // [pixel_slots][slot][kTilePixel]
-  unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;  // [warp][2][kMatrixPositions][16 filters]
-  Place* places = reinterpret_cast<Place*>(outputs + kConsumerWarps * 2 * kOutputBytes);  // [kPlaces]
-  int* tickets = reinterpret_cast<int*>(places + kPlaces);  // [kTickets]: what each consumer has drawn
-  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(tickets + kTickets);
+  unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;  // [consumer][2][kMatrixPositions][64 filters]
+  Place* places = reinterpret_cast<Place*>(outputs + 2 * 2 * kOutputBytes);  // [kPlaces]
+  Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(places + kPlaces);
   Mbarrier* filters_empty = filters_full + kFilterSlots;
   Mbarrier* full = filters_empty + kFilterSlots;
   Mbarrier* empty = full + pixel_slots;
@@ -152,8 +148,7 @@ struct TilesBlock {
   // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every work item, and
   // each has 64 of its filters.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output,
-                                          const Slices<Element>& slices) const {
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
@@ -196,55 +191,57 @@ struct TilesBlock {
       release(empty, slot_of(pixels - 1));
       pixels += others_blocks(item + gridDim.x) * phases();
       filter_loads += others_blocks(item + gridDim.x) * taps();
-      if (!kNine && g.slices > 1 && !gather(sums, item, slices)) continue;
+      const bool sliced = !kNine && g.slices > 1;
+      if (sliced) gather(sums);
       const int filter_block = static_cast<int>(whole(item) % g.by_filter_blocks);
       store(sums, filters, output, origin_of(item), kShared ? 2 * filter_block + consumer : filter_block);
+      if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
   }
 
-  // 5. Of a tile whose channels are in slices: leaves the sums of this one. The last consumer to do so has the sums of
-  // all, in an order that does not depend on who is last.
-  __device__ __forceinline__ bool gather(Sums& sums, int item, const Slices<Element>& slices) const {
+  // 5. Of a tile whose channels are in slices, one for each block of a cluster: adds up the sums of all slices, always
+  // in this order. A block does so for the steps of the epilogue that are its own. Its rings have no more loads to
+  // take, and lend their memory to the sums that others read.
+  __device__ __forceinline__ void gather(Sums& sums) const {
     using Four = typename Element::FourSums;
-    constexpr int kSlice = kStreams * N / 8 * kGroup;
-    const int consumer = warp / 4, in_group = thread % kGroup, stream = kShared ? consumer : 0;
-    const int of_group = 3 + consumer;  // a named barrier
-    Four* const all = slices.sums + stream * (N / 8 * kGroup) + in_group;
-    Four* const own = all + std::int64_t{item} * kSlice;
+    const int consumer = warp / 4, in_group = thread % kGroup, readers = kShared ? kConsumers : kGroup;
+    Four* const own = reinterpret_cast<Four*>(filter_ring) + (kShared ? consumer : 0) * (N / 8 * kGroup) + in_group;
+    named_barrier_sync(3 + (kShared ? 0 : consumer), readers);  // nobody multiplies any more
     UNROLL
     for (int i = 0; i < N / 8; ++i)
       own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
-    named_barrier_sync(of_group, kGroup);
-    if (in_group == 0) {
-      int* const done = slices.done + whole(item) * kStreams + stream;
-      __threadfence();
-      tickets[consumer] = 1 + atomicAdd(done, 1);
-      __threadfence();
-      if (tickets[consumer] == g.slices) *done = 0;  // for the next launch
-    }
-    named_barrier_sync(of_group, kGroup);
-    if (tickets[consumer] != g.slices) return false;
-    const Four* from = all + static_cast<std::int64_t>(whole(item)) * g.slices * kSlice;
+    cluster_arrive();
+    cluster_wait();
     UNROLL
-    for (int i = 0; i < N / 2; ++i) sums[i] = 0;
-    UNROLL_BY(1)
-    for (int slice = 0; slice < g.slices; ++slice, from += kSlice) {
+    for (int j = 0; j < kSteps; ++j) {
+      if (!is_own(j)) continue;
+      const int first = j * kStepFours, end = first + kStepFours < N / 8 ? first + kStepFours : N / 8;
       UNROLL
-      for (int i = 0; i < N / 8; ++i) {
-        const Four four = from[i * kGroup];
-        sums[4 * i] += four.x, sums[4 * i + 1] += four.y, sums[4 * i + 2] += four.z, sums[4 * i + 3] += four.w;
+      for (int i = 4 * first; i < 4 * end; ++i) sums[i] = 0;
+      UNROLL_BY(4)
+      for (int slice = 0; slice < g.slices; ++slice) {
+        UNROLL
+        for (int i = first; i < end; ++i) {
+          const Four four = cluster_load(own + i * kGroup, slice);
+          sums[4 * i] += four.x, sums[4 * i + 1] += four.y, sums[4 * i + 2] += four.z, sums[4 * i + 3] += four.w;
+        }
       }
     }
-    return true;
+    cluster_arrive();
+  }
+  // Whether this block has a step of the epilogue: of slices, every g.slices-th.
+  __device__ __forceinline__ bool is_own(int step) const {
+    return kNine || g.slices == 1 || static_cast<unsigned>(step) % g.by_slices == cluster_rank();
   }
 
-  // 5. Epilogue of a work item, by each warp with two buffers of its own: rounds 16 filters of kMatrixPositions at a
-  // time into one, and stores those that are outputs.
+  // 5. Epilogue of a work item, by the four warps of a consumer with two buffers: they round kMatrixPositions of 64
+  // filters into one, 16 filters each, and store those that are outputs, each position's filters side by side.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
-    constexpr int kPitch = kWarpFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
-    const int lane_row = matrix_row<Element, kPitch>(lane, 0);
-    const int k = filter_block * kFilters + warp % 4 * kWarpFilters;  // of the warp's 16
+    constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
+    const int consumer = warp / 4, in_group = thread % kGroup, of_group = 3 + consumer;
+    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
+    const int k = filter_block * kFilters;
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
@@ -264,25 +261,28 @@ struct TilesBlock {
         return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
       }
     };
-    const typename Element::Scale scale = Element::scale_of(filters, k, lane);
-    __syncwarp();  // both buffers are read, of the tile before
+    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    named_barrier_sync(of_group, kGroup);  // both buffers are read, of the tile before
+    int turn = 0;
     UNROLL
-    for (int j = 0; j < blocks_for(N, kMatrixPositions<Element>); ++j) {
+    for (int j = 0; j < kSteps; ++j) {
+      if (!is_own(j)) continue;
       const int first = j * kMatrixPositions<Element>;
-      unsigned char* const buffer = outputs + (2 * warp + j % 2) * kOutputBytes;
+      unsigned char* const buffer = outputs + (2 * consumer + turn) * kOutputBytes;
+      turn = 1 - turn;
       store_rounded<Element>(buffer + lane_row, sums + first / 2, scale, first + kMatrixPositions<Element> <= N);
-      __syncwarp();
+      named_barrier_sync(of_group, kGroup);
       if (g.filters % kChunk<Element> == 0) {
-        Value* const to = output_at(first + lane / kChunks);
-        const int f = lane % kChunks * kChunk<Element>;
+        Value* const to = output_at(first + in_group / kChunks);
+        const int f = in_group % kChunks * kChunk<Element>;
         if (to && k + f < g.filters)
           *reinterpret_cast<uint4*>(to + f) =
-              *reinterpret_cast<const uint4*>(buffer + swizzled<kPitch>(lane / kChunks, f * Element::kBytes));
+              *reinterpret_cast<const uint4*>(buffer + swizzled<kPitch>(in_group / kChunks, f * Element::kBytes));
       } else {
         UNROLL_BY(1)
-        for (int i = lane / kWarpFilters; i < kMatrixPositions<Element>; i += 2) {
+        for (int i = in_group / kFilters; i < kMatrixPositions<Element>; i += kGroup / kFilters) {
           Value* const to = output_at(first + i);
-          const int f = lane % kWarpFilters;
+          const int f = in_group % kFilters;
           if (to && k + f < g.filters)
             to[f] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, f * Element::kBytes));
         }
@@ -297,7 +297,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
-                   Tiles g, Slices<Element> slices) {
+                   Tiles g) {
   const TilesBlock<Element, N, kCut> block{g};
   block.start();
   __syncthreads();
@@ -309,13 +309,12 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     return;
   }
   set_max_registers_increase<232>();
-  block.consume(filters, output, slices);
+  block.consume(filters, output);
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
 void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& choice, const Value* input,
-                     const typename Element::Filters& filters, Value* output, const Slices<Element>& slices,
-                     Stream stream) {
+                     const typename Element::Filters& filters, Value* output, Stream stream) {
   const Tiles g = tiles_of<Element>(problem, choice);
   constexpr int kMaps = kCut == Cut::nine ? 1 : kMostPhases;
   PhaseMaps<kMaps> from;
@@ -323,24 +322,24 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
     from.of[phase] = map_of_phase<Element>(input, wide_channels<Element>(problem), g, phase < g.phases ? phase : 0);
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
   ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
-                                   static_cast<std::size_t>(bytes), stream)(from, filters, output, g, slices)
+                                   static_cast<std::size_t>(bytes), stream,
+                                   dim3(static_cast<unsigned>(g.slices)))(from, filters, output, g)
                           : void()),
    ...);
 }
 
 template <class Element, class Value = typename Element::Value>
 void launch_tiles(const ConvProblem& problem, const Choice& choice, const Value* input,
-                  const typename Element::Filters& filters, Value* output, const Slices<Element>& slices,
-                  Stream stream) {
+                  const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr typename Element::TileSizes kNineSizes;
   constexpr typename Element::AnyTileSizes kSizes;
   switch (cut_of(problem, choice)) {
     case Cut::nine:
-      return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, slices, stream);
+      return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, stream);
     case Cut::own:
-      return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, slices, stream);
+      return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, stream);
     case Cut::shared:
-      return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, slices, stream);
+      return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, stream);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "chapters/32-implicit-gemm-hopper/configurations.hpp"
 #include "chapters/32-implicit-gemm-hopper/prediction.hpp"
 #include "chapters/34-int8-hopper/int8_hopper.cuh"
+#include "common/stage/workspace.hpp"
 
 namespace convladder {
 namespace {
@@ -43,7 +44,6 @@ class Int8Hopper final : public TunableStage {
                        stream)(tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, filters,
                                padded_filters, channels, channel_blocks, input_scale);
     if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem));
-    slices_.prepare<Bytes>(problem, choice(), stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -52,7 +52,7 @@ class Int8Hopper final : public TunableStage {
     if (by_rows(problem))
       launch_rows<Bytes>(Bytes::StripSizes{}, choice().positions, problem, input, filters, tensors.byte_output, stream);
     else
-      launch_tiles<Bytes>(problem, choice(), input, filters, tensors.byte_output, slices_.of<Bytes>(), stream);
+      launch_tiles<Bytes>(problem, choice(), input, filters, tensors.byte_output, stream);
   }
 
   Prediction predict(const ConvProblem& problem) const override { return prediction_of<Bytes>(problem, choice()); }
@@ -60,7 +60,6 @@ class Int8Hopper final : public TunableStage {
   Workspace packed_{*this, "packed filter"};
   Workspace scales_{*this, "scales"};
   Workspace wide_{*this, "widened input"};
-  SliceSpace slices_{*this};
 };
 
 }  // namespace

@@ -27,6 +27,7 @@
 /// | `mbarrier_arrive`, `mbarrier_expect`, `mbarrier_wait` | `mbarrier.arrive`, `.arrive.expect_tx`, `.try_wait.parity` in a loop |
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
+/// | `cluster_rank`, `cluster_arrive`, `cluster_wait`, `cluster_load` | `%cluster_ctarank`, `barrier.cluster.arrive`, `.wait`, `mapa` and `ld.shared::cluster` |
 /// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`, on the host |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
 /// | `im2col_load` | `cp.async.bulk.tensor`, `.im2col` |
@@ -261,6 +262,41 @@ __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
 /// `bar.arrive id, threads`: the same without waiting, for a thread that only hands something on.
 __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// ---- Clusters ------------------------------------------------------------------------------------------------------
+
+/// `%cluster_ctarank`: the number of the block in its cluster.
+__device__ __forceinline__ unsigned cluster_rank() {
+  unsigned rank = 0;
+  CONVLADDER_SM90("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// `barrier.cluster.arrive.release.aligned`: tells the blocks of the cluster that the thread has come. By whole warps;
+/// does not wait.
+__device__ __forceinline__ void cluster_arrive() {
+  CONVLADDER_SM90("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+/// `barrier.cluster.wait.acquire.aligned`: waits until all threads of the cluster have come by cluster_arrive(), or
+/// have ended; then sees what they did before, in shared memory too. By whole warps that have come themselves.
+__device__ __forceinline__ void cluster_wait() {
+  CONVLADDER_SM90("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// `mapa`, `ld.shared::cluster.v4.b32`: what lies at this place in the shared memory of another block of the cluster.
+/// Between two barriers of the cluster: after one, that block has begun, and before another, it has not ended.
+/// @tparam T 16 bytes, such as float4  @param shared in this block, a multiple of 16
+template <class T>
+__device__ __forceinline__ T cluster_load(const T* shared, int rank) {
+  static_assert(sizeof(T) == 16, "cluster_load reads 16 bytes");
+  uint4 bits = make_uint4(0, 0, 0, 0);
+  CONVLADDER_SM90(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [there];\n}"
+      : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+      : "r"(shared_address(shared)), "r"(rank)
+      : "memory");
+  return *reinterpret_cast<const T*>(&bits);
 }
 
 // ---- Bulk copies ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 /// | here | CUDA |
 /// | --- | --- |
 /// | `launch(kernel, grid, block, shared_bytes, stream)(args...)` | `kernel<<<grid, block, shared_bytes, stream>>>(args...)`, checked |
+/// | `launch(..., stream, cluster)(args...)` | `cudaLaunchKernelEx` with `cudaLaunchAttributeClusterDimension` |
 /// | `dynamic_shared<T>()` | `extern __shared__ T name[]` |
 /// | `upload_constant(symbol, device_pointer, count, stream)` | `cudaMemcpyToSymbolAsync` |
 /// | `copy_async<bytes>(shared, global, inside)` | `cp.async`: 4, 8 or 16 bytes, zeros where `inside` is false; 16 bytes pass L1 by, but for `copy_async<16, true>` |
@@ -119,23 +120,35 @@ struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes;
   Stream stream;
+  dim3 cluster;
 
   /// Starts the kernel. @throws DeviceError if CUDA refuses the launch
   template <class... Arguments>
   void operator()(Arguments&&... arguments) const {
     const void* address = reinterpret_cast<const void*>(kernel);
     if (shared_bytes > 48 * 1024) allow_shared_bytes(address, shared_bytes);
-    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+    if (cluster.x * cluster.y * cluster.z == 1) {
+      kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+    } else {
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+      cudaLaunchConfig_t configuration{grid, block, shared_bytes, stream, &attribute, 1};
+      check_cuda(
+          cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
+          "launch with clusters");
+    }
     finish_launch(address, block, shared_bytes);
   }
 };
 
 /// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`.
 /// @param shared_bytes dynamic shared memory of one block
+/// @param cluster blocks that run at once and reach each other's shared memory; a divisor of the grid (sm_90)
 template <class... Parameters>
 Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                             Stream stream) {
-  return {kernel, grid, block, shared_bytes, stream};
+                             Stream stream, dim3 cluster = {}) {
+  return {kernel, grid, block, shared_bytes, stream, cluster};
 }
 
 /// Copies `count` elements from device memory into a `__constant__` array.

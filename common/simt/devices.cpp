@@ -351,7 +351,8 @@ bool Devices::advance(Queue& queue) {
       set_unordered(unordered_with(queue.clock));
       const std::uint64_t number = queue.clock.tick(queue.number);
       machine.device = queue.rank + 1;
-      run_grid(launch.kernel, launch.grid, launch.block, launch.shared_bytes, launch.call, work.arguments);
+      run_grid(launch.kernel, launch.grid, launch.block, launch.shared_bytes, launch.call, work.arguments, false,
+               launch.cluster);
       machine.device = 0;
       Unordered added{kernel_name(launch.kernel), 0, 0, {}, {}, {}, 0};
       std::tie(added.first, added.last) = last_blocks();

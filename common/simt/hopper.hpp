@@ -2,6 +2,7 @@
 /// The instructions of sm_90 in the simulator: the names of common/kernel/hopper.hpp, which tells what each does.
 /// Included through it.
 #pragma once
+#include "common/simt/cluster.hpp"
 #include "common/simt/simt.hpp"
 #include "common/stage/tensor_map.hpp"
 
@@ -137,6 +138,19 @@ __forceinline__ void named_barrier_sync(int id, int threads) {
 /// The same without waiting.
 __forceinline__ void named_barrier_arrive(int id, int threads) {
   simt::named_barrier(static_cast<unsigned>(id), static_cast<unsigned>(threads), false);
+}
+
+/// The number of the block in its cluster.
+__forceinline__ unsigned cluster_rank() { return simt::rank_in_cluster(); }
+/// Comes to the cluster's barrier, and does not wait.
+__forceinline__ void cluster_arrive(int line = __builtin_LINE()) { simt::cluster_arrive(true, true, line); }
+/// Waits for all threads of the cluster.
+__forceinline__ void cluster_wait(int line = __builtin_LINE()) { simt::cluster_wait(line); }
+/// What lies there in the shared memory of another block of the cluster.
+template <class T>
+__forceinline__ T cluster_load(const T* shared, int rank) {
+  static_assert(sizeof(T) == 16, "cluster_load reads 16 bytes");
+  return *static_cast<const T*>(simt::map_shared(shared, static_cast<unsigned>(rank)));
 }
 
 /// Starts a copy to shared memory, of a multiple of 16 bytes.

@@ -412,6 +412,7 @@ struct DeferredLaunch {
   dim3 grid, block;
   std::size_t shared_bytes;
   void (*call)(const void*);
+  dim3 cluster;
 };
 /// Puts it on the stream, with a copy of its arguments.
 void defer(convladder::Stream stream, const DeferredLaunch& launch, const void* arguments, std::size_t bytes);
@@ -448,6 +449,7 @@ struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes;
   Stream stream;
+  dim3 cluster;
 
   /// Runs the grid; on a stream of one of several devices, when its turn comes.
   template <class... Arguments>
@@ -464,7 +466,7 @@ struct Launch {
     if constexpr (__is_trivially_copyable(Later)) {
       if (stream) {
         const Later later{kernel, simt::Kept<Parameters...>::of(static_cast<Parameters>(arguments)...)};
-        return simt::defer(stream, {address, grid, block, shared_bytes, &Later::run}, &later, sizeof later);
+        return simt::defer(stream, {address, grid, block, shared_bytes, &Later::run, cluster}, &later, sizeof later);
       }
     }
     // Not instrumented: it reads the host's stack.
@@ -474,16 +476,18 @@ struct Launch {
     using Call = decltype(call);
     simt::run_grid(
         address, grid, block, shared_bytes,
-        [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); }, &call);
+        [](const void* self) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(self))(); }, &call, false,
+        cluster);
   }
 };
 
 /// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`.
 /// @param shared_bytes dynamic shared memory of one block
+/// @param cluster blocks that run at once and reach each other's shared memory
 template <class... Parameters>
 Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                             Stream stream) {
-  return {kernel, grid, block, shared_bytes, stream};
+                             Stream stream, dim3 cluster = {}) {
+  return {kernel, grid, block, shared_bytes, stream, cluster};
 }
 
 /// The block's dynamic shared memory, 32-byte aligned.
