@@ -12,7 +12,8 @@ constexpr int kTiles[] = {kOwnTiles, kSharedTiles};
 constexpr const char* kWhose[] = {"own", "shared"};
 
 Choice choice_of(const Configuration& configuration) {
-  return {configuration["positions"], configuration["tiles"] == kSharedTiles, configuration["split"]};
+  return {configuration["positions"], configuration["tiles"] == kSharedTiles, configuration["split"],
+          configuration["products"]};
 }
 
 template <class Element, int Count>
@@ -30,14 +31,21 @@ Verdict check_problem(const ConvProblem& problem, const int (&positions)[Count])
 
 template <class Element>
 Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
-  if (by_rows(problem) && (choice.shared || choice.slices > 1))
-    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own and split=1");
+  if (by_rows(problem) && (choice.shared || choice.slices > 1 || choice.products > 1))
+    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and products=1");
+  if (choice.slices > 1 && choice.products > 1)
+    return Verdict::refuse("a slice has one product: split={} wants products=1; got products={}", choice.slices,
+                           choice.products);
   if (choice.shared && problem.k <= kFilters)
     return Verdict::refuse("a shared tile has 128 filters, so k must be more than 64; got k={}", problem.k);
   if (choice.slices > channel_blocks_of<Element>(problem))
     return Verdict::refuse("split={} wants as many blocks of {} channels; got c={}", choice.slices,
                            kTilePixel / Element::kBytes, problem.c);
   if (has_kernel<Element>(problem, choice)) return Verdict::accept();
+  const int groups = blocks_for(static_cast<int>(problem.k), choice.shared ? 2 * kFilters : kFilters);
+  if (groups % choice.products != 0)
+    return Verdict::refuse("products={} wants a multiple of so many {} of 64 filters; got k={}", choice.products,
+                           choice.shared ? "pairs of blocks" : "blocks", problem.k);
   if (by_rows(problem))
     return Verdict::refuse("strips, for 3 x 3 filters of up to 64 channels, are {} wide; got positions={}",
                            Element::kStripWords, choice.positions);
@@ -58,6 +66,7 @@ Configuration cheapest_configuration(const Knobs& knobs, const int (&positions)[
   configuration["positions"] = choice.positions;
   configuration["tiles"] = choice.shared ? kSharedTiles : kOwnTiles;
   configuration["split"] = choice.slices;
+  configuration["products"] = choice.products;
   return configuration;
 }
 

@@ -10,7 +10,10 @@ namespace {
 // The knobs: positions of a wgmma, the width of a strip or the size of a tile; whose a tile is; and into how many
 // slices its channels go.
 constexpr int kPositions[] = {56, 64, 96, 112, 128, 192, 208, 216, 232, 240, 248};
-constexpr Knob kKnobs[] = {{"positions", kPositions, 240}, {"tiles", kTiles, kWhose, kOwnTiles}, {"split", kSlices, 1}};
+constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
+                           {"tiles", kTiles, kWhose, kOwnTiles},
+                           {"split", kSlices, 1},
+                           {"products", kProducts, 1}};
 
 class ImplicitGemmHopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }

@@ -96,11 +96,12 @@ struct Tiles : Lowering {
   int slot;                           // positions of a slot of the ring; a multiple of 8
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
-  int work_items;                     // tiles times filter blocks, or times pairs of these
-  Divisor by_filter_blocks, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
+  int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
+  Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
   // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
-  int taps, phases, pixel_slots, slices;
-  Divisor by_pixel_slots, by_slices;
+  // Or it has several products: blocks of filters, or pairs of these, one after another.
+  int taps, phases, pixel_slots, slices, products;
+  Divisor by_pixel_slots, by_slices, by_products;
   int first_tap[kMostPhases + 1];                  // of a phase; behind the last one's, the number of taps
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
@@ -118,14 +119,18 @@ bool has_nine(const ConvProblem& p) {
 }
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels && has_nine(problem); }
 
-// How a kernel takes a problem: positions of a wgmma; whether tiles are shared; and into how many slices channels go.
+// How a kernel takes a problem: positions of a wgmma; whether tiles are shared; into how many slices channels go; and
+// by how many blocks of filters, or pairs of these, a tile's pixels are multiplied before they leave shared memory.
 struct Choice {
   int positions;
   bool shared;
   int slices;
+  int products = 1;
 };
 Cut cut_of(const ConvProblem& problem, const Choice& choice) {
-  return choice.shared ? Cut::shared : has_nine(problem) && choice.slices == 1 ? Cut::nine : Cut::own;
+  return choice.shared                                                     ? Cut::shared
+         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
+                                                                           : Cut::own;
 }
 
 // Channels whose pixels are whole chunks.
@@ -214,7 +219,12 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   }
   if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  best.by_filter_blocks = divisor_of(cut == Cut::shared ? best.filter_blocks / 2 : best.filter_blocks);
+  const int groups = cut == Cut::shared ? best.filter_blocks / 2 : best.filter_blocks;
+  if (groups % choice.products != 0) return Tiles{};
+  best.products = choice.products;
+  best.work_items /= choice.products;
+  best.by_parts = divisor_of(groups / choice.products);
+  best.by_products = divisor_of(choice.products);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
   best.by_row_pitch = divisor_of(best.row_pitch);
@@ -226,6 +236,7 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   best.by_slices = divisor_of(choice.slices);
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
+  if (choice.products > 1 && best.pixel_slots < best.channel_blocks * best.phases) return Tiles{};
   // Where the image is too small to have any of a phase's pixels, a box far outside of another's is as empty.
   const auto start = [](int phase, int pad, int stride, int size, int& first, int& from) {
     constexpr int kFarOutside = -(1 << 24);
@@ -261,9 +272,11 @@ int channel_blocks_of(const ConvProblem& problem) {
 // Whether a kernel takes the problem so.
 template <class Element>
 bool has_kernel(const ConvProblem& problem, const Choice& choice) {
-  if (by_rows(problem)) return !choice.shared && choice.slices == 1 && Element::StripSizes::has(choice.positions);
+  if (by_rows(problem))
+    return !choice.shared && choice.slices == 1 && choice.products == 1 && Element::StripSizes::has(choice.positions);
   const bool nine = cut_of(problem, choice) == Cut::nine;
   if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
+  if (choice.slices > 1 && choice.products > 1) return false;
   return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;
 }
 
@@ -291,15 +304,17 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // A work item's; and its epilogue, which the other consumer's products hide if it has a tile of its own. The sums of
   // slices go out and come in.
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices);
-  const std::int64_t products = blocks * g.taps * streams * kWgmmas * positions / 2;
+  const std::int64_t products = choice.products * blocks * g.taps * streams * kWgmmas * positions / 2;
   const std::int64_t loads =
-      blocks * (std::int64_t{g.taps} * streams * kTileTap + std::int64_t{g.phases} * g.box * kTilePixel) / kFromL2;
+      blocks *
+      (std::int64_t{choice.products} * g.taps * streams * kTileTap + std::int64_t{g.phases} * g.box * kTilePixel) /
+      kFromL2;
   const std::int64_t sums = choice.slices > 1 ? streams * positions * kFilters * 4 * (1 + choice.slices) / kFromL2 : 0;
   const std::int64_t epilogue = 8 * positions + sums;
   return rounds * (products > loads ? products : loads) + (choice.shared ? rounds : 1) * epilogue;
 }
 
-constexpr int kSlices[] = {1, 2, 4, 8};
+constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
 
 // What costs the least; of two alike, the larger tile. 3 x 3 with stride 1 is left to its own kernel, unless the tiles
 // are too few for half of the multiprocessors: then they are shared, or their channels go into slices.
@@ -325,7 +340,8 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
     if (shared && problem.k <= kFilters) continue;
     for (const int slices : kSlices)
       for (const int each : positions)
-        if (!has_nine(problem) || slices > 1 || shared) consider({each, shared, slices});
+        for (const int products : kProducts)
+          if (!has_nine(problem) || slices > 1 || shared || products > 1) consider({each, shared, slices, products});
   }
   return best.positions > 0 ? best : nine;
 }

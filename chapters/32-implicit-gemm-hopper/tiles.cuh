@@ -26,6 +26,7 @@ struct TilesBlock {
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
   static constexpr int kPlaces = kNine ? 0 : places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
+  static constexpr int kStarted = 5;                                       // a named barrier
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
   static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
   static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
@@ -78,25 +79,41 @@ struct TilesBlock {
   __device__ __forceinline__ int end_channel_of(int item) const {
     return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
   }
+  // Of the block's products, the number of which is its consumers' order: the work item, and the block of filters, or
+  // the first of two.
+  __device__ __forceinline__ int products() const { return kNine ? 1 : g.products; }
+  __device__ __forceinline__ int items_before(int product) const {
+    return kNine ? product : static_cast<int>(static_cast<unsigned>(product) / g.by_products);
+  }
+  __device__ __forceinline__ int item_of(int product) const {
+    return blockIdx.x + items_before(product) * static_cast<int>(gridDim.x);
+  }
+  __device__ __forceinline__ int filter_block_of(int item, int of_item) const {
+    return (static_cast<int>(whole(item) % g.by_parts) * products() + of_item) * kStreams;
+  }
   __device__ __forceinline__ Origin origin_of(int item) const {
-    const unsigned tile = whole(item) / g.by_filter_blocks, row = tile / g.by_strips;
+    const unsigned tile = whole(item) / g.by_parts, row = tile / g.by_strips;
     return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
 
-  // Prologue, by all threads: the barriers, the places, and zeros beyond each box. These are read, too: for the last
-  // column of a tile as the zero column beyond it, and for positions that are no outputs.
-  __device__ __forceinline__ void start() const {
-    if (thread == kConsumers) {
-      init_ring(filters_full, filters_empty, kFilterSlots, kReaders);
-      init_ring(full, empty, pixel_slots, kReaders);
+  // Prologue of a producer, which makes its ring's barriers and need not wait for the others. Consumers wait for it.
+  __device__ __forceinline__ void start_ring(Mbarrier* ring_full, Mbarrier* ring_empty, int slots, int arrivals) const {
+    if (lane == 0) {
+      init_ring(ring_full, ring_empty, slots, arrivals);
       fence_mbarrier_init();
     }
+    __syncwarp();
+    named_barrier_arrive(kStarted, kConsumers + 2 * 32);
+  }
+  // Prologue of the consumers: the places, and zeros beyond each box. These are read, too: for the last column of a
+  // tile as the zero column beyond it, and for positions that are no outputs.
+  __device__ __forceinline__ void start() const {
     const int rest = (g.slot - g.box) * (kTilePixel / 16);
-    for (int i = thread; i < pixel_slots * rest; i += kTileThreads)
+    for (int i = thread; i < pixel_slots * rest; i += kConsumers)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
-    for (int p = thread; !kNine && p < kPlaces; p += kTileThreads) {
+    for (int p = thread; !kNine && p < kPlaces; p += kConsumers) {
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
                 y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
@@ -106,10 +123,13 @@ struct TilesBlock {
                  : make_uint2(0, packed_place(kNowhere, kNowhere, kNowhere));
     }
     fence_async_proxy();
+    named_barrier_sync(kStarted, kConsumers + 2 * 32);
   }
 
   // 4. Producer of pixels, one thread: a box for each 128 bytes of channels and each phase.
   __device__ __forceinline__ void produce_pixels(const Maps& input) const {
+    start_ring(full, empty, pixel_slots, kReaders * products());
+    if (lane != 0) return;
     int load = 0;
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
@@ -129,10 +149,13 @@ struct TilesBlock {
 
   // 4. Producer of filters, one thread: all taps for each 128 bytes of channels, one by one.
   __device__ __forceinline__ void produce_filters(const Value* packed) const {
+    start_ring(filters_full, filters_empty, kFilterSlots, kReaders);
+    if (lane != 0) return;
     const int all_taps = g.channel_blocks * taps();
     int load = 0;
-    for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
-      const Value* const of_block = packed + whole(item) % g.by_filter_blocks * kStreams * all_taps * kTapSize;
+    for (int product = 0, item = blockIdx.x; item < g.work_items; item = item_of(++product)) {
+      const int of_item = product - items_before(product) * products();
+      const Value* const of_block = packed + filter_block_of(item, of_item) * all_taps * kTapSize;
       const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
       for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, ++load) {
         const int slot = load % kFilterSlots;
@@ -145,23 +168,22 @@ struct TilesBlock {
     }
   }
 
-  // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
-  // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every work item, and
-  // each has 64 of its filters.
+  // 5. Two consumers take the block's products alternately, ping-pong: while one multiplies, the other runs its
+  // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every product, and
+  // each has 64 of its filters. All products of a work item read the same pixels.
   __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
     };
     Sums sums;
-    const int step_items = (kShared ? 1 : 2) * gridDim.x;
-    const auto others_blocks = [&](int item) { return kShared ? 0 : blocks_in(item); };
-    int pixels = consumer * others_blocks(blockIdx.x) * phases(),
-        filter_loads = consumer * others_blocks(blockIdx.x) * taps();  // so far, for both
-    for (int item = blockIdx.x + (kShared ? 0 : consumer * gridDim.x); item < g.work_items; item += step_items) {
+    const int blocks = blocks_in(blockIdx.x);
+    for (int product = kShared ? 0 : consumer, item; (item = item_of(product)) < g.work_items;
+         product += kShared ? 1 : 2) {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
-      if (!kShared && item != static_cast<int>(blockIdx.x)) named_barrier_sync(own_products, kConsumers);
+      if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
+      int pixels = items_before(product) * blocks * phases(), filter_loads = product * blocks * taps();  // before these
       bool first = true;
       const int end = end_channel_of(item);
       for (int c = first_channel_of(item); c < end; c += kChannels) {
@@ -183,18 +205,15 @@ struct TilesBlock {
           }
         }
       }
-      if (!kShared && item + static_cast<int>(gridDim.x) < g.work_items)
-        named_barrier_arrive(other_products, kConsumers);
+      if (!kShared && item_of(product + 1) < g.work_items) named_barrier_arrive(other_products, kConsumers);
       wgmma_wait<0>();
       pin(sums);
       release(filters_empty, (filter_loads - 1) % kFilterSlots);
       release(empty, slot_of(pixels - 1));
-      pixels += others_blocks(item + gridDim.x) * phases();
-      filter_loads += others_blocks(item + gridDim.x) * taps();
       const bool sliced = !kNine && g.slices > 1;
       if (sliced) gather(sums);
-      const int filter_block = static_cast<int>(whole(item) % g.by_filter_blocks);
-      store(sums, filters, output, origin_of(item), kShared ? 2 * filter_block + consumer : filter_block);
+      const int filter_block = filter_block_of(item, product - items_before(product) * products());
+      store(sums, filters, output, origin_of(item), filter_block + (kShared ? consumer : 0));
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
   }
@@ -299,16 +318,14 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
   const TilesBlock<Element, N, kCut> block{g};
-  block.start();
-  __syncthreads();
   if (block.warp >= kConsumerWarps) {
     set_max_registers_decrease<40>();
-    if (block.lane != 0) return;
     if (block.warp == kConsumerWarps) block.produce_pixels(input);
     if (block.warp == kConsumerWarps + 1) block.produce_filters(filters.packed);
     return;
   }
   set_max_registers_increase<232>();
+  block.start();
   block.consume(filters, output);
 }
 

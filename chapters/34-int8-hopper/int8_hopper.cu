@@ -9,7 +9,10 @@ namespace {
 
 // The knobs of 32.
 constexpr int kPositions[] = {64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
-constexpr Knob kKnobs[] = {{"positions", kPositions, 240}, {"tiles", kTiles, kWhose, kOwnTiles}, {"split", kSlices, 1}};
+constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
+                           {"tiles", kTiles, kWhose, kOwnTiles},
+                           {"split", kSlices, 1},
+                           {"products", kProducts, 1}};
 
 class Int8Hopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
