@@ -23,7 +23,7 @@
 //      one. With stride 2 a box has every second row and column, and the taps that read these.
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
-//      too, and not stored. Where work items are few, the channels of each are in slices: those of a
+//      too, and not stored. A work item may have several blocks of filters, which read the same pixels. Where work items are few, the channels of each are in slices: those of a
 //      tile are a cluster of blocks, each with one slice, which then read each other's sums from shared memory.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
