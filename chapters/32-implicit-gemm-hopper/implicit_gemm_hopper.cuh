@@ -71,18 +71,20 @@ struct Halves {
 };
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
-__global__ void pack(const float* filter,  // [filters][channels][order.taps]
+__global__ void pack(const float* filter,  // [filters][channels][order.taps][layout.columns]
                      half* packed,         // [filter block][channel block][tap in its order][64][64]
-                     TapOrder order, int filters, int channels, int channel_blocks, int size) {
+                     TapOrder order, InputLayout layout, int filters, int channels, int channel_blocks, int size) {
   constexpr int kChannels = kTilePixel / Halves::kBytes;  // of `rows` as well
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= size) return;
   const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % order.taps;
   const int blocks = row / kFilters / order.taps;
   const int k = blocks / channel_blocks * kFilters + of_block;
-  const int c = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
-  const bool inside = k < filters && c < channels;
-  packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * order.taps + order.tap_of[tap]] : 0.0f);
+  const int in_window = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
+  const int column = in_window / layout.channels, c = in_window % layout.channels;
+  const bool inside = k < filters && column < layout.columns && c < channels;
+  const int at = ((k * channels + c) * order.taps + order.tap_of[tap]) * layout.columns + column;
+  packed[i] = __float2half_rn(inside ? filter[at] : 0.0f);
 }
 
 }  // namespace

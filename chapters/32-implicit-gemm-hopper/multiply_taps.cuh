@@ -85,24 +85,34 @@ __global__ void clear(int* done, int count) {
   if (i < count) done[i] = 0;
 }
 
-// Pixels whose channels are no whole chunks, with zeros to make them so: TMA wants multiples of 16 bytes.
+// The copy in a layout of which whole chunks can be moved, as TMA wants it. A thread a chunk; none begins in one row
+// and ends in the next.
 template <class Value>
-__global__ void widen(const Value* input,  // [pixels][channels]
-                      Value* wide,         // [pixels][wide_channels]
-                      std::int64_t size, int channels, int wide_channels) {
+__global__ void widen(const Value* input,  // [rows][width][channels]
+                      Value* wide,         // [rows][to.width][to.channels]
+                      std::int64_t chunks, InputLayout to, int width, int channels) {
+  constexpr int kValues = kChunkBytes / static_cast<int>(sizeof(Value));
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= size) return;
-  const int c = static_cast<int>(i % wide_channels);
-  wide[i] = c < channels ? input[i / wide_channels * channels + c] : Value{};
+  if (i >= chunks) return;
+  const std::int64_t pixel = i * kValues / to.channels, row = pixel / to.width;
+  int c = static_cast<int>(i * kValues - pixel * to.channels);
+  int x = static_cast<int>(pixel - row * to.width) - to.left;
+  alignas(kChunkBytes) Value values[kValues];
+  UNROLL
+  for (Value& value : values) {
+    value = c < channels && x >= 0 && x < width ? input[(row * width + x) * channels + c] : Value{};
+    if (++c == to.channels) c = 0, ++x;
+  }
+  *reinterpret_cast<uint4*>(wide + i * kValues) = *reinterpret_cast<const uint4*>(values);
 }
 
-// The input as TMA can take it: itself, or its copy with more channels.
+// The input as TMA can take it: itself, or its copy.
 template <class Element, class Value = typename Element::Value>
 const Value* widened(const ConvProblem& problem, const Value* input, Value* wide, Stream stream) {
-  const std::int64_t size = wide_size<Element>(problem);
-  if (size == 0) return input;
-  launch(widen<Value>, dim3(static_cast<unsigned>((size - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
-      input, wide, size, static_cast<int>(problem.c), wide_channels<Element>(problem));
+  const std::int64_t chunks = wide_size<Element>(problem) / kChunk<Element>;
+  if (chunks == 0) return input;
+  launch(widen<Value>, dim3(static_cast<unsigned>((chunks - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
+      input, wide, chunks, layout_of<Element>(problem), static_cast<int>(problem.w), static_cast<int>(problem.c));
   return wide;
 }
 

@@ -57,7 +57,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   const int positions = choice.positions;
   std::int64_t sums = 0, sliced = 0;  // bytes of the slices' sums; tiles and 64 filters that are in slices
   constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
-  const int pixel = wide_channels<Element>(problem) * kBytes;
+  const InputLayout layout = layout_of<Element>(problem);
+  const int pixel = layout.columns * layout.channels * kBytes;
   if (by_rows(problem)) {
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, device_limits().multiprocessors);
@@ -86,7 +87,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     p.barriers = blocks_of(g);
   }
   const std::int64_t wide = wide_size<Element>(problem);
-  if (wide > 0) p.global_load_bytes += problem.input_size() * kBytes;
+  if (wide > 0)
+    p.global_load_bytes += problem.n * problem.h * inside(-layout.left, layout.width, problem.w) * problem.c * kBytes;
   p.global_store_bytes = (problem.output_size() + wide) * kBytes + sums + sliced * 4;
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
   p.atomic_requests = sliced * choice.slices;
