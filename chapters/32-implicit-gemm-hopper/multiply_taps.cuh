@@ -85,34 +85,40 @@ __global__ void clear(int* done, int count) {
   if (i < count) done[i] = 0;
 }
 
-// The copy in a layout of which whole chunks can be moved, as TMA wants it. A thread a chunk; none begins in one row
-// and ends in the next.
+// The copy, in a layout of which TMA can move whole chunks. A thread a chunk; half a chunk is never of two pixels.
 template <class Value>
 __global__ void widen(const Value* input,  // [rows][width][channels]
                       Value* wide,         // [rows][to.width][to.channels]
-                      std::int64_t chunks, InputLayout to, int width, int channels) {
-  constexpr int kValues = kChunkBytes / static_cast<int>(sizeof(Value));
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= chunks) return;
-  const std::int64_t pixel = i * kValues / to.channels, row = pixel / to.width;
-  int c = static_cast<int>(i * kValues - pixel * to.channels);
-  int x = static_cast<int>(pixel - row * to.width) - to.left;
-  alignas(kChunkBytes) Value values[kValues];
+                      InputLayout to, int rows, int width, int channels) {
+  constexpr int kValues = kChunkBytes / static_cast<int>(sizeof(Value)), kHalf = kValues / 2;
+  const std::int64_t chunk = std::int64_t{blockIdx.x} * kThreads + threadIdx.x,
+                     chunks = std::int64_t{to.width} * to.channels / kValues;  // of a row
+  const int row = block_in_y();
+  if (row >= rows || chunk >= chunks) return;
+  const int pixel = static_cast<int>(chunk * kValues / to.channels);
+  int x = pixel - to.left, c = static_cast<int>(chunk * kValues - std::int64_t{pixel} * to.channels);
+  alignas(uint4) Value values[kValues];
   UNROLL
-  for (Value& value : values) {
-    value = c < channels && x >= 0 && x < width ? input[(row * width + x) * channels + c] : Value{};
-    if (++c == to.channels) c = 0, ++x;
+  for (int part = 0; part < 2; ++part) {
+    const std::int64_t from = (std::int64_t{row} * width + x) * channels + c;
+    const int inside = x >= 0 && x < width ? channels - c : 0;
+    UNROLL
+    for (int i = 0; i < kHalf; ++i) values[part * kHalf + i] = i < inside ? input[from + i] : Value{};
+    c += kHalf;
+    if (c == to.channels) c = 0, ++x;
   }
-  *reinterpret_cast<uint4*>(wide + i * kValues) = *reinterpret_cast<const uint4*>(values);
+  const unsigned* const words = reinterpret_cast<const unsigned*>(values);
+  reinterpret_cast<uint4*>(wide)[row * chunks + chunk] = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 // The input as TMA can take it: itself, or its copy.
 template <class Element, class Value = typename Element::Value>
 const Value* widened(const ConvProblem& problem, const Value* input, Value* wide, Stream stream) {
-  const std::int64_t chunks = wide_size<Element>(problem) / kChunk<Element>;
-  if (chunks == 0) return input;
-  launch(widen<Value>, dim3(static_cast<unsigned>((chunks - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
-      input, wide, chunks, layout_of<Element>(problem), static_cast<int>(problem.w), static_cast<int>(problem.c));
+  if (wide_size<Element>(problem) == 0) return input;
+  const InputLayout to = layout_of<Element>(problem);
+  const std::int64_t rows = problem.n * problem.h, chunks = std::int64_t{to.width} * to.channels / kChunk<Element>;
+  launch(widen<Value>, grid_in_y((chunks - 1) / kThreads + 1, rows), dim3(kThreads), 0, stream)(
+      input, wide, to, static_cast<int>(rows), static_cast<int>(problem.w), static_cast<int>(problem.c));
   return wide;
 }
 
