@@ -259,6 +259,7 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{2, 1});
   CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
   CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
+  CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1});
 }
 
 TEST_CASE("32 implicit-gemm-hopper: each row of pixels is loaded once (simulator)") {
@@ -271,13 +272,19 @@ TEST_CASE("32 implicit-gemm-hopper: each row of pixels is loaded once (simulator
 }
 
 TEST_CASE("32 implicit-gemm-hopper: windows of a folded filter are loaded as pixels (simulator)") {
+  const auto counters = [](const char* sizes, const std::string& settings) {
+    const RunResult result = run_case(find_stage("32"), {parse_shape(sizes), InputKind::normal}, settings);
+    REQUIRE(result.counters);
+    return *result.counters;
+  };
   // One tile. The copy is made of 8 x 8 pixels, with rows of (4 - 1) * 2 + 7 pixels and one more. Of 8 rows there are
   // 4 windows of 7 pixels of 4 channels, once; and 7 taps.
-  const RunResult result =
-      run_case(find_stage("32"), {parse_shape("c=3,k=64,h=8,w=8,r=7,s=7,stride_h=2,stride_w=2"), InputKind::normal});
-  REQUIRE(result.counters);
-  CHECK(result.counters->global_load_bytes == 2 * (8 * 8 * 3 + 8 * 4 * 7 * 4 + 7 * 64 * 64));
-  CHECK(result.counters->global_store_bytes == 2 * (8 * 14 * 4 + 4 * 4 * 64));
+  const Counters one = counters("c=3,k=64,h=8,w=8,r=7,s=7,stride_h=2,stride_w=2", any_tiles(64, false));
+  CHECK(one.global_load_bytes == 2 * (8 * 8 * 3 + 8 * 4 * 7 * 4 + 7 * 64 * 64));
+  CHECK(one.global_store_bytes == 2 * (8 * 14 * 4 + 4 * 4 * 64));
+  // Four tiles, as high as the image: tiles as wide would need rows of their neighbours.
+  const Counters four = counters("c=3,k=64,h=32,w=32,r=7,s=7,stride_h=2,stride_w=2", any_tiles(64, false));
+  CHECK(four.global_load_bytes == 2 * (32 * 32 * 3 + 32 * 16 * 7 * 4 + 4 * 7 * 64 * 64));
 }
 
 TEST_CASE("32 implicit-gemm-hopper: no bank conflict, and one barrier a block (simulator)") {
