@@ -470,17 +470,17 @@ std::vector<SuiteCase> line_tiles_suite(bool many_filters) {
           "n=2,c=65,k=16,h=9,w=12,stride_h=2,stride_w=2",          // a phase of four
           "n=5,c=72,k=136,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",  // four phases; images share a tile
           "n=2,c=24,k=8,h=14,w=15,r=3,s=3,stride_h=2,stride_w=2",  // even and odd
-          "n=3,c=8,k=1,h=1,w=1,r=3,s=3,stride_h=2,stride_w=2",     // phases without a pixel
-          "c=8,k=8,h=3,w=601,r=3,s=3,stride_h=2,stride_w=2",       // strips
-          "c=8,k=9,h=257,w=2,r=3,s=3,stride_h=2,stride_w=2",       // many rows
-          "n=2,c=8,k=8,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2,pad_h=0,pad_w=0",
-          "n=2,c=16,k=8,h=3,w=4,r=3,s=3,stride_h=2,stride_w=2,pad_h=4,pad_w=3",
+          "n=3,c=32,k=1,h=1,w=1,r=3,s=3,stride_h=2,stride_w=2",    // phases without a pixel
+          "c=32,k=8,h=3,w=601,r=3,s=3,stride_h=2,stride_w=2",      // strips
+          "c=32,k=9,h=257,w=2,r=3,s=3,stride_h=2,stride_w=2",      // many rows
+          "n=2,c=32,k=8,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2,pad_h=0,pad_w=0",
+          "n=2,c=32,k=8,h=3,w=4,r=3,s=3,stride_h=2,stride_w=2,pad_h=4,pad_w=3",
           "n=2,c=16,k=8,h=9,w=10,r=3,s=5,stride_h=2",      // down only
-          "n=2,c=16,k=8,h=9,w=10,r=2,s=3,stride_w=2",      // across only
+          "n=2,c=32,k=8,h=9,w=10,r=2,s=3,stride_w=2",      // across only
           "n=2,c=40,k=72,h=9,w=11,r=5,s=5",                // 25 taps in one box
-          "n=2,c=8,k=8,h=2,w=3,r=5,s=5",                   // smaller than the radius
+          "n=2,c=32,k=8,h=2,w=3,r=5,s=5",                  // smaller than the radius
           "n=3,c=72,k=8,h=6,w=7,r=5,s=5,pad_h=0,pad_w=1",  // no zeros to share down, some across
-          "c=8,k=8,h=3,w=257,r=5,s=5,pad_h=4,pad_w=6",     // more padding than the radius
+          "c=32,k=8,h=3,w=257,r=5,s=5,pad_h=4,pad_w=6",    // more padding than the radius
           "n=2,c=72,k=66,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
           "n=2,c=8,k=8,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,stride_h=2,stride_w=2,pad_h=1,pad_w=2",
           "n=2,c=8,k=8,h=9,w=12,r=3,s=3,dilation_h=3,stride_h=2,stride_w=1",
@@ -498,6 +498,32 @@ std::vector<SuiteCase> short_line_tiles_suite(bool many_filters) {
   return line_tiles({"n=3,c=72,k=24,h=9,w=31", "n=5,c=72,k=72,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",
                      "n=2,c=8,k=65,h=11,w=23,r=5,s=5"},
                     many_filters);
+}
+
+std::vector<SuiteCase> few_channels_suite() {
+  std::vector<SuiteCase> suite = line_tiles(
+      {
+          "n=2,c=3,k=64,h=23,w=21,r=7,s=7,stride_h=2,stride_w=2",  // the first layer of a network
+          "n=2,c=3,k=70,h=8,w=9,r=3,s=3,stride_h=2,stride_w=2",
+          "c=1,k=5,h=9,w=10,r=2,s=2",
+          "n=2,c=2,k=7,h=7,w=15,r=3,s=5",
+          "c=4,k=8,h=11,w=33,r=5,s=5,stride_w=2",                               // across only
+          "n=2,c=5,k=66,h=12,w=13,r=5,s=5,stride_h=2",                          // down only
+          "n=2,c=6,k=9,h=5,w=8,r=1,s=7",                                        // one row
+          "c=7,k=16,h=9,w=19,r=7,s=7,pad_h=0,pad_w=0",                          // no padding
+          "c=7,k=16,h=9,w=18,r=5,s=7,stride_h=2,stride_w=2,pad_h=1,pad_w=2",    // less than the radius
+          "n=2,c=8,k=3,h=6,w=7,r=2,s=2,stride_h=2,stride_w=2,pad_h=1,pad_w=0",  // a column that no output reads
+          "n=3,c=8,k=1,h=1,w=1,r=3,s=3,stride_h=2,stride_w=2",                  // an output an image
+          "c=3,k=8,h=3,w=601,r=3,s=3,stride_h=2,stride_w=2",                    // strips
+          "c=3,k=9,h=257,w=2,r=3,s=3,stride_h=2,stride_w=2",                    // many rows
+          "n=2,c=3,k=8,h=2,w=3,r=5,s=5,pad_h=4,pad_w=9",                        // windows that see none of the image
+          "n=2,c=3,k=8,h=9,w=12,r=3,s=7,dilation_h=2,stride_h=2,stride_w=2",
+          "c=3,k=8,h=12,w=18,r=3,s=3,dilation_w=2",
+      },
+      false);
+  for (const InputKind kind : {InputKind::integers, InputKind::impulse, InputKind::large, InputKind::nan})
+    for (const std::size_t i : {0, 1, 2}) suite.push_back({suite[i].problem, kind});
+  return suite;
 }
 
 std::vector<SuiteCase> pointwise_suite() {

@@ -69,6 +69,10 @@ std::vector<SuiteCase> near_taps_suite();
 std::vector<SuiteCase> line_tiles_suite(bool many_filters);
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_line_tiles_suite(bool many_filters);
+/// More of that kind, with 1 to 8 channels and filters of several columns, so that a stage may take a row of the filter
+/// for one pixel: odd and even columns, padding that the image does not have, columns that no output reads, rows of
+/// one and of several tiles; and with dilation across.
+std::vector<SuiteCase> few_channels_suite();
 
 /// Batches of images with a 1 x 1 filter, for products of whole multiples of 8 channels and filters: pixels, channels
 /// and filters around 64.

@@ -35,11 +35,11 @@ class ImplicitGemmHopper final : public TunableStage {
     constexpr int kChannels = kTilePixel / Halves::kBytes;
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
     const int channel_blocks = blocks_for(channels, kChannels);
-    const TapOrder order = tap_order(lowering_of(problem));
+    const TapOrder order = tap_order(in_tiles<Halves>(problem));
     const int size = packed_filters(filters, choice().shared) * channel_blocks * order.taps * kChannels;
     packed_.allocate<half>(size);
     convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
-        tensors.filter, packed_.as<half>(), order, filters, channels, channel_blocks, size);
+        tensors.filter, packed_.as<half>(), order, layout_of<Halves>(problem), filters, channels, channel_blocks, size);
     if (wide_size<Halves>(problem) > 0) wide_.allocate<half>(wide_size<Halves>(problem));
   }
 

@@ -20,11 +20,13 @@
 //   4. `tiles` (tiles.cuh), more channels and all other filters. A tile is several rows, or several images, of pixels
 //      with so much padding between that they are one line of N positions: a tap's shift is one number for all of them.
 //      For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64 filters, one by
-//      one. With stride 2 a box has every second row and column, and the taps that read these.
+//      one. With stride 2 a box has every second row and column, and the taps that read these. Where channels are few,
+//      a row of the filter is one tap: TMA takes the pixels that it reads for one pixel (layout_of).
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
-//      too, and not stored. A work item may have several blocks of filters, which read the same pixels. Where work items are few, the channels of each are in slices: those of a
-//      tile are a cluster of blocks, each with one slice, which then read each other's sums from shared memory.
+//      too, and not stored. A work item may have several blocks of filters, which read the same pixels. Where work
+//      items are few, the channels of each are in slices: those of a tile are a cluster of blocks, each with one slice,
+//      which then read each other's sums from shared memory.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
@@ -71,18 +73,20 @@ struct Halves {
 };
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
-__global__ void pack(const float* filter,  // [filters][channels][order.taps]
+__global__ void pack(const float* filter,  // [filters][channels][order.taps][layout.columns]
                      half* packed,         // [filter block][channel block][tap in its order][64][64]
-                     TapOrder order, int filters, int channels, int channel_blocks, int size) {
+                     TapOrder order, InputLayout layout, int filters, int channels, int channel_blocks, int size) {
   constexpr int kChannels = kTilePixel / Halves::kBytes;  // of `rows` as well
   const int i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= size) return;
   const int row = i / kChannels, of_block = row % kFilters, tap = row / kFilters % order.taps;
   const int blocks = row / kFilters / order.taps;
   const int k = blocks / channel_blocks * kFilters + of_block;
-  const int c = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
-  const bool inside = k < filters && c < channels;
-  packed[i] = __float2half_rn(inside ? filter[(k * channels + c) * order.taps + order.tap_of[tap]] : 0.0f);
+  const int in_window = blocks % channel_blocks * kChannels + (i % kChannels ^ of_block % 8 * kChunk<Halves>);
+  const int column = in_window / layout.channels, c = in_window % layout.channels;
+  const bool inside = k < filters && column < layout.columns && c < channels;
+  const int at = ((k * channels + c) * order.taps + order.tap_of[tap]) * layout.columns + column;
+  packed[i] = __float2half_rn(inside ? filter[at] : 0.0f);
 }
 
 }  // namespace

@@ -79,24 +79,40 @@ __device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int s
   }
 }
 
-// Pixels whose channels are no whole chunks, with zeros to make them so: TMA wants multiples of 16 bytes.
+// The copy, in a layout of which TMA can move whole chunks. A thread a chunk; half a chunk is never of two pixels.
 template <class Value>
-__global__ void widen(const Value* input,  // [pixels][channels]
-                      Value* wide,         // [pixels][wide_channels]
-                      std::int64_t size, int channels, int wide_channels) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= size) return;
-  const int c = static_cast<int>(i % wide_channels);
-  wide[i] = c < channels ? input[i / wide_channels * channels + c] : Value{};
+__global__ void widen(const Value* input,  // [rows][width][channels]
+                      Value* wide,         // [rows][to.width][to.channels]
+                      InputLayout to, int rows, int width, int channels) {
+  constexpr int kValues = kChunkBytes / static_cast<int>(sizeof(Value)), kHalf = kValues / 2;
+  const std::int64_t chunk = std::int64_t{blockIdx.x} * kThreads + threadIdx.x,
+                     chunks = std::int64_t{to.width} * to.channels / kValues;  // of a row
+  const int row = block_in_y();
+  if (row >= rows || chunk >= chunks) return;
+  const int pixel = static_cast<int>(chunk * kValues / to.channels);
+  int x = pixel - to.left, c = static_cast<int>(chunk * kValues - std::int64_t{pixel} * to.channels);
+  alignas(uint4) Value values[kValues];
+  UNROLL
+  for (int part = 0; part < 2; ++part) {
+    const std::int64_t from = (std::int64_t{row} * width + x) * channels + c;
+    const int inside = x >= 0 && x < width ? channels - c : 0;
+    UNROLL
+    for (int i = 0; i < kHalf; ++i) values[part * kHalf + i] = i < inside ? input[from + i] : Value{};
+    c += kHalf;
+    if (c == to.channels) c = 0, ++x;
+  }
+  const unsigned* const words = reinterpret_cast<const unsigned*>(values);
+  reinterpret_cast<uint4*>(wide)[row * chunks + chunk] = make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-// The input as TMA can take it: itself, or its copy with more channels.
+// The input as TMA can take it: itself, or its copy.
 template <class Element, class Value = typename Element::Value>
 const Value* widened(const ConvProblem& problem, const Value* input, Value* wide, Stream stream) {
-  const std::int64_t size = wide_size<Element>(problem);
-  if (size == 0) return input;
-  launch(widen<Value>, dim3(static_cast<unsigned>((size - 1) / kThreads + 1)), dim3(kThreads), 0, stream)(
-      input, wide, size, static_cast<int>(problem.c), wide_channels<Element>(problem));
+  if (wide_size<Element>(problem) == 0) return input;
+  const InputLayout to = layout_of<Element>(problem);
+  const std::int64_t rows = problem.n * problem.h, chunks = std::int64_t{to.width} * to.channels / kChunk<Element>;
+  launch(widen<Value>, grid_in_y((chunks - 1) / kThreads + 1, rows), dim3(kThreads), 0, stream)(
+      input, wide, to, static_cast<int>(rows), static_cast<int>(problem.w), static_cast<int>(problem.c));
   return wide;
 }
 

@@ -56,7 +56,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   Prediction p;
   const int positions = choice.positions;
   constexpr int kBytes = Element::kBytes, kConsumerScales = 128 * Element::kScaleBytes;
-  const int pixel = wide_channels<Element>(problem) * kBytes;
+  const InputLayout layout = layout_of<Element>(problem);
+  const int pixel = layout.columns * layout.channels * kBytes;
   if (by_rows(problem)) {
     const Rows g = rows_of<Element>(problem, positions);
     const int parts = parts_of(g, device_limits().multiprocessors);
@@ -85,7 +86,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     p.barriers = 0;
   }
   const std::int64_t wide = wide_size<Element>(problem);
-  if (wide > 0) p.global_load_bytes += problem.input_size() * kBytes;
+  if (wide > 0)
+    p.global_load_bytes += problem.n * problem.h * inside(-layout.left, layout.width, problem.w) * problem.c * kBytes;
   p.global_store_bytes = (problem.output_size() + wide) * kBytes;
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
   p.atomic_requests = 0;

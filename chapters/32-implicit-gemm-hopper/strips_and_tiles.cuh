@@ -138,11 +138,40 @@ template <class Element>
 int wide_channels(const ConvProblem& problem) {
   return blocks_for(static_cast<int>(problem.c), kChunk<Element>) * kChunk<Element>;
 }
-// Elements of a copy of the input with so many; 0 where it has them itself.
+
+// How the pixels lie that TMA loads: as in the input, or in a copy of it. A copy has zeros as further channels. Where
+// the filter is folded, it also has the columns of padding, and TMA takes a window, the `columns` pixels that a row of
+// the filter reads, for one pixel with the channels of all of them.
+struct InputLayout {
+  int columns;   // of a window; 1: not folded
+  int step;      // pixels from one window to the next
+  int channels;  // of a pixel
+  int width;     // pixels of a row
+  int left;      // of these, padding before the image
+};
+
+// The one rule that says whether a filter is folded: if so its rows take fewer wgmmas, and windows fit in a pixel of
+// `tiles`. From window to window it must be whole chunks, so that with stride 2 a pixel needs half a chunk only. For
+// instance 7 x 7 with stride 2, over 3 channels of halves. Not folded, a pixel has 8 channels, 16 bytes, which is one
+// wgmma of 32: 7 * 7 * 1 = 49. Folded, a pixel has 4 channels and a window 7 * 4 * 2 = 56 bytes: 7 * 2 = 14.
+template <class Element>
+InputLayout layout_of(const ConvProblem& problem) {
+  const int wide = wide_channels<Element>(problem), s = static_cast<int>(problem.s);
+  const InputLayout plain{1, 1, wide, static_cast<int>(problem.w), 0};
+  if (by_rows(problem) || problem.dilation_w > 1) return plain;
+  const int stride = static_cast<int>(problem.stride_w), unit = kChunk<Element> / stride;
+  const int pixel = blocks_for(static_cast<int>(problem.c), unit) * unit, window = s * pixel * Element::kBytes;
+  const int steps = blocks_for(window, kStepBytes), plain_steps = s * blocks_for(wide * Element::kBytes, kStepBytes);
+  if (window > kTilePixel || steps >= plain_steps) return plain;
+  const int width = static_cast<int>((problem.q() - 1) * stride + s);
+  return {s, stride, pixel, blocks_for(width, stride) * stride, static_cast<int>(problem.pad_w)};
+}
+// Elements of the copy; 0 where the input will do.
 template <class Element>
 std::int64_t wide_size(const ConvProblem& problem) {
-  const std::int64_t channels = wide_channels<Element>(problem);
-  return channels == problem.c ? 0 : problem.n * problem.h * problem.w * channels;
+  const InputLayout layout = layout_of<Element>(problem);
+  if (layout.columns == 1 && layout.channels == problem.c) return 0;
+  return problem.n * problem.h * layout.width * layout.channels;
 }
 
 template <class Element>
@@ -197,25 +226,38 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   return g;
 }
 
-// A 1 x 1 filter moves over the pixels of all images as if they were one row.
-Lowering in_tiles(Lowering l) {
-  if (l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0) {
+// The problem as tiles see it. A folded filter has one column, and a pixel is the window of an output. A 1 x 1 filter
+// moves over the pixels of all images as if they were one row.
+template <class Element>
+Lowering in_tiles(const ConvProblem& problem) {
+  Lowering l = lowering_of(problem);
+  const InputLayout layout = layout_of<Element>(problem);
+  if (layout.columns > 1) {
+    l.channels = layout.columns * layout.channels;
+    l.width = l.out_width;
+    l.columns = l.stride_x = 1;
+    l.pad_x = 0;
+  } else if (l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0) {
     l.width = l.out_width = l.batch * l.height * l.width;
     l.batch = l.height = l.out_height = 1;
   }
   return l;
 }
 
-// The fewest tiles; of two ways to make them, wider ones. No images where none fits.
+// The fewest tiles; of two ways to make them, wider ones. But with one column of taps a tile needs no pixels beside it,
+// and the narrower is the one that needs fewer below. No images where none fits.
 template <class Element>
 Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
-  const Lowering l = in_tiles(lowering_of(problem));
+  const Lowering l = in_tiles<Element>(problem);
   const int positions = choice.positions;
   const Cut cut = cut_of(problem, choice);
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
-    if (tiles.images > 0 && (best.images == 0 || tiles.work_items < best.work_items)) best = tiles;
+    if (tiles.images == 0) continue;
+    if (best.images == 0 || tiles.work_items < best.work_items ||
+        (tiles.work_items == best.work_items && l.columns == 1 && tiles.box < best.box))
+      best = tiles;
   }
   if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
@@ -370,15 +412,17 @@ TensorMap map_of_rows(const void* tensor, std::uint64_t channels, std::uint64_t 
   return map_of<Element>(tensor, channels, kRowChannels, {width, pixel, columns}, {height, pixel * width, 1},
                          {batch, pixel * width * height, 1});
 }
-// A tile's box of a phase's rows and columns.
+// A tile's box of a phase's rows and columns, which are windows where the filter is folded.
 template <class Element>
-TensorMap map_of_phase(const typename Element::Value* tensor, std::uint64_t channels, const Tiles& g, int phase) {
+TensorMap map_of_phase(const typename Element::Value* tensor, const InputLayout& layout, const Tiles& g, int phase) {
   const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
-  const std::uint64_t pixel = Element::kBytes * channels, row = pixel * size(g.width);
+  const std::uint64_t pixel = size(layout.channels) * Element::kBytes, column = size(layout.step) * pixel,
+                      row = size(layout.width) * pixel;
   const int first_y = g.first_y[phase], first_x = g.first_x[phase];
   return map_of<Element>(
-      tensor + (size(first_y) * size(g.width) + size(first_x)) * channels, channels, kTilePixel / Element::kBytes,
-      {size(blocks_for(g.width - first_x, g.stride_x)), size(g.stride_x) * pixel, static_cast<unsigned>(g.row_pitch)},
+      tensor + (size(first_y) * row + size(first_x) * column) / Element::kBytes,
+      size(layout.columns) * size(layout.channels), kTilePixel / Element::kBytes,
+      {size(blocks_for(g.width - first_x, g.stride_x)), size(g.stride_x) * column, static_cast<unsigned>(g.row_pitch)},
       {size(blocks_for(g.height - first_y, g.stride_y)), size(g.stride_y) * row,
        static_cast<unsigned>(g.image_pitch / g.row_pitch)},
       {size(g.batch), row * size(g.height), static_cast<unsigned>(g.images)});

@@ -117,6 +117,14 @@ TEST_CASE("32 implicit-gemm-hopper: tiles of any filter are right, whatever fits
   check_suite("32", suite, any_tiles(216, true));
 }
 
+TEST_CASE("32 implicit-gemm-hopper: few channels are right, whatever fits in a tile (sm_90)") {
+  check_suite("32", few_channels_suite());
+  std::vector<SuiteCase> suite = few_channels_suite();
+  for (const int tile : {64, 192}) check_suite("32", suite, any_tiles(tile, false));
+  for (SuiteCase& each : suite) each.problem.k += 64;
+  check_suite("32", suite, any_tiles(96, true));
+}
+
 TEST_CASE("32 implicit-gemm-hopper: channels in slices are right (sm_90)") {
   std::vector<SuiteCase> suite;
   for (const char* sizes : {
@@ -163,6 +171,10 @@ TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simul
     for (const bool shared : {false, true})
       check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
   }
+  for (const SuiteCase& each : few_channels_suite()) {
+    if (each.inputs == InputKind::normal)
+      check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(96, false));
+  }
   for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
     check_prediction("32", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
 }
@@ -197,6 +209,24 @@ TEST_CASE("32 implicit-gemm-hopper: workspace is what the lesson says (sm_90)") 
   CHECK(run("c=136,k=65,h=3,w=2", positions(64)).workspace_bytes == 2 * 9 * 192 * 128);
   // And the input, its channels rounded up to 8, where they are not a multiple.
   CHECK(run("n=2,c=3,k=5,h=9,w=7").workspace_bytes == 2 * 9 * 64 * 64 + 2 * 2 * 9 * 7 * 8);
+}
+
+TEST_CASE("32 implicit-gemm-hopper: a filter is folded where that saves products (sm_90)") {
+  // Taps of 64 channels and filters, and rows of the copy: a row of the filter is one tap where it is folded.
+  const auto workspace = [](const char* sizes) {
+    return run_case(find_stage("32"), {parse_shape(sizes), InputKind::normal}).workspace_bytes;
+  };
+  const auto taps = [](int count) { return 2 * count * 64 * 64; };
+  CHECK(workspace("n=2,c=3,h=13,w=14,r=7,s=7,stride_h=2,stride_w=2") == taps(7) + 2 * 2 * 13 * 20 * 4);
+  CHECK(workspace("c=3,h=5,w=9,r=5,s=7") == taps(5) + 2 * 5 * 15 * 8);
+  CHECK(workspace("c=8,h=5,w=9,r=2,s=2,pad_h=0,pad_w=0") == taps(2) + 2 * 5 * 9 * 8);
+  CHECK(workspace("c=24,h=5,w=9,r=2,s=2,pad_h=0,pad_w=0") == taps(2) + 2 * 5 * 9 * 24);
+  CHECK(workspace("c=3,h=5,w=9,r=3,s=3") == taps(9) + 2 * 5 * 9 * 8);               // `rows`
+  CHECK(workspace("c=3,h=5,w=9,r=3,s=3,dilation_w=2") == taps(9) + 2 * 5 * 9 * 8);  // no window of neighbours
+  CHECK(workspace("c=3,h=5,w=9,r=3,s=1,stride_w=2") == taps(3) + 2 * 5 * 9 * 8);    // one column
+  CHECK(workspace("c=16,h=5,w=9,r=3,s=3,stride_w=2") == taps(9));                   // 3 * 3 wgmmas either way
+  CHECK(workspace("c=24,h=5,w=9,r=3,s=3,stride_w=2") == taps(9));                   // 3 * 24 * 2 = 144 bytes
+  CHECK(workspace("c=3,h=5,w=9,r=2,s=9") == taps(18) + 2 * 5 * 9 * 8);              // 9 * 8 * 2 = 144 bytes
 }
 
 TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel has") {
@@ -247,6 +277,7 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{2, 1});
   CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
   CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
+  CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1});
 }
 
 TEST_CASE("32 implicit-gemm-hopper: each row of pixels is loaded once (simulator)") {
@@ -256,6 +287,22 @@ TEST_CASE("32 implicit-gemm-hopper: each row of pixels is loaded once (simulator
   CHECK(counters.global_load_sectors * 32 == counters.global_load_bytes);
   CHECK(counters.global_store_bytes == 16 * 224 * 64 * 2);
   CHECK(counters.global_store_sectors * 32 == counters.global_store_bytes);
+}
+
+TEST_CASE("32 implicit-gemm-hopper: windows of a folded filter are loaded as pixels (simulator)") {
+  const auto counters = [](const char* sizes, const std::string& settings) {
+    const RunResult result = run_case(find_stage("32"), {parse_shape(sizes), InputKind::normal}, settings);
+    REQUIRE(result.counters);
+    return *result.counters;
+  };
+  // One tile. The copy is made of 8 x 8 pixels, with rows of (4 - 1) * 2 + 7 pixels and one more. Of 8 rows there are
+  // 4 windows of 7 pixels of 4 channels, once; and 7 taps.
+  const Counters one = counters("c=3,k=64,h=8,w=8,r=7,s=7,stride_h=2,stride_w=2", any_tiles(64, false));
+  CHECK(one.global_load_bytes == 2 * (8 * 8 * 3 + 8 * 4 * 7 * 4 + 7 * 64 * 64));
+  CHECK(one.global_store_bytes == 2 * (8 * 14 * 4 + 4 * 4 * 64));
+  // Four tiles, as high as the image: tiles as wide would need rows of their neighbours.
+  const Counters four = counters("c=3,k=64,h=32,w=32,r=7,s=7,stride_h=2,stride_w=2", any_tiles(64, false));
+  CHECK(four.global_load_bytes == 2 * (32 * 32 * 3 + 32 * 16 * 7 * 4 + 4 * 7 * 64 * 64));
 }
 
 TEST_CASE("32 implicit-gemm-hopper: no bank conflict, and at most one barrier a block (simulator)") {

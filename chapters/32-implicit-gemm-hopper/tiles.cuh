@@ -336,7 +336,7 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
   constexpr int kMaps = kCut == Cut::nine ? 1 : kMostPhases;
   PhaseMaps<kMaps> from;
   for (int phase = 0; phase < kMaps; ++phase)
-    from.of[phase] = map_of_phase<Element>(input, wide_channels<Element>(problem), g, phase < g.phases ? phase : 0);
+    from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
   ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
                                    static_cast<std::size_t>(bytes), stream,

@@ -38,14 +38,14 @@ class Int8Hopper final : public TunableStage {
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
     const int pixel = by_rows(problem) ? kRowChannels : kTilePixel, channel_blocks = blocks_for(channels, pixel),
               padded_filters = packed_filters(filters, choice().shared);
-    const TapOrder order = tap_order(lowering_of(problem));
+    const TapOrder order = tap_order(in_tiles<Bytes>(problem));
     packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * order.taps * pixel);
     scales_.allocate<float>(padded_filters);
     const double input_scale = static_cast<double>(tensors.input_step) / tensors.output_step / (2 * kLargest);
     convladder::launch(by_rows(problem) ? pack<kRowChannels> : pack<kTilePixel>,
-                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0,
-                       stream)(tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, filters,
-                               padded_filters, channels, channel_blocks, input_scale);
+                       dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0, stream)(
+        tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, layout_of<Bytes>(problem), filters,
+        padded_filters, channels, channel_blocks, input_scale);
     if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem));
   }
 

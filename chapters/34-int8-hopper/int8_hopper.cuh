@@ -75,16 +75,17 @@ struct Bytes {
 
 // 1. A warp packs a filter, or zeros past the last.
 template <int Pixel>
-__global__ void pack(const float* filter,  // [filters][channels][order.taps]
+__global__ void pack(const float* filter,  // [filters][channels][order.taps][layout.columns]
                      std::int8_t* packed,  // [filter block][channel block][tap in its order][64][Pixel]
                      float* scales,        // [filter block][64]: of a sum, over 254
-                     TapOrder order, int filters, int padded_filters, int channels, int channel_blocks,
-                     double input_scale) {
+                     TapOrder order, InputLayout layout, int filters, int padded_filters, int channels,
+                     int channel_blocks, double input_scale) {
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (k >= padded_filters) return;
-  const float* const taps = filter + k * channels * order.taps;
+  const int size = channels * order.taps * layout.columns;
+  const float* const taps = filter + k * size;
   float largest = 0.0f;
-  for (int i = lane; k < filters && i < channels * order.taps; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
+  for (int i = lane; k < filters && i < size; i += 32) largest = fmaxf(largest, fabsf(taps[i]));
   for (int bits = 16; bits > 0; bits /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, bits));
   const float step = fmaxf(largest / kLargest, kLeastStep);
   if (lane == 0) scales[k] = static_cast<float>(fmin(input_scale * step, kMostScale));
@@ -92,9 +93,11 @@ __global__ void pack(const float* filter,  // [filters][channels][order.taps]
   const int row = of_block - of_warp + of_warp / 2 + of_warp % 2 * (kWarpFilters / 2);
   std::int8_t* const block = packed + k / kFilters * channel_blocks * (order.taps * kFilters * Pixel);
   for (int i = lane; i < channel_blocks * order.taps * Pixel; i += 32) {
-    const int tap = i / Pixel, c = tap / order.taps * Pixel + i % Pixel;
-    const bool inside = k < filters && c < channels;
-    const float steps = inside ? taps[c * order.taps + order.tap_of[tap % order.taps]] / step : 0.0f;
+    const int tap = i / Pixel, in_window = tap / order.taps * Pixel + i % Pixel;
+    const int column = in_window / layout.channels, c = in_window % layout.channels;
+    const bool inside = k < filters && column < layout.columns && c < channels;
+    const int at = (c * order.taps + order.tap_of[tap % order.taps]) * layout.columns + column;
+    const float steps = inside ? taps[at] / step : 0.0f;
     block[tap * kFilters * Pixel + swizzled<Pixel>(row, i % Pixel)] =
         static_cast<std::int8_t>(__float2int_rn(fminf(fmaxf(steps, -kLargest), kLargest)));
   }

@@ -122,6 +122,14 @@ TEST_CASE("34 int8-hopper: tiles of any filter are right, whatever fits in one (
   check_suite("34", suite, any_tiles(224, true));
 }
 
+TEST_CASE("34 int8-hopper: few channels are right, whatever fits in a tile (sm_90)") {
+  check_suite("34", few_channels_suite());
+  std::vector<SuiteCase> suite = few_channels_suite();
+  for (const int tile : {64, 192}) check_suite("34", suite, any_tiles(tile, false));
+  for (SuiteCase& each : suite) each.problem.k += 64;
+  check_suite("34", suite, any_tiles(96, true));
+}
+
 TEST_CASE("34 int8-hopper: channels in slices are right (sm_90)") {
   std::vector<SuiteCase> suite;
   for (const char* sizes : {
@@ -168,6 +176,10 @@ TEST_CASE("34 int8-hopper: counters are what the lesson predicts (simulator)") {
     for (const bool shared : {false, true})
       check_prediction("34", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
   }
+  for (const SuiteCase& each : few_channels_suite()) {
+    if (each.inputs == InputKind::normal)
+      check_prediction("34", {to_string(each.problem)}, FilterForm::dense, any_tiles(96, false));
+  }
   for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
     check_prediction("34", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
 }
@@ -204,6 +216,22 @@ TEST_CASE("34 int8-hopper: workspace is what the lesson says (sm_90)") {
   CHECK(run("c=144,k=65,h=3,w=2", positions(64)).workspace_bytes == 9 * 256 * 128 + 4 * 128);
   // And the input, its channels rounded up to 16, where they are not a multiple.
   CHECK(run("n=2,c=3,k=5,h=9,w=7").workspace_bytes == 9 * 64 * 64 + 4 * 64 + 2 * 9 * 7 * 16);
+}
+
+TEST_CASE("34 int8-hopper: a filter is folded where that saves products (sm_90)") {
+  // Taps of 128 channels and 64 filters, a scale a filter, and rows of the copy: a row of the filter is one tap where
+  // it is folded. With stride 2 a pixel has half of 16 channels.
+  const auto workspace = [](const char* sizes) {
+    return run_case(find_stage("34"), {parse_shape(sizes), InputKind::normal}).workspace_bytes;
+  };
+  const auto taps = [](int count) { return count * 64 * 128 + 4 * 64; };
+  CHECK(workspace("n=2,c=3,h=13,w=14,r=7,s=7,stride_h=2,stride_w=2") == taps(7) + 2 * 13 * 20 * 8);
+  CHECK(workspace("c=20,h=5,w=9,r=3,s=5,stride_w=2") == taps(3) + 5 * 14 * 24);
+  CHECK(workspace("c=3,h=5,w=9,r=5,s=7") == taps(5) + 5 * 15 * 16);
+  CHECK(workspace("c=48,h=5,w=9,r=2,s=2,pad_h=0,pad_w=0") == taps(2) + 5 * 9 * 48);
+  CHECK(workspace("c=3,h=5,w=9,r=3,s=3,dilation_w=2") == taps(9) + 5 * 9 * 16);  // no window of neighbours
+  CHECK(workspace("c=32,h=5,w=9,r=3,s=3,stride_w=2") == taps(9));                // 3 * 3 wgmmas either way
+  CHECK(workspace("c=3,h=5,w=9,r=2,s=9") == taps(18) + 5 * 9 * 16);              // 9 * 16 = 144 bytes
 }
 
 TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
@@ -264,6 +292,15 @@ TEST_CASE("34 int8-hopper: each row of pixels is loaded once (simulator)") {
   CHECK(counters.global_load_bytes == 2 * (16 * 113 * 64 + 9 * 64 * 64 + 256 * 8));
   CHECK(counters.global_store_bytes == 16 * 224 * 64);
   CHECK(counters.global_store_sectors * 32 == counters.global_store_bytes);
+}
+
+TEST_CASE("34 int8-hopper: windows of a folded filter are loaded as pixels (simulator)") {
+  // As in 32, with 8 channels where that has 4; and 128 pairs of scales.
+  const RunResult result =
+      run_case(find_stage("34"), {parse_shape("c=3,k=64,h=8,w=8,r=7,s=7,stride_h=2,stride_w=2"), InputKind::normal});
+  REQUIRE(result.counters);
+  CHECK(result.counters->global_load_bytes == 8 * 8 * 3 + 8 * 4 * 7 * 8 + 7 * 64 * 128 + 128 * 8);
+  CHECK(result.counters->global_store_bytes == 8 * 14 * 8 + 4 * 4 * 64);
 }
 
 TEST_CASE("34 int8-hopper: no bank conflict, and at most one barrier a block (simulator)") {
