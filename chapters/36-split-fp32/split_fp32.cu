@@ -32,14 +32,15 @@ constexpr Knob kKnobs[] = {
     {"format", kFormats, kFormatWords, kHalf},          {"products", kProducts, kProductWords, kThreeProducts},
     {"tiles", kTileNumbers, kTileWords, kAuto},         {"split", kSlices, kSliceWords, kAuto}};
 
-// Of all blocks, up to a factor: rounds of tiles, each of its products and of what no product hides; and the sums of
-// slices, which go out and come in. With F(2,3) a tap takes its products' cycles, or those in which shared memory,
-// 128 bytes a cycle, gives their operands and takes a third of a box and four parts of filters, if they are more.
+// Of the busiest block, up to a factor: its rounds of tiles, each of its taps and of what no product hides; and the
+// sums of slices, which go out and come in. A tap's products take 12 cycles a position. With F(2,3) they do not hide
+// their filters: each consumer has its own, four parts of 8 KiB for both, which one thread asks for one after the
+// other, and the ring has room for two taps. So bringing a tap's filters and multiplying them take two taps' time. How
+// long bringing takes is fitted to an H200 (docs/hopper.md).
 std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
-  constexpr std::int64_t kTileCycles = 3000, kBytesPerCycle = 20;
-  const bool pairs = g.cut == Cut::row_pairs;
-  const int bytes_of_tap = 24 * (2048 + 32 * positions) + 4 * kPart + g.slot * 2 * kRow / 3;
-  const std::int64_t tap = pairs ? at_least(12 * positions, bytes_of_tap / 128) : 12 * positions;
+  constexpr std::int64_t kTileCycles = 3000, kBringCycles = 2130, kBytesPerCycle = 20;
+  const std::int64_t products = 12 * positions;
+  const std::int64_t tap = g.cut == Cut::row_pairs ? (kBringCycles + products) / 2 : products;
   const std::int64_t rounds = blocks_for(g.works, multiprocessors), blocks = blocks_for(g.channel_blocks, g.slices);
   const std::int64_t sums = g.slices > 1 ? g.slices * positions * kBlock * 2 * 4 : 0;
   return rounds * (blocks * g.taps * tap + kTileCycles + sums / kBytesPerCycle);
