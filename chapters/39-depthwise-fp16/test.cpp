@@ -28,7 +28,8 @@ TEST_CASE("39 depthwise-fp16: other strips are right") {
   odd.push_back(
       {parse_shape(depthwise_shape(6, "h=23,w=30,r=3,s=3,dilation_h=2,dilation_w=3,pad_h=5")), InputKind::normal});
   for (const char* strip : {"rows=1,columns=1,threads=64", "rows=2,columns=8", "rows=4,columns=8,threads=256",
-                            "rows=8,columns=4", "rows=4,columns=7"})
+                            "rows=8,columns=4", "rows=4,columns=7", "rows=4,columns=7,staged=4",
+                            "rows=1,columns=1,threads=64,staged=4", "rows=2,columns=8,threads=256,staged=4"})
     check_suite("39", odd, strip);
 }
 
@@ -43,11 +44,11 @@ TEST_CASE("39 depthwise-fp16: refuses by rule") {
                                                  with_values(tunable->knobs(), values))
                            .reason());
   };
-  CHECK(refusal_of({8, 4, 128}) == "");  // rows, columns, threads
-  CHECK(refusal_of({8, 14, 128}).find("at most 32 outputs") != std::string::npos);
+  CHECK(refusal_of({8, 4, 128, 0}) == "");  // rows, columns, threads, staged
+  CHECK(refusal_of({8, 14, 128, 0}).find("at most 32 outputs") != std::string::npos);
   CHECK(std::string(tunable
                         ->check_configuration(parse_shape("h=3,w=20,r=3,s=3"), device_limits(),
-                                              with_values(tunable->knobs(), {8, 4, 128}))
+                                              with_values(tunable->knobs(), {8, 4, 128, 0}))
                         .reason())
             .find("a smaller value") != std::string::npos);
 }
