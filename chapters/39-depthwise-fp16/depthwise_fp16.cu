@@ -103,7 +103,7 @@ Strip default_strip(const Depthwise& d, const DeviceLimits& limits) {
     if (!check_strip(d, s, kDefaultThreads, limits.shared_bytes_per_block).accepted()) continue;
     const std::int64_t held = (limits.shared_bytes_per_block + kSystemBytes) / (staged_bytes(d, s) + kSystemBytes);
     const bool full = round_up(pairs_of(d), staged) <= pairs_of(d) / 8 * 9 || staged == 4;
-    if (full && held * staging_threads(s) >= kWarps * 32) return s;
+    if (full && held * ceil_div(staging_threads(s), 32) >= kWarps) return s;
   }
   return alone;
 }

@@ -29,7 +29,7 @@ struct Strip {
 };
 
 constexpr int kMostPairs = 32;     // outputs of a thread
-constexpr int kMostRolled = 1024;  // products of a thread in straight-line code: more come row by row
+constexpr int kMostRolled = 512;  // products of a thread in straight-line code: more come row by row
 
 // Pairs of channels, the last of which may have one.
 template <class D>
