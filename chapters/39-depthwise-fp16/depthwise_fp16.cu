@@ -32,16 +32,19 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
 }
 
 // Of a block that stages: strips for its threads, down and across, so that all blocks together do least. To stage a
-// pixel costs about as much as four products.
+// pixel costs about as much as eight products. The strips of a warp lie side by side, as many as there are: an odd
+// number of columns apart, they read different banks.
 Strip strip_of(const Depthwise& d, int rows, int columns, int threads, int staged) {
   Strip best{rows, columns, staged};
   if (staged == 0) return best;
-  constexpr std::int64_t kProductsOfPixel = 4;
+  constexpr std::int64_t kProductsOfPixel = 8;
+  const int all_across = strips_across(d, best);
   double least = 0;
   for (int down = 1; down <= threads / staged; ++down) {
-    const Strip s{rows, columns, staged, down, smaller(threads / staged / down, strips_across(d, best))};
-    const std::int64_t outputs = std::int64_t{down} * rows * s.across * columns,
-                       pixels = staged_rows(d, s) * staged_columns(d, s);
+    const Strip s{rows, columns, staged, down, smaller(threads / staged / down, all_across)};
+    if (s.across * staged < 32 && s.across < all_across) break;
+    const std::int64_t outputs = std::int64_t{down} * rows * s.across * columns;
+    const std::int64_t pixels = staged_rows(d, s) * staged_columns(d, s);
     const double cost = static_cast<double>(staging_blocks(d, s)) *
                         static_cast<double>(kProductsOfPixel * pixels + filter_plane(d) * outputs);
     if (down == 1 || cost < least) least = cost, best = s;
