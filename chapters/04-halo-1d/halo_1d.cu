@@ -13,7 +13,9 @@ enum { kSplit, kWhole };
 constexpr int kLoads[] = {kSplit, kWhole};
 constexpr const char* kLoadWords[] = {"split", "whole"};
 constexpr int kTileCounts[] = {1, 2, 4};
-constexpr int kOutputCounts[] = {1, 4, kLongEach};
+constexpr int kAuto = 0;
+constexpr int kOutputCounts[] = {kAuto, 1, 4, kLongEach};
+constexpr const char* kOutputWords[] = {"auto", "1", "4", "16"};
 constexpr int kWindows[] = {4, 16};
 enum { kKnown, kRunTime };
 constexpr int kTaps[] = {kKnown, kRunTime};
@@ -21,12 +23,28 @@ constexpr const char* kTapsWords[] = {"known", "run-time"};
 constexpr int kUsualTiles = 2;
 constexpr Knob kKnobs[] = {{"load", kLoads, kLoadWords, kSplit},
                            {"tiles", kTileCounts, kUsualTiles},
-                           {"outputs", kOutputCounts, 4},
+                           {"outputs", kOutputCounts, kOutputWords, kAuto},
                            {"window", kWindows, 16},
                            {"taps", kTaps, kTapsWords, kKnown}};
 
+// outputs=auto: the kernel for long filters from so many taps on, and for signals that give all multiprocessors several
+// of its larger blocks.
+constexpr std::int64_t kLongTaps = 31, kLongSignal = 1 << 20;
+
 class Halo1d final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, false}; }
+
+  Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
+                        const Configuration& configuration) const override {
+    Configuration c = configuration;
+    if (c["outputs"] != kAuto) return c;
+    c["outputs"] = kLongEach;
+    if (problem.s < kLongTaps || problem.output_size() < kLongSignal ||
+        !check_configuration(problem, limits, c).accepted())
+      c["outputs"] = 4;
+    return c;
+  }
+
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
     if (configuration["load"] == kWhole && configuration["tiles"] > 1)
@@ -84,7 +102,8 @@ class Halo1d final : public TunableStage {
   Prediction predict(const ConvProblem& problem) const override {
     const Signal s = signal_of(problem);
     if (knob("outputs") == kLongEach) return prediction_of_long(problem, s);
-    const int outputs = knob("outputs"), window = knob("window"), in_flight = knob("tiles");
+    const int outputs = knob("outputs") == kAuto ? 4 : knob("outputs"), window = knob("window"),
+              in_flight = knob("tiles");
     const std::int64_t tiles = (s.out_length + kTile - 1) / kTile;
     const std::int64_t warps = tiles * (kTile / outputs / 32) * s.batch;
     const std::int64_t words = s.taps + outputs - 1;

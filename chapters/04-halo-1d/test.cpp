@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/settings.hpp"
 #include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
@@ -102,6 +103,22 @@ TEST_CASE("04 halo-1d: settings are refused by rule") {
   CHECK(refusal_of("w=64,s=11", {kSplit, 2, 1, 4, 0}, 2 * tile) == "");
   CHECK(refusal_of("w=64,s=11", {kSplit, 2, 1, 16, 0}, 2 * tile) ==
         "with outputs=1 a window may begin at any word, not only at 16 bytes: set window=4");
+}
+
+TEST_CASE("04 halo-1d: 16 outputs a thread for long filters of long signals") {
+  const std::unique_ptr<Stage> stage(find_stage("04").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  const auto outputs = [&](const char* shape, const char* settings) {
+    Configuration configuration(tunable.knobs());
+    if (*settings) apply_settings(settings, configuration);
+    return tunable.decided(parse_shape(shape), device_limits(), configuration)["outputs"];
+  };
+  CHECK(outputs("w=30000000,s=201", "") == 16);
+  CHECK(outputs("w=16777216,s=31", "") == 16);
+  CHECK(outputs("w=16777216,s=11", "") == 4);
+  CHECK(outputs("w=65536,s=63", "") == 4);
+  CHECK(outputs("w=16777216,s=63", "tiles=1") == 4);  // a choice that the kernel for long filters does not have
+  CHECK(outputs("w=16777216,s=63", "outputs=4") == 4);
 }
 
 TEST_CASE("04 halo-1d: padding far beyond the filter takes no more shared memory") {

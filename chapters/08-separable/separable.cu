@@ -30,6 +30,8 @@ constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},     {"rows", k
                            {"threads", kThreadCounts, kRowThreads},   {"loads", kLoads, kLoadWords, kTogether},
                            {"index", kIndices, kIndexWords, kBorder}, {"rest", kRests, kRestWords, kGroups}};
 
+constexpr std::int64_t kLargeImage = 1 << 20, kFusedSide = 31;  // pixels; taps down, and across
+
 class Separable final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, false}; }
 
@@ -42,15 +44,16 @@ class Separable final : public TunableStage {
     return false;
   }
 
-  // fused=auto: one kernel where the input, the intermediate image and the output together are larger than L2, so that
-  // the two passes move all four images through DRAM.
+  // fused=auto: one kernel for images that give every multiprocessor segments enough, and filters whose halos, which
+  // its strips and segments load and sum again, are small beside them.
   Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
                         const Configuration& configuration) const override {
     Configuration c = configuration;
     if (c["fused"] != kAuto) return c;
-    const std::int64_t images = 4 * (problem.input_size() + between_pixels(problem) + problem.output_size());
     c["fused"] = kOneKernel;
-    if (images <= limits.l2_bytes || !check_configuration(problem, limits, c).accepted()) c["fused"] = kTwoPasses;
+    if (problem.input_size() < kLargeImage || problem.r > kFusedSide || problem.s > kFusedSide ||
+        !check_configuration(problem, limits, c).accepted())
+      c["fused"] = kTwoPasses;
     return c;
   }
 

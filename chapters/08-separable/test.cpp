@@ -105,11 +105,10 @@ TEST_CASE("08 separable: counters are what the lesson predicts of one kernel (si
                    FilterForm::rank_one, "fused=yes");
 }
 
-TEST_CASE("08 separable: one kernel where three images are larger than L2, if a block has the memory") {
+TEST_CASE("08 separable: one kernel for large images and filters not too large, if a block has the memory") {
   const std::unique_ptr<Stage> stage(find_stage("08").make());
   const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
   DeviceLimits limits = device_limits();
-  limits.l2_bytes = 50 << 20;
   limits.shared_bytes_per_block = 227 << 10;
   const auto fused = [&](const char* shape, const char* settings) {
     const ConvProblem problem = parse_shape(shape);
@@ -118,10 +117,13 @@ TEST_CASE("08 separable: one kernel where three images are larger than L2, if a 
     return value_text(tunable.knobs().knobs[0], tunable.decided(problem, limits, configuration)["fused"]);
   };
   CHECK(fused("h=2160,w=3840,r=31,s=31", "") == "yes");
-  CHECK(fused("h=1080,w=1920,r=31,s=31", "") == "no");
-  CHECK(fused("n=4,h=1080,w=1920,r=31,s=31", "") == "yes");
+  CHECK(fused("h=1080,w=1920,r=31,s=31", "") == "yes");
+  CHECK(fused("h=256,w=256,r=11,s=11", "") == "no");
+  CHECK(fused("n=16,h=256,w=256,r=11,s=11", "") == "yes");
+  CHECK(fused("h=2160,w=3840,r=65,s=65", "") == "no");
+  CHECK(fused("h=2160,w=3840,r=3,s=65", "") == "no");
   CHECK(fused("h=2160,w=3840,r=31,s=31", "rows=1") == "no");  // a choice of the two passes
-  CHECK(fused("h=1080,w=1920,r=31,s=31", "fused=yes") == "yes");
+  CHECK(fused("h=256,w=256,r=31,s=31", "fused=yes") == "yes");
   limits.shared_bytes_per_block = 64 << 10;
   CHECK(fused("h=2160,w=3840,r=5,s=5", "") == "no");
   const auto refusal = [&](const char* settings) {

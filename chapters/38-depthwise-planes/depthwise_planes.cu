@@ -8,6 +8,9 @@
 // follow each other too, until the last channel, after which comes the first. prepare() makes a copy of the filter that
 // goes on after its end, so that those of any group are contiguous.
 
+#include <algorithm>
+#include <iterator>
+
 #include "chapters/38-depthwise-planes/planes.cuh"
 #include "common/kernel/compiled_kernel.hpp"
 #include "common/kernel/grid.hpp"
@@ -67,54 +70,52 @@ Verdict check_plan(const Depthwise& d, const Plan& s, std::int64_t shared_bytes_
   return Verdict::accept();
 }
 
-// A strip as wide as the plane where that leaves registers for more than one row, and else a narrow one; planes for
-// four warps, and two groups of them where there are blocks enough for the GPU. What does not fit is given up.
+// The most blocks and warps of a multiprocessor of compute capability 9.0 at a time, and the shared memory that each
+// block takes besides its own: that is all that a multiprocessor has more than one block may have.
+constexpr std::int64_t kMostBlocks = 32, kMostWarps = 64, kSystemBytes = 1024;
+
+// Warps that a multiprocessor holds at a time, if registers allow it: no more than there are for it.
+std::int64_t warps_held(const Depthwise& d, const Plan& s, const DeviceLimits& limits) {
+  const std::int64_t warps = threads_of(d, s) / 32;
+  const std::int64_t fit = (limits.shared_bytes_per_block + kSystemBytes) / (shared_bytes(d, s) + kSystemBytes);
+  const std::int64_t there_are = ceil_div(ceil_div(groups_in_all(d, s), s.groups), limits.multiprocessors);
+  return std::min({fit, there_are, kMostBlocks, kMostWarps / warps}) * warps;
+}
+
+// Blocks of one group: while one waits for pixels, or has its sums stored, others sum. So there should be many, and
+// they should be small. A multiprocessor holds 32 blocks and 64 warps, so a block has planes for two warps. The strip
+// is the largest of a few that leaves half of the 64 warps, or that which leaves most: one row as wide as the plane,
+// whose products with padding are left out; else narrow ones. Filters of more than 15 columns have wide strips: there a
+// pixel in registers serves many products.
 Plan default_plan(const Depthwise& d, const DeviceLimits& limits) {
-  constexpr int kSums = 64;  // of a thread, and room for the window and the taps beside them
-  const auto least = [](const auto& values, int needed) {
-    for (const int value : values)
-      if (value >= needed) return value;
-    return 0;
-  };
+  constexpr std::int64_t kWarpsOfBlock = 2, kEnough = kMostWarps / 2;
   const auto valid = [&](const Plan& s) { return check_plan(d, s, limits.shared_bytes_per_block).accepted(); };
-  Plan s{1, 4, 8, 1, 1};
-  const int whole = least(kColumns, d.out_width);
-  if (whole && d.width <= kMostWindow) {
-    s.columns = whole;
-    s.rows = 1;
-    for (const int rows : kRows)
-      if (rows * s.columns <= kMostOutputs && (d.out_height % rows == 0 || rows >= d.out_height) &&
-          smaller(rows, d.out_height) * d.out_width <= kSums && !is_twin(kRows, rows, d.out_height))
-        s.rows = rows;
+  Plan best{};
+  std::int64_t most = 0;
+  const auto try_strip = [&](int rows, int columns) {
+    while (is_twin(kRows, rows, d.out_height)) rows /= 2;
+    while (is_twin(kColumns, columns, d.out_width)) columns = columns == 28 ? 16 : columns / 2;
+    Plan s{1, rows, columns, 1, 1};
+    if (most >= kEnough || !valid(s)) return;
+    for (Plan next = s; valid(next) && threads_of(d, next) <= kWarpsOfBlock * 32; next.planes *= 2) s = next;
+    const std::int64_t held = warps_held(d, s, limits);
+    if (held > most) best = s, most = held;
+  };
+  if (d.columns > 15) {
+    try_strip(2, 28);
   } else {
-    s.columns = d.columns > 15 ? 28 : 8;
-    s.rows = d.columns > 15 ? 2 : 4;
+    const int* const whole =
+        std::find_if(std::begin(kColumns), std::end(kColumns), [&](int columns) { return columns >= d.out_width; });
+    if (whole != std::end(kColumns) && d.width <= kMostWindow) try_strip(1, *whole);
+    try_strip(4, 8);
+    try_strip(2, 4);
+    try_strip(1, 4);
   }
-  while (is_twin(kRows, s.rows, d.out_height)) s.rows /= 2;
-  while (is_twin(kColumns, s.columns, d.out_width)) s.columns = s.columns == 28 ? 16 : s.columns / 2;
   // Larger strips, where a plane has more of them than a block has threads.
   for (const int columns : kColumns)
     for (const int rows : kRows)
-      if (!valid(s) && rows * columns <= kMostOutputs && valid({1, rows, columns, 1, 1}))
-        s.rows = rows, s.columns = columns;
-  if (!valid(s)) return s;
-
-  const auto larger = [&](int Plan::*member, int factor, const auto& enough) {
-    Plan next = s;
-    next.*member *= factor;
-    while (!enough(s) && valid(next) && shared_bytes(d, next) <= limits.shared_bytes_per_block / 2) {
-      s = next;
-      next.*member *= factor;
-    }
-  };
-  larger(&Plan::planes, 2,
-         [&](const Plan& now) { return threads_of(d, now) >= 128 || groups_in_all(d, now) <= limits.multiprocessors; });
-  Plan ahead = s;
-  ahead.groups = ahead.buffers = 2;
-  if (groups_in_all(d, s) >= 4 * limits.multiprocessors && valid(ahead) &&
-      shared_bytes(d, ahead) <= limits.shared_bytes_per_block / 2)
-    s = ahead;
-  return s;
+      if (most == 0 && rows * columns <= kMostOutputs) try_strip(rows, columns);
+  return most > 0 ? best : Plan{1, kRows[0], kColumns[0], 1, 1};
 }
 
 // ---- The launch ----------------------------------------------------------------------------------------------------

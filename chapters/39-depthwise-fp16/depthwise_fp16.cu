@@ -2,8 +2,10 @@
 //
 // Since 15: half the bytes, and another layout. In NHWC the channels of a pixel lie side by side, and a depthwise layer
 // does the same with each of them. So neighbouring lanes take neighbouring channels, not neighbouring pixels, and two
-// channels fill the 32 bits of a half2. No lane shares anything with another: there is no shared memory, and no
-// barrier. pairs.cuh has the kernel and its numbered steps; this file has the strips, the filter's copy and the launch.
+// channels fill the 32 bits of a half2. Where a strip of outputs is as wide as the plane, no lane shares anything with
+// another: there is no shared memory, and no barrier. Where strips lie side by side, their pixels overlap, and a block
+// stages them. pairs.cuh has the kernel and its numbered steps; this file has the strips, the filter's copy and the
+// launch.
 
 #include "chapters/39-depthwise-fp16/pairs.cuh"
 #include "common/kernel/compiled_kernel.hpp"
@@ -15,9 +17,11 @@
 namespace convladder {
 namespace {
 
-// The first two are Strip's members.
+// The first two and the last are Strip's members.
 constexpr int kRows[] = {1, 2, 4, 8}, kColumns[] = {1, 2, 4, 7, 8, 14}, kThreads[] = {64, 128, 256};
-constexpr Knob kKnobs[] = {{"rows", kRows, 2}, {"columns", kColumns, 4}, {"threads", kThreads, 128}};
+constexpr int kStaged[] = {0, 4, 8, 16, 32};
+constexpr Knob kKnobs[] = {
+    {"rows", kRows, 2}, {"columns", kColumns, 4}, {"threads", kThreads, 128}, {"staged", kStaged, 0}};
 
 // Whether a smaller value covers everything already.
 template <int kCount>
@@ -27,35 +31,84 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
   return false;
 }
 
-std::int64_t blocks_of(const Depthwise& d, const Strip& s, int threads) {
-  return (threads_in_all(d, s) - 1) / threads + 1;
+// Of a block that stages: strips for its threads, down and across, so that all blocks together do least. To stage a
+// pixel costs about as much as eight products. The strips of a warp lie side by side, as many as there are: an odd
+// number of columns apart, they read different banks.
+Strip strip_of(const Depthwise& d, int rows, int columns, int threads, int staged) {
+  Strip best{rows, columns, staged};
+  if (staged == 0) return best;
+  constexpr std::int64_t kProductsOfPixel = 8;
+  const int all_across = strips_across(d, best);
+  double least = 0;
+  for (int down = 1; down <= threads / staged; ++down) {
+    const Strip s{rows, columns, staged, down, smaller(threads / staged / down, all_across)};
+    if (s.across * staged < 32 && s.across < all_across) break;
+    const std::int64_t outputs = std::int64_t{down} * rows * s.across * columns;
+    const std::int64_t pixels = staged_rows(d, s) * staged_columns(d, s);
+    const double cost = static_cast<double>(staging_blocks(d, s)) *
+                        static_cast<double>(kProductsOfPixel * pixels + filter_plane(d) * outputs);
+    if (down == 1 || cost < least) least = cost, best = s;
+  }
+  return best;
+}
+Strip strip_of(const Depthwise& d, const Configuration& c) {
+  return strip_of(d, c["rows"], c["columns"], c["threads"], c["staged"]);
 }
 
-Verdict check_strip(const Depthwise& d, const Strip& s, int threads) {
-  if (is_twin(kRows, s.rows, d.out_height) || is_twin(kColumns, s.columns, d.out_width))
-    return Verdict::refuse("a smaller value covers all rows or columns already");
+std::int64_t blocks_of(const Depthwise& d, const Strip& s, int threads) {
+  return s.staged > 0 ? staging_blocks(d, s) : (threads_in_all(d, s) - 1) / threads + 1;
+}
+
+Verdict check_strip(const Depthwise& d, const Strip& s, int threads, std::int64_t shared_bytes_per_block) {
+  if (is_twin(kRows, s.rows, d.out_height) || is_twin(kColumns, s.columns, d.out_width) ||
+      is_twin(kStaged, s.staged, pairs_of(d)))
+    return Verdict::refuse("a smaller value covers all rows, columns or pairs already");
   if (s.rows * s.columns > kMostPairs)
     return Verdict::refuse("a thread has at most {} outputs of two channels; got {}", kMostPairs, s.rows * s.columns);
+  if (s.staged > 0 && asks_for_each(d, s, 1))
+    return Verdict::refuse(
+        "staged is for windows that registers hold: up to {} pixels and {} products of a row of taps", kMostWindow,
+        kMostUnrolled);
+  if (s.staged > 0 && staged_bytes(d, s) > shared_bytes_per_block)
+    return Verdict::refuse("a block's pixels and taps must fit in {} bytes of shared memory; got {}",
+                           shared_bytes_per_block, staged_bytes(d, s));
   if (blocks_of(d, s, threads) > INT32_MAX)
     return Verdict::refuse("a grid has at most 2^31 - 1 blocks; got {}", blocks_of(d, s, threads));
   return Verdict::accept();
 }
 
-// The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves two warps for each
-// of the GPU's schedulers. These are rules of thumb; nothing was measured yet.
-Strip default_strip(const Depthwise& d, const DeviceLimits& limits) {
-  constexpr int kOutputs = 28, kWarps = 8;  // of a thread, of a multiprocessor
+constexpr int kDefaultThreads = 128, kWarps = 8;  // of a block; that a multiprocessor should have: two a scheduler
+
+// The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves warps enough.
+Strip default_alone(const Depthwise& d, const DeviceLimits& limits) {
+  constexpr int kOutputs = 28;
   Strip best{1, 1};
   for (const int columns : kColumns) {
     for (const int rows : kRows) {
       const Strip s{rows, columns};
       const std::int64_t covered = std::int64_t{strips_down(d, s)} * rows * strips_across(d, s) * columns;
-      const bool fits = check_strip(d, s, kThreads[0]).accepted() && covered <= output_plane(d) / 8 * 9;
+      const bool fits = check_strip(d, s, kThreads[0], 0).accepted() && covered <= output_plane(d) / 8 * 9;
       const bool busy = threads_in_all(d, s) >= std::int64_t{limits.multiprocessors} * kWarps * 32;
       if (fits && busy && rows * columns <= kOutputs && rows * columns > best.rows * best.columns) best = s;
     }
   }
   return best;
+}
+
+// Where such strips lie side by side, they are staged: with the most pairs, up to 16 (64 bytes of a pixel), of which no
+// more than an eighth are no channels, and of which shared memory leaves warps enough.
+Strip default_strip(const Depthwise& d, const DeviceLimits& limits) {
+  constexpr std::int64_t kMostStaged = 16, kSystemBytes = 1024;  // the latter of shared memory, for each block
+  const Strip alone = default_alone(d, limits);
+  if (strips_across(d, alone) == 1) return alone;
+  for (int staged = kMostStaged; staged >= 4; staged /= 2) {
+    const Strip s = strip_of(d, alone.rows, alone.columns, kDefaultThreads, staged);
+    if (!check_strip(d, s, kDefaultThreads, limits.shared_bytes_per_block).accepted()) continue;
+    const std::int64_t held = (limits.shared_bytes_per_block + kSystemBytes) / (staged_bytes(d, s) + kSystemBytes);
+    const bool full = round_up(pairs_of(d), staged) <= pairs_of(d) / 8 * 9 || staged == 4;
+    if (full && held * ceil_div(staging_threads(s), 32) >= kWarps) return s;
+  }
+  return alone;
 }
 
 // ---- The launch ----------------------------------------------------------------------------------------------------
@@ -66,12 +119,15 @@ __global__ void depthwise_pairs_any(const half* input, const half2* taps, half* 
 
 // What NVRTC compiles.
 KernelSource source_of(const Depthwise& d, const Configuration& configuration) {
+  const Strip s = strip_of(d, configuration);
   KernelSource source;
   source.add(R"(#include "chapters/39-depthwise-fp16/pairs.cuh"
 namespace convladder {)");
   source.add_problem(d);
   source.add("struct Point {");
   source.add_knobs(configuration);
+  source.constant("down", s.down);
+  source.constant("across", s.across);
   source.add(R"(};
 }
 extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
@@ -86,17 +142,15 @@ class DepthwiseFp16 final : public TunableStage {
     const Verdict verdict = check_depthwise_past_plane(problem, 14);
     if (!verdict.accepted()) return verdict;
     const Depthwise d = depthwise_of(problem);
-    return check_strip(d, default_strip(d, limits), knob("threads"));
+    return check_strip(d, default_strip(d, limits), kDefaultThreads, limits.shared_bytes_per_block);
   }
 
   Knobs knobs() const override { return kKnobs; }
 
-  Strip strip() const { return {knob("rows"), knob("columns")}; }
-
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
-    return check_strip(depthwise_of(problem), {configuration["rows"], configuration["columns"]},
-                       configuration["threads"]);
+    const Depthwise d = depthwise_of(problem);
+    return check_strip(d, strip_of(d, configuration), configuration["threads"], limits.shared_bytes_per_block);
   }
 
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
@@ -104,6 +158,7 @@ class DepthwiseFp16 final : public TunableStage {
     Configuration configuration(kKnobs);
     configuration["rows"] = s.rows;
     configuration["columns"] = s.columns;
+    configuration["staged"] = s.staged;
     return configuration;
   }
 
@@ -119,35 +174,46 @@ class DepthwiseFp16 final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
-    const Strip s = strip();
-    const int threads = knob("threads");
+    const Strip s = strip_of(d, configuration());
+    const int threads = s.staged > 0 ? staging_threads(s) : knob("threads");
     const dim3 grid(static_cast<unsigned>(blocks_of(d, s, threads))), block(static_cast<unsigned>(threads));
+    const std::size_t bytes = s.staged > 0 ? static_cast<std::size_t>(staged_bytes(d, s)) : 0;
     const half2* const taps = taps_.as<half2>();
     if (kernel_.compiled())
-      kernel_.launch(grid, block, 0, stream)(tensors.half_input, taps, tensors.half_output);
+      kernel_.launch(grid, block, bytes, stream)(tensors.half_input, taps, tensors.half_output);
     else
-      ::convladder::launch(depthwise_pairs_any, grid, block, 0, stream)(tensors.half_input, taps, tensors.half_output,
-                                                                        d, s);
+      ::convladder::launch(depthwise_pairs_any, grid, block, bytes, stream)(tensors.half_input, taps,
+                                                                            tensors.half_output, d, s);
   }
 
   Prediction predict(const ConvProblem& problem) const override {
     const Depthwise d = depthwise_of(problem);
-    const Strip s = strip();
+    const Strip s = strip_of(d, configuration());
     const Axis down = vertical(d), across = horizontal(d);
-    const std::int64_t served = reads_by_output(down);  // pairs of a row of outputs and a row of taps
-    const std::int64_t rows =
-        asks_for_each(d, s, 1) ? served : reads_of_tiles(readable(down), s.rows, 0, span_down(d, s));
-    const std::int64_t columns = asks_for_each(d, s, 1) ? reads_by_output(across)
-                                 : strips_across(d, s) == 1
-                                     ? d.width
-                                     : reads_of_tiles(readable(across), s.columns, 0, window_of(d, s, 1));
+    const bool whole = strips_across(d, s) == 1;
     Prediction p;
-    if (asks_for_each(d, s, 1) || !by_pairs(d, s))  // else rows past the last output are read, too
+    p.global_store_bytes = problem.output_size() * 2;
+    p.flops = problem.flops();
+    if (s.staged > 0) {  // each block its pixels once, and its taps
+      const std::int64_t blocks = staging_blocks(d, s), groups = ceil_div(pairs_of(d), s.staged);
+      const std::int64_t rows = reads_of_tiles(readable(down), s.down * s.rows, 0, staged_rows(d, s));
+      const std::int64_t columns =
+          whole ? d.width : reads_of_tiles(readable(across), s.across * s.columns, 0, staged_columns(d, s));
+      p.global_load_bytes =
+          d.batch * rows * columns * d.channels * 2 + blocks / groups * filter_plane(d) * pairs_of(d) * 4;
+      p.barriers = blocks;
+      return p;
+    }
+    const std::int64_t served = reads_by_output(down);  // pairs of a row of outputs and a row of taps
+    const bool asks = asks_for_each(d, s, 1);
+    const std::int64_t rows = asks ? served : reads_of_tiles(readable(down), s.rows, 0, span_down(d, s));
+    const std::int64_t columns = asks    ? reads_by_output(across)
+                                 : whole ? d.width
+                                         : reads_of_tiles(readable(across), s.columns, 0, window_of(d, s, 1));
+    if (asks || !by_pairs(d, s))  // else rows past the last output are read, too
       p.global_load_bytes =
           d.batch * (rows * columns * d.channels * 2 + served * strips_across(d, s) * d.columns * pairs_of(d) * 4);
-    p.global_store_bytes = problem.output_size() * 2;
     p.shared_load_requests = p.barriers = 0;
-    p.flops = problem.flops();
     return p;
   }
 

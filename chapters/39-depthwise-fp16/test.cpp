@@ -12,9 +12,11 @@ TEST_CASE("39 depthwise-fp16: every plane is right") { check_suite("39", depthwi
 
 TEST_CASE("39 depthwise-fp16: counters are what the lesson predicts (simulator)") {
   check_prediction(
-      "39", {"h=1,w=1", depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"), depthwise_shape(3, "n=2,h=17,w=19,r=3,s=5"),
-             depthwise_shape(2, "h=33,w=40,r=5,s=3,stride_h=2,stride_w=2"), depthwise_shape(70, "h=7,w=7,r=7,s=7"),
-             depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"), depthwise_shape(2, "h=12,w=200,r=3,s=101")});
+      "39",
+      {"h=1,w=1", depthwise_shape(4, "n=3,h=16,w=32,r=7,s=7"), depthwise_shape(3, "n=2,h=17,w=19,r=3,s=5"),
+       depthwise_shape(2, "h=33,w=40,r=5,s=3,stride_h=2,stride_w=2"), depthwise_shape(70, "h=7,w=7,r=7,s=7"),
+       depthwise_shape(5, "n=9,h=14,w=14,r=5,s=5"), depthwise_shape(2, "h=12,w=200,r=3,s=101"),
+       depthwise_shape(48, "n=2,h=28,w=30,r=7,s=7"), depthwise_shape(72, "h=21,w=40,r=3,s=3,stride_h=2,stride_w=2")});
 }
 
 TEST_CASE("39 depthwise-fp16: other strips are right") {
@@ -28,8 +30,28 @@ TEST_CASE("39 depthwise-fp16: other strips are right") {
   odd.push_back(
       {parse_shape(depthwise_shape(6, "h=23,w=30,r=3,s=3,dilation_h=2,dilation_w=3,pad_h=5")), InputKind::normal});
   for (const char* strip : {"rows=1,columns=1,threads=64", "rows=2,columns=8", "rows=4,columns=8,threads=256",
-                            "rows=8,columns=4", "rows=4,columns=7"})
+                            "rows=8,columns=4", "rows=4,columns=7", "rows=4,columns=7,staged=4",
+                            "rows=1,columns=1,threads=64,staged=4", "rows=2,columns=8,threads=256,staged=4"})
     check_suite("39", odd, strip);
+}
+
+TEST_CASE("39 depthwise-fp16: staged pixels are right, by copies of any size") {
+  // Channels one by one, by 2, 4 and 8; groups whose last is short; taps far apart; a strip as wide as the plane.
+  std::vector<SuiteCase> cases;
+  for (const int channels : {9, 18, 20, 24, 40})
+    for (const char* sizes : {"n=2,h=12,w=19,r=5,s=3", "h=15,w=23,r=3,s=3,stride_h=2,stride_w=2",
+                              "h=13,w=16,r=3,s=3,dilation_h=2,dilation_w=3", "n=2,h=9,w=7,r=5,s=5"})
+      for (const Padding padding : {Padding::zero, Padding::reflect}) {
+        ConvProblem problem = parse_shape(depthwise_shape(channels, sizes));
+        problem.padding = padding;
+        cases.push_back({problem, InputKind::normal});
+      }
+  for (const char* strip : {"rows=4,columns=7,staged=4", "rows=2,columns=4,threads=256,staged=8"})
+    check_suite("39", cases, strip);
+  check_suite("39", {{parse_shape(depthwise_shape(40, "n=2,h=17,w=30,r=7,s=7")), InputKind::nan}},
+              "rows=1,columns=7,threads=64,staged=16");
+  check_suite("39", {{parse_shape(depthwise_shape(72, "h=17,w=30,r=5,s=5,pad_h=4")), InputKind::normal}},
+              "rows=4,columns=8,staged=32");
 }
 
 TEST_CASE("39 depthwise-fp16: refuses by rule") {
@@ -43,11 +65,20 @@ TEST_CASE("39 depthwise-fp16: refuses by rule") {
                                                  with_values(tunable->knobs(), values))
                            .reason());
   };
-  CHECK(refusal_of({8, 4, 128}) == "");  // rows, columns, threads
-  CHECK(refusal_of({8, 14, 128}).find("at most 32 outputs") != std::string::npos);
+  CHECK(refusal_of({8, 4, 128, 0}) == "");                                         // rows, columns, threads, staged
+  CHECK(refusal_of({4, 4, 128, 8}).find("a smaller value") != std::string::npos);  // for one channel's pair: none
+  CHECK(refusal_of({8, 14, 128, 0}).find("at most 32 outputs") != std::string::npos);
   CHECK(std::string(tunable
                         ->check_configuration(parse_shape("h=3,w=20,r=3,s=3"), device_limits(),
-                                              with_values(tunable->knobs(), {8, 4, 128}))
+                                              with_values(tunable->knobs(), {8, 4, 128, 0}))
                         .reason())
             .find("a smaller value") != std::string::npos);
+  const auto staged_refusal = [&](const char* sizes) {
+    const Configuration staged = with_values(tunable->knobs(), {4, 4, 128, 16});
+    return std::string(
+        tunable->check_configuration(parse_shape(depthwise_shape(64, sizes)), device_limits(), staged).reason());
+  };
+  CHECK(staged_refusal("h=20,w=20,r=3,s=3") == "");
+  CHECK(staged_refusal("h=20,w=200,r=3,s=101").find("that registers hold") != std::string::npos);
+  CHECK(staged_refusal("h=60,w=60,r=51,s=51").find("pixels and taps must fit in") != std::string::npos);
 }

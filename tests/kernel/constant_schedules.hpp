@@ -1,5 +1,5 @@
 /// @file
-/// The kernels of stages 15 and 38 with their numbers as constants, as NVRTC sees them: so that these forms run in the
+/// The kernels of stages 15, 38 and 39 with their numbers as constants, as NVRTC sees them: so that these forms run in the
 /// simulator too.
 #pragma once
 #include "common/stage/stage.hpp"
@@ -13,5 +13,6 @@ struct ConstantSchedule {
 };
 extern const ConstantSchedule kConstantSchedules[8];  ///< of 15
 extern const ConstantSchedule kConstantPlans[7];      ///< of 38
+extern const ConstantSchedule kConstantStrips[7];     ///< of 39
 
 }  // namespace convladder

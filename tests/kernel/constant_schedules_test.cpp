@@ -33,3 +33,7 @@ TEST_CASE("15 depthwise-tuned: the kernel is right with its numbers as constants
 TEST_CASE("38 depthwise-planes: the kernel is right with its numbers as constants (sm_90)") {
   check_constants("38", kConstantPlans);
 }
+
+TEST_CASE("39 depthwise-fp16: the kernel is right with its numbers as constants") {
+  check_constants("39", kConstantStrips);
+}

@@ -4,7 +4,8 @@
 # with build/bin/convladder, convladder-gpu and stage-tests-gpu; nvcc for the copies. OUT is a folder. About 5 minutes.
 #   tests.txt     stage-tests-gpu of the four stages
 #   bytes.json    every configuration: time, spread, error, registers, spills, share of the floor; cuDNN's best
-#   beside.json   bench of the image shapes: every stage, cuDNN, NPP (left out where time does not suffice)
+#   workloads.json  bench: 04, 08, 09 and cuDNN on every workload of their tracks: a file for docs/results
+#                 (left out where time does not suffice)
 #   copies.json   copies of the images and one value a thread on (3,4,16,32), in µs
 set -u
 OUT=${OUT:?}
@@ -92,6 +93,7 @@ RUNS = [
     ("08", "h=2160,w=3840,r=3,s=3", ["fused=no", "fused=yes"]),
     ("08", "h=2160,w=3840,r=11,s=11", ["fused=no", "fused=yes"]),
     ("08", "h=2160,w=3840,r=65,s=65", ["fused=no", "fused=yes"]),
+    ("08", "h=2160,w=3840,r=41,s=41", ["fused=no", "fused=yes"]),
     ("08", "h=1080,w=1920,r=31,s=31", ["fused=no", "fused=yes"]),
     ("08", "h=256,w=256,r=11,s=11", ["fused=no", "fused=yes"]),
     ("04", "w=30000000,s=201", ["outputs=4", "outputs=16"]),
@@ -99,10 +101,12 @@ RUNS = [
     ("04", "w=16777216,s=31", ["outputs=4", "outputs=16"]),
     ("04", "w=16777216,s=255", ["outputs=4", "outputs=16"]),
     ("04", "w=16777216,s=11", ["outputs=4", "outputs=16"]),
-    ("09", "h=2160,w=3840,r=5,s=5", ["rows=4", "rows=rolling"]),
-    ("09", "h=1080,w=1920,r=7,s=7", ["rows=4", "rows=rolling"]),
-    ("09", "h=2160,w=3840,r=7,s=7", ["rows=4", "rows=rolling"]),
-    ("09", "h=2160,w=3840,r=3,s=3", ["rows=4", "rows=rolling"]),
+    ("04", "w=16777216,s=21", ["outputs=4", "outputs=16"]),
+    ("04", "w=1048576,s=63", ["outputs=4", "outputs=16"]),
+    ("09", "h=2160,w=3840,r=5,s=5", [""]),
+    ("09", "h=1080,w=1920,r=7,s=7", [""]),
+    ("09", "h=2160,w=3840,r=7,s=7", [""]),
+    ("09", "h=2160,w=3840,r=3,s=3", [""]),
     ("15", "n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7",
      ["", S15.format(32, 64, 4, 4, "input-rows", 2), S15.format(64, 64, 4, 4, "input-rows", 2),
       S15.format(64, 64, 8, 4, "input-rows", 2), S15.format(64, 64, 4, 4, "filter-rows", 2),
@@ -139,10 +143,9 @@ for stage, shape, configurations in RUNS:
         (out / "bytes.json").write_text(json.dumps(rows, indent=1))
         print(stage, shape, configuration or "default", row.get("status"), (row.get("time_us") or {}).get("median"), flush=True)
 if left() > 30:
-    shapes = [word for shape in ("h=2160,w=3840,r=5,s=5", "h=1080,w=1920,r=7,s=7", "h=2160,w=3840,r=31,s=31")
-              for word in ("--shape", shape)]
-    status, text, errors = call([program, "bench", "--backend", "gpu", "--track", "images", *shapes, "--json", str(out / "beside.json")], left() - 5)
-    print("beside:", status, errors[-200:])
+    command = [program, "bench", "--backend", "gpu", "--stage", "4,8,9", "--workload", "all", "--json", str(out / "workloads.json")]
+    status, text, errors = call(command, left() - 5)
+    print("workloads:", status, errors[-200:])
 print((out / "copies.json").read_text())
 print((out / "tests.txt").read_text()[-400:])
 PY
