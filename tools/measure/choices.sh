@@ -16,8 +16,8 @@ LAYERS = [(3, 224, 64, 7, 2), (64, 56, 64, 1, 1), (64, 56, 256, 1, 1), (256, 56,
           (256, 14, 256, 3, 1), (1024, 14, 512, 1, 1), (512, 14, 512, 3, 2), (512, 7, 2048, 1, 1), (1024, 14, 2048, 1, 2),
           (2048, 7, 512, 1, 1), (512, 7, 512, 3, 1)]
 UNET = [(2, 320, 64, 320, 3, 1), (2, 640, 32, 640, 3, 1), (2, 1280, 16, 1280, 3, 1), (32, 48, 35, 64, 5, 1)]
-jobs = [(stage, (n, *layer)) for n in (32, 1) for stage in ("32", "34") for layer in LAYERS]
-jobs += [(stage, layer) for layer in UNET for stage in ("32", "34")]
+jobs = [(stage, (n, *layer)) for stage in ("32", "34") for n in (32, 1) for layer in LAYERS]
+jobs[2 * len(LAYERS):2 * len(LAYERS)] = [(stage, layer) for layer in UNET for stage in ("32", "34")]
 logs = []
 for stage, (n, c, size, k, side, stride) in jobs:
     if left() < 10:
