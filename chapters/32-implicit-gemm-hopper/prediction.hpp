@@ -6,7 +6,7 @@ namespace convladder {
 namespace {
 
 // How many of `count` columns or rows, from `first` on, lie in [0, size).
-std::int64_t inside(std::int64_t first, std::int64_t count, std::int64_t size) {
+std::int64_t count_inside(std::int64_t first, std::int64_t count, std::int64_t size) {
   const std::int64_t begin = first > 0 ? first : 0, end = first + count < size ? first + count : size;
   return begin < end ? end - begin : 0;
 }
@@ -20,8 +20,8 @@ std::int64_t pixels_loaded(const Rows& g, int positions, int parts) {
       y = row % g.out_height;
       next = row - y + g.out_height < end ? row - y + g.out_height : end;
       const std::int64_t x = row / g.out_height % g.strips * positions;
-      pixels +=
-          inside(y - g.pad_y, next - row + kTaps - 1, g.height) * inside(x - g.pad_x, positions + kTaps - 1, g.width);
+      pixels += count_inside(y - g.pad_y, next - row + kTaps - 1, g.height) *
+                count_inside(x - g.pad_x, positions + kTaps - 1, g.width);
     }
   }
   return pixels;
@@ -87,7 +87,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   }
   const std::int64_t wide = wide_size<Element>(problem);
   if (wide > 0)
-    p.global_load_bytes += problem.n * problem.h * inside(-layout.left, layout.width, problem.w) * problem.c * kBytes;
+    p.global_load_bytes +=
+        problem.n * problem.h * count_inside(-layout.left, layout.width, problem.w) * problem.c * kBytes;
   p.global_store_bytes = (problem.output_size() + wide) * kBytes;
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
   p.atomic_requests = 0;

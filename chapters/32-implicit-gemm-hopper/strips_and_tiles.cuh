@@ -143,11 +143,9 @@ int wide_channels(const ConvProblem& problem) {
 // the filter is folded, it also has the columns of padding, and TMA takes a window, the `columns` pixels that a row of
 // the filter reads, for one pixel with the channels of all of them.
 struct InputLayout {
-  int columns;   // of a window; 1: not folded
-  int step;      // pixels from one window to the next
-  int channels;  // of a pixel
-  int width;     // pixels of a row
-  int left;      // of these, padding before the image
+  int columns, step;  // of a window, 1 where it is not folded; pixels from one window to the next
+  int channels;       // of a pixel
+  int width, left;    // pixels of a row; of these, padding before the image
 };
 
 // The one rule that says whether a filter is folded: if so its rows take fewer wgmmas, and windows fit in a pixel of
@@ -233,10 +231,8 @@ Lowering in_tiles(const ConvProblem& problem) {
   Lowering l = lowering_of(problem);
   const InputLayout layout = layout_of<Element>(problem);
   if (layout.columns > 1) {
-    l.channels = layout.columns * layout.channels;
-    l.width = l.out_width;
-    l.columns = l.stride_x = 1;
-    l.pad_x = 0;
+    l.channels = layout.columns * layout.channels, l.width = l.out_width;
+    l.columns = l.stride_x = 1, l.pad_x = 0;
   } else if (l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0) {
     l.width = l.out_width = l.batch * l.height * l.width;
     l.batch = l.height = l.out_height = 1;
