@@ -12,6 +12,7 @@
 set -u
 OUT=${OUT:?}
 BUDGET=${BUDGET:-180}
+PATH=$PATH:/usr/local/cuda/bin
 SITE=$(mktemp -d)
 export PYTHONPATH=$SITE XLA_PYTHON_CLIENT_PREALLOCATE=false
 SECONDS=0
