@@ -23,7 +23,7 @@ constexpr int kRowChannels = 64;                 // of a pixel in shared memory,
 constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, whatever the element
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
-constexpr int kOutputBytes = 2048;               // that a consumer rounds and stores at a time
+constexpr int kOutputBytes = 8192;               // that a consumer rounds and stores at a time
 constexpr int kMostBox = 256;                    // positions, along one dimension
 constexpr int kMostStride = 2;                   // down and across
 constexpr int kMostPhases = kMostStride * kMostStride;
@@ -67,7 +67,7 @@ struct TileMemory {
                     : positions > 128 ? 2
                                       : 3),
         fixed_bytes(filter_slots * kTileTap + 2 * 2 * kOutputBytes +
-                    (cut != Cut::nine ? places_for(positions) * static_cast<int>(sizeof(Place)) : 0) +
+                    places_for(positions) * static_cast<int>(sizeof(Place)) +
                     2 * (filter_slots + pixel_slots) * static_cast<int>(sizeof(Mbarrier))) {}
   // How many slots of so many positions there are; 0 where too few fit.
   int slots_of(int slot) const {

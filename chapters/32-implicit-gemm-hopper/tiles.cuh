@@ -24,7 +24,7 @@ struct TilesBlock {
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
   static constexpr int kReaders = kShared ? kConsumerWarps : kGroupWarps;  // warps, of a slot
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
-  static constexpr int kPlaces = kNine ? 0 : places_for(N);
+  static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
   static constexpr int kStarted = 5;                                       // a named barrier
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
@@ -37,7 +37,7 @@ struct TilesBlock {
   unsigned char* filter_ring =
       dynamic_shared_1024<unsigned char>();                        // [kFilterSlots][kStreams][64 filters][kTilePixel]
   unsigned char* ring = filter_ring + kFilterSlots * kFilterSlot;  // [pixel_slots][slot][kTilePixel]
-  unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;  // [consumer][2][kMatrixPositions][64 filters]
+  unsigned char* outputs = ring + pixel_slots * g.slot * kTilePixel;         // [consumer][2][kOutputBytes]
   Place* places = reinterpret_cast<Place*>(outputs + 2 * 2 * kOutputBytes);  // [kPlaces]
   Mbarrier* filters_full = reinterpret_cast<Mbarrier*>(places + kPlaces);
   Mbarrier* filters_empty = filters_full + kFilterSlots;
@@ -113,7 +113,7 @@ struct TilesBlock {
     for (int i = thread; i < pixel_slots * rest; i += kConsumers)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
-    for (int p = thread; !kNine && p < kPlaces; p += kConsumers) {
+    for (int p = thread; p < kPlaces; p += kConsumers) {
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
                 y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
@@ -253,57 +253,62 @@ struct TilesBlock {
     return kNine || g.slices == 1 || static_cast<unsigned>(step) % g.by_slices == cluster_rank();
   }
 
-  // 5. Epilogue of a work item, by the four warps of a consumer with two buffers: they round kMatrixPositions of 64
-  // filters into one, 16 filters each, and store those that are outputs, each position's filters side by side.
+  // 5. Epilogue of a product, by the four warps of a consumer with two buffers: they round a few steps, each of
+  // kMatrixPositions of 64 filters, into one buffer. Then each thread loads 16 bytes of every step, and stores those
+  // that are outputs. So a position's filters are stored side by side, and no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
     constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
+    constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep;
+    static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
     const int consumer = warp / 4, in_group = thread % kGroup, of_group = 3 + consumer;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
-    const int k = filter_block * kFilters;
+    const int k = filter_block * kFilters, chunk_position = in_group / kChunks,
+              f = in_group % kChunks * kChunk<Element>, chunk = swizzled<kPitch>(chunk_position, f * Element::kBytes);
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
     Value* const first_output =
         output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
     // The address of the output at a position of the tile; null where it is none.
-    const auto output_at = [&](unsigned position) -> Value* {
-      if constexpr (kNine) {
-        const unsigned in_image = position % g.by_image_pitch;
-        const int i = static_cast<int>(position / g.by_image_pitch), y = static_cast<int>(in_image / g.by_row_pitch),
-                  x = static_cast<int>(in_image % g.by_row_pitch);
-        if (i >= images || y >= rows || x >= columns) return nullptr;
-        const int pixel = ((origin.image + i) * g.out_height + origin.y + y) * g.out_width + origin.x + x;
-        return output + pixel * g.filters + k;
-      } else {
-        const uint2 place = *reinterpret_cast<const uint2*>(places + position);
-        return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
-      }
+    const auto output_at = [&](int position) -> Value* {
+      const uint2 place = *reinterpret_cast<const uint2*>(places + position);
+      return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
     };
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
-    named_barrier_sync(of_group, kGroup);  // both buffers are read, of the tile before
-    int turn = 0;
+    named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
-    for (int j = 0; j < kSteps; ++j) {
-      if (!is_own(j)) continue;
-      const int first = j * kMatrixPositions<Element>;
-      unsigned char* const buffer = outputs + (2 * consumer + turn) * kOutputBytes;
-      turn = 1 - turn;
-      store_rounded<Element>(buffer + lane_row, sums + first / 2, scale, first + kMatrixPositions<Element> <= N);
+    for (int part = 0; part < blocks_for(kSteps, kPartSteps); ++part) {
+      const int first_step = part * kPartSteps,
+                steps = kSteps - first_step < kPartSteps ? kSteps - first_step : kPartSteps;
+      unsigned char* const buffer = outputs + (2 * consumer + part % 2) * kOutputBytes;
+      UNROLL
+      for (int step = 0; step < steps; ++step) {
+        const int first = (first_step + step) * kMatrixPositions<Element>;
+        if (is_own(first_step + step))
+          store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
+                                 first + kMatrixPositions<Element> <= N);
+      }
       named_barrier_sync(of_group, kGroup);
       if (g.filters % kChunk<Element> == 0) {
-        Value* const to = output_at(first + in_group / kChunks);
-        const int f = in_group % kChunks * kChunk<Element>;
-        if (to && k + f < g.filters)
-          *reinterpret_cast<uint4*>(to + f) =
-              *reinterpret_cast<const uint4*>(buffer + swizzled<kPitch>(in_group / kChunks, f * Element::kBytes));
+        Value* to[kPartSteps];
+        uint4 values[kPartSteps];
+        UNROLL
+        for (int step = 0; step < steps; ++step) {
+          to[step] = output_at((first_step + step) * kMatrixPositions<Element> + chunk_position);
+          values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
+        }
+        UNROLL
+        for (int step = 0; step < steps; ++step)
+          if (is_own(first_step + step) && to[step] && k + f < g.filters)
+            *reinterpret_cast<uint4*>(to[step] + f) = values[step];
       } else {
         UNROLL_BY(1)
-        for (int i = in_group / kFilters; i < kMatrixPositions<Element>; i += kGroup / kFilters) {
-          Value* const to = output_at(first + i);
-          const int f = in_group % kFilters;
-          if (to && k + f < g.filters)
-            to[f] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, f * Element::kBytes));
+        for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
+          Value* const to = output_at(first_step * kMatrixPositions<Element> + i);
+          const int filter = in_group % kFilters;
+          if (is_own(first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
+            to[filter] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, filter * Element::kBytes));
         }
       }
     }
