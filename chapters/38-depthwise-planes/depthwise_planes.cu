@@ -1,4 +1,4 @@
-// 38 depthwise-planes: whole planes by bulk copies, the next ones while these are summed.
+// 38 depthwise-planes: whole planes by bulk copies, while other blocks sum theirs.
 //
 // Since 15: no halo and no tile. Where planes are small, a block takes some of them whole, as they lie in memory, by
 // one request of one thread. planes.cuh has the kernel and its numbered steps; this file has the plans that a search

@@ -7,7 +7,7 @@
 //      `rows` x `columns` outputs, the same one in every group.
 //   2. Fetch: one thread asks for a group's pixels by one bulk copy, and for its taps by another. A group may begin
 //      anywhere, a copy only at a multiple of 16 bytes: it begins up to three pixels early, and ends up to three late.
-//   3. The next group is asked for before anybody waits for this one.
+//   3. With two buffers the next group is asked for before anybody waits for this one.
 //   4. Sum: each row of input that the strip needs comes to registers once, and is added to all rows that it serves.
 //      A strip as wide as the plane knows at compile time which taps meet the border: they cost nothing.
 //   5. The sums take the pixels' place in shared memory, once nobody reads these any more.

@@ -34,25 +34,22 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
 // Of a block that stages: strips for its threads, down and across, so that all blocks together do least. To stage a
 // pixel costs about as much as eight products. The strips of a warp lie side by side, as many as there are: an odd
 // number of columns apart, they read different banks.
-Strip strip_of(const Depthwise& d, int rows, int columns, int threads, int staged) {
-  Strip best{rows, columns, staged};
-  if (staged == 0) return best;
-  constexpr std::int64_t kProductsOfPixel = 8;
-  const int all_across = strips_across(d, best);
+Strip strip_of(const Depthwise& d, const Configuration& c) {
+  Strip best{c["rows"], c["columns"], c["staged"]};
+  if (best.staged == 0) return best;
+  constexpr double kProductsOfPixel = 8;
+  const int strips = c["threads"] / best.staged, all_across = strips_across(d, best);
   double least = 0;
-  for (int down = 1; down <= threads / staged; ++down) {
-    const Strip s{rows, columns, staged, down, smaller(threads / staged / down, all_across)};
-    if (s.across * staged < 32 && s.across < all_across) break;
-    const std::int64_t outputs = std::int64_t{down} * rows * s.across * columns;
-    const std::int64_t pixels = staged_rows(d, s) * staged_columns(d, s);
+  for (int down = 1; down <= smaller(strips, strips_down(d, best)); ++down) {
+    const Strip s{best.rows, best.columns, best.staged, down, smaller(strips / down, all_across)};
+    if (s.across * s.staged < 32 && s.across < all_across) break;
+    const double outputs = down * s.rows * s.across * s.columns;
+    const double pixels = static_cast<double>(staged_rows(d, s)) * static_cast<double>(staged_columns(d, s));
     const double cost = static_cast<double>(staging_blocks(d, s)) *
-                        static_cast<double>(kProductsOfPixel * pixels + filter_plane(d) * outputs);
+                        (kProductsOfPixel * pixels + static_cast<double>(filter_plane(d)) * outputs);
     if (down == 1 || cost < least) least = cost, best = s;
   }
   return best;
-}
-Strip strip_of(const Depthwise& d, const Configuration& c) {
-  return strip_of(d, c["rows"], c["columns"], c["threads"], c["staged"]);
 }
 
 std::int64_t blocks_of(const Depthwise& d, const Strip& s, int threads) {
@@ -77,10 +74,10 @@ Verdict check_strip(const Depthwise& d, const Strip& s, int threads, std::int64_
   return Verdict::accept();
 }
 
-constexpr int kDefaultThreads = 128, kWarps = 8;  // of a block; that a multiprocessor should have: two a scheduler
+constexpr int kWarps = 8;  // that a multiprocessor should have: two for each scheduler
 
 // The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves warps enough.
-Strip default_alone(const Depthwise& d, const DeviceLimits& limits) {
+Strip largest_strip(const Depthwise& d, const DeviceLimits& limits) {
   constexpr int kOutputs = 28;
   Strip best{1, 1};
   for (const int columns : kColumns) {
@@ -95,20 +92,29 @@ Strip default_alone(const Depthwise& d, const DeviceLimits& limits) {
   return best;
 }
 
-// Where such strips lie side by side, they are staged: with the most pairs, up to 16 (64 bytes of a pixel), of which no
-// more than an eighth are no channels, and of which shared memory leaves warps enough.
-Strip default_strip(const Depthwise& d, const DeviceLimits& limits) {
-  constexpr std::int64_t kMostStaged = 16, kSystemBytes = 1024;  // the latter of shared memory, for each block
-  const Strip alone = default_alone(d, limits);
-  if (strips_across(d, alone) == 1) return alone;
-  for (int staged = kMostStaged; staged >= 4; staged /= 2) {
-    const Strip s = strip_of(d, alone.rows, alone.columns, kDefaultThreads, staged);
-    if (!check_strip(d, s, kDefaultThreads, limits.shared_bytes_per_block).accepted()) continue;
-    const std::int64_t held = (limits.shared_bytes_per_block + kSystemBytes) / (staged_bytes(d, s) + kSystemBytes);
-    const bool full = round_up(pairs_of(d), staged) <= pairs_of(d) / 8 * 9 || staged == 4;
-    if (full && held * ceil_div(staging_threads(s), 32) >= kWarps) return s;
+// Such strips, staged where they lie side by side: by the smallest blocks, with the most pairs up to 16 (64 bytes of a
+// pixel), of which no more than an eighth are no channels, that shared memory leaves warps enough of.
+Configuration default_of(const Depthwise& d, const DeviceLimits& limits) {
+  constexpr std::int64_t kSystemBytes = 1024;  // of shared memory, for each block
+  const Strip strip = largest_strip(d, limits);
+  Configuration c(kKnobs);
+  c["rows"] = strip.rows;
+  c["columns"] = strip.columns;
+  if (strips_across(d, strip) == 1) return c;
+  for (int threads = 128; threads <= 256; threads *= 2) {
+    for (int staged = 16; staged >= 4; staged /= 2) {
+      c["threads"] = threads;
+      c["staged"] = staged;
+      const Strip s = strip_of(d, c);
+      if (!check_strip(d, s, threads, limits.shared_bytes_per_block).accepted()) continue;
+      const std::int64_t held = (limits.shared_bytes_per_block + kSystemBytes) / (staged_bytes(d, s) + kSystemBytes);
+      const bool full = round_up(pairs_of(d), staged) <= pairs_of(d) / 8 * 9 || staged == 4;
+      if (full && held * ceil_div(staging_threads(s), 32) >= kWarps) return c;
+    }
   }
-  return alone;
+  c["threads"] = kKnobs[2].usual;
+  c["staged"] = 0;
+  return c;
 }
 
 // ---- The launch ----------------------------------------------------------------------------------------------------
@@ -141,8 +147,7 @@ class DepthwiseFp16 final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const Verdict verdict = check_depthwise_past_plane(problem, 14);
     if (!verdict.accepted()) return verdict;
-    const Depthwise d = depthwise_of(problem);
-    return check_strip(d, default_strip(d, limits), kDefaultThreads, limits.shared_bytes_per_block);
+    return check_configuration(problem, limits, default_of(depthwise_of(problem), limits));
   }
 
   Knobs knobs() const override { return kKnobs; }
@@ -154,12 +159,7 @@ class DepthwiseFp16 final : public TunableStage {
   }
 
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    const Strip s = default_strip(depthwise_of(problem), limits);
-    Configuration configuration(kKnobs);
-    configuration["rows"] = s.rows;
-    configuration["columns"] = s.columns;
-    configuration["staged"] = s.staged;
-    return configuration;
+    return default_of(depthwise_of(problem), limits);
   }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {

@@ -28,7 +28,7 @@ struct Strip {
   int down = 1, across = 1;  // strips of a block that stages
 };
 
-constexpr int kMostPairs = 32;     // outputs of a thread
+constexpr int kMostPairs = 32;    // outputs of a thread
 constexpr int kMostRolled = 512;  // products of a thread in straight-line code: more come row by row
 
 // Pairs of channels, the last of which may have one.
@@ -82,11 +82,15 @@ struct StripSizes {
   static constexpr bool unrolled = !asks && static_cast<long long>(D::rows) * D::columns * outputs <= kMostRolled;
   static constexpr int row_unrolling = unrolled ? kMostUnrolled : 1;
   static constexpr int column_unrolling = asks ? 1 : kMostUnrolled;
+  static constexpr int unrolling = kMostUnrolled, copies_unrolling = 4;
+  static constexpr bool alone = S::staged == 0, stages = !alone;
 };
 // Of a kernel for any problem: as much as any needs.
 template <class D>
 struct StripSizes<D, Strip> {
-  static constexpr int outputs = kMostPairs, window = kMostWindow, row_unrolling = 1, column_unrolling = 1;
+  static constexpr int outputs = kMostPairs, window = kMostWindow;
+  static constexpr int row_unrolling = 1, column_unrolling = 1, unrolling = 1, copies_unrolling = 1;
+  static constexpr bool alone = true, stages = true;
 };
 
 // The filter, once: as halves, [rows][columns][pairs], with zeros in the last pair where channels are odd.
@@ -117,14 +121,14 @@ template <class D, class S, class Taps>
 __device__ __forceinline__ void add(float2 (&sums)[StripSizes<D, S>::outputs],
                                     const float2 (&window)[StripSizes<D, S>::window], int i, int exist,
                                     const Taps& tap_at, const D& d, const S& s) {
-  UNROLL
+  UNROLL_BY((StripSizes<D, S>::unrolling))
   for (int v = 0; v < s.rows; ++v) {
     const int r = step_taps(i, v, d, s);
     if (r < 0 || r >= d.rows || v >= exist) continue;
     UNROLL_BY((StripSizes<D, S>::column_unrolling))
     for (int c = 0; c < d.columns; ++c) {
       const float2 tap = tap_at(r * d.columns + c);
-      UNROLL
+      UNROLL_BY((StripSizes<D, S>::unrolling))
       for (int e = 0; e < s.columns; ++e) {
         if (strips_across(d, s) == 1 && e >= d.out_width) continue;
         if (const int j = in_window(e, c, d, s, 1); j >= 0) multiply_add(sums[v * s.columns + e], window[j], tap);
@@ -151,10 +155,10 @@ __device__ __forceinline__ void store(half* output, const float2 (&sums)[StripSi
                                       const D& d, const S& s) {
   const bool has_second = 2 * at.pair + 1 < d.channels;
   half* const out = output + ((at.image * d.out_height + at.p) * d.out_width + at.q) * d.channels + 2 * at.pair;
-  UNROLL
+  UNROLL_BY((StripSizes<D, S>::unrolling))
   for (int v = 0; v < s.rows; ++v) {
     if (v >= rows_that_exist(at, d, s)) continue;
-    UNROLL
+    UNROLL_BY((StripSizes<D, S>::unrolling))
     for (int e = 0; e < s.columns; ++e) {
       if (d.out_width % s.columns != 0 && at.q + e >= d.out_width) continue;
       half* const pixel = out + (static_cast<long long>(v) * d.out_width + e) * d.channels;
@@ -181,7 +185,7 @@ __device__ __forceinline__ void add_each(float2 (&sums)[StripSizes<D, S>::output
     if (r < 0 || r >= d.rows || v >= exist) continue;
     for (int c = 0; c < d.columns; ++c) {
       const float2 tap = tap_at(r * d.columns + c);
-      UNROLL
+      UNROLL_BY((StripSizes<D, S>::unrolling))
       for (int e = 0; e < s.columns; ++e) {
         const int x = source_at((q + e) * d.stride_x - d.pad_x + c * d.dilation_x, d.width, d.pad_x, d.padding);
         if (x >= 0 && q + e < d.out_width) multiply_add(sums[v * s.columns + e], __half22float2(pixel_at(x)), tap);
@@ -218,7 +222,7 @@ __device__ __forceinline__ void convolve_alone(const half* __restrict__ input, c
     if (y < 0) return;
     const half* const row = in + static_cast<long long>(y) * d.width * d.channels;
     const half* const from = row + static_cast<long long>(left) * d.channels;
-    UNROLL
+    UNROLL_BY((StripSizes<D, S>::unrolling))
     for (int j = 0; j < static_cast<int>(window_of(d, s, 1)); ++j) {
       const int x = left + j;
       next[j] = __float2half2_rn(0.0f);
@@ -240,7 +244,7 @@ __device__ __forceinline__ void convolve_alone(const half* __restrict__ input, c
       if (y >= 0) add_each(sums, i, exist, at.q, pixel_at, tap_at, d, s);
       continue;
     }
-    UNROLL
+    UNROLL_BY((StripSizes<D, S>::unrolling))
     for (int j = 0; j < static_cast<int>(window_of(d, s, 1)); ++j) window[j] = __half22float2(next[j]);
     load(i + 1);
     if (y >= 0) add(sums, window, i, exist, tap_at, d, s);
@@ -272,7 +276,7 @@ __device__ __forceinline__ void convolve_staged(const half* __restrict__ input, 
   const int top = p * d.stride_y - d.pad_y, left = whole ? 0 : q * d.stride_x - d.pad_x;
   const half* const in = input + image * d.height * d.width * d.channels;
   const int channels = channels_of_copy(d), copies = 2 * s.staged / channels;
-  UNROLL_BY(4)
+  UNROLL_BY((Sizes::copies_unrolling))
   for (int k = t; k < high * wide * copies; k += staging_threads(s)) {
     const int pixel = k / copies, c = 2 * first_pair + k % copies * channels;
     const int y = source_at(top + pixel / wide, d.height, d.pad_y, d.padding);
@@ -309,7 +313,7 @@ __device__ __forceinline__ void convolve_staged(const half* __restrict__ input, 
   UNROLL_BY((Sizes::row_unrolling))
   for (int i = 0; i < steps_of(d, s); ++i) {
     const half2* const row = own + step_below(i, d, s) * wide * s.staged;
-    UNROLL
+    UNROLL_BY((StripSizes<D, S>::unrolling))
     for (int j = 0; j < static_cast<int>(window_of(d, s, 1)); ++j) window[j] = __half22float2(row[j * s.staged]);
     add(sums, window, i, rows_that_exist(at, d, s), tap_at, d, s);
   }
@@ -321,10 +325,10 @@ __device__ __forceinline__ void convolve_pairs(const half* __restrict__ input,  
                                                const half2* __restrict__ taps,  // [rows][columns][pairs]
                                                half* __restrict__ output,  // [batch][out_height][out_width][channels]
                                                const D& d, const S& s) {
-  if (s.staged > 0)
-    convolve_staged(input, taps, output, d, s);
-  else
-    convolve_alone(input, taps, output, d, s);
+  if constexpr (StripSizes<D, S>::alone)
+    if (s.staged == 0) convolve_alone(input, taps, output, d, s);
+  if constexpr (StripSizes<D, S>::stages)
+    if (s.staged > 0) convolve_staged(input, taps, output, d, s);
 }
 
 }  // namespace convladder

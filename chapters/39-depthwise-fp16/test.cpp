@@ -54,6 +54,31 @@ TEST_CASE("39 depthwise-fp16: staged pixels are right, by copies of any size") {
               "rows=4,columns=8,staged=32");
 }
 
+TEST_CASE("39 depthwise-fp16: the default is valid, whatever the problem") {
+  const std::unique_ptr<TunableStage> tunable(dynamic_cast<TunableStage*>(find_stage("39").make()));
+  DeviceLimits limits = device_limits();
+  limits.multiprocessors = 132;
+  const auto staged = [&](const char* shape) {
+    CAPTURE(shape);
+    const ConvProblem problem = parse_shape(shape);
+    const Configuration configuration = tunable->default_configuration(problem, limits);
+    const Verdict verdict = tunable->check_configuration(problem, limits, configuration);
+    CHECK_MESSAGE(verdict.accepted(), verdict.reason());
+    tunable->use(configuration);
+    CHECK(tunable->predict(problem).global_store_bytes > 0);
+    return configuration["staged"];
+  };
+  CHECK(staged("n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7") == 16);
+  CHECK(staged("n=8,c=128,k=128,groups=128,h=56,w=56,r=31,s=31") == 4);  // taps that leave room for no more
+  CHECK(staged("n=32,c=384,k=384,groups=384,h=14,w=14,r=7,s=7") == 0);   // a strip across
+  CHECK(staged("n=3,c=5,k=5,groups=5,h=61,w=67,r=5,s=5") == 4);
+  CHECK(staged("c=8,k=8,groups=8,h=60,w=60,r=201,s=201,pad_h=100,pad_w=100") == 0);  // too many taps
+  for (const char* shape :
+       {"h=1,w=1", "h=8,w=8,r=3,s=3,stride_h=100000000,stride_w=100000000", "n=2147483647,h=1,w=17,s=9",
+        "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000", "h=2,w=29000,s=3"})
+    staged(shape);
+}
+
 TEST_CASE("39 depthwise-fp16: refuses by rule") {
   check_refusal("39", "c=2,k=2,groups=2,h=8,w=8,r=2,s=3", "odd filters");
   check_refusal("39", "c=2,k=2,h=8,w=8,r=3,s=3", "groups = c = k");

@@ -1,6 +1,6 @@
 /// @file
-/// The kernels of stages 15, 38 and 39 with their numbers as constants, as NVRTC sees them: so that these forms run in the
-/// simulator too.
+/// The kernels of stages 15, 38 and 39 with their numbers as constants, as NVRTC sees them: so that these forms run in
+/// the simulator too.
 #pragma once
 #include "common/stage/stage.hpp"
 
