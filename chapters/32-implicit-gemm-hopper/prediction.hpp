@@ -81,7 +81,7 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
                           products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
     const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16), places = places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
-                              std::int64_t{blocks_of(g)} * (blocks_for(zeros, 32) + places / 32) + sums;
+                              std::int64_t{blocks_of(g)} * ((zeros + 31) / 32 + places / 32) + sums;
     p.barriers = 0;
   }
   const std::int64_t wide = wide_size<Element>(problem);

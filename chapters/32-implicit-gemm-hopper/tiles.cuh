@@ -295,13 +295,15 @@ struct TilesBlock {
         uint4 values[kPartSteps];
         UNROLL
         for (int step = 0; step < steps; ++step) {
-          to[step] = output_at((first_step + step) * kMatrixPositions<Element> + chunk_position);
+          const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
+          to[step] = nullptr;
+          if (!is_own(first_step + step) || position >= N) continue;
+          to[step] = output_at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
         UNROLL
         for (int step = 0; step < steps; ++step)
-          if (is_own(first_step + step) && to[step] && k + f < g.filters)
-            *reinterpret_cast<uint4*>(to[step] + f) = values[step];
+          if (to[step] && k + f < g.filters) *reinterpret_cast<uint4*>(to[step] + f) = values[step];
       } else {
         UNROLL_BY(1)
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
