@@ -32,6 +32,10 @@ class Ranks : public Communicator {
   virtual void barrier(Stream stream) = 0;
   /// The largest of all ranks' numbers. Waits for the stream.
   virtual double largest(double own, Stream stream) = 0;
+  /// Waits for what is on the stream. Where that waits for another rank for more than a minute, the process says so and
+  /// ends with status 1, as it does in all calls that wait for others.
+  /// @param what that is, for messages; must outlive the communicator
+  virtual void wait(Stream stream, const char* what) = 0;
 };
 
 /// Waits for all others, and joins them.
