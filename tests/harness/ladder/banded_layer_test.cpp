@@ -42,7 +42,7 @@ Bytes in_bands(const StageInfo& stage, const ConvProblem& problem, const Tensors
       ranks->copy(own.row(image, own.above), input + (image * problem.h + own.first_row) * own.row_bytes,
                   own.rows * own.row_bytes);
       for (std::int64_t at = 0; at < own.problem.h; ++at)
-        if (source_row(problem, own, at) < 0) ranks->fill_zeros(own.row(image, at), own.row_bytes);
+        if (source_row(problem, own, at) < 0) ranks->fill(own.row(image, at), 0, own.row_bytes);
     }
     run_and_wait([&](Stream stream) { layer.prepare(whole, stream); });
   }
