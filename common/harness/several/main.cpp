@@ -1,5 +1,5 @@
 /// @file
-/// The program `several`: stages 40 to 42, and layers by 33 and 36 in bands, on several GPUs, one process each.
+/// The program `several`: stages 40 to 43, and layers by 33 and 36 in bands, on several GPUs, one process each.
 ///
 ///     torchrun --standalone --no-python --nproc-per-node 2 build/bin/several --json several.json
 ///
@@ -43,7 +43,7 @@ using Json = nlohmann::ordered_json;
 using Work = std::function<void(Stream)>;
 
 struct Options {
-  std::vector<std::string> stages{"40", "41", "42", "33", "36"}, shapes;
+  std::vector<std::string> stages{"40", "41", "42", "43", "33", "36"}, shapes;
   std::string padding = "zero", json, id_file = "convladder-several.id";
   int samples = 15;
 };
@@ -109,25 +109,39 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   return times[times.size() / 2];
 }
 
+std::int64_t buffer_bytes(const Part& part) { return part.problem.n * part.problem.h * part.row_bytes; }
+
 /// A rank's part of a problem in its GPU's memory: its own rows are there, and what it must receive is NaN.
 struct LoadedPart {
   Part part;
+  std::unique_ptr<SharedMemory> shared, signals;  ///< where all ranks touch the buffer
   DeviceBuffer buffer, output;
   std::int64_t output_row_bytes;
 
   /// @param whole the input, on this GPU
+  /// @param sharing ranks that touch each other's buffers; else null
   LoadedPart(const ConvProblem& problem, const Part& of, std::int64_t output_bytes, std::int64_t row_of_output,
-             const void* whole)
+             const void* whole, Ranks* sharing)
       : part(of),
-        buffer(static_cast<std::size_t>(of.problem.n * of.problem.h * of.row_bytes), "buffer"),
+        buffer(static_cast<std::size_t>(sharing ? 0 : buffer_bytes(of)), "buffer"),
         output(static_cast<std::size_t>(output_bytes), "part of the output"),
         output_row_bytes(row_of_output) {
     part.buffer = buffer.floats();
+    if (sharing) {
+      shared = std::make_unique<SharedMemory>(*sharing, buffer_bytes(of));
+      signals = std::make_unique<SharedMemory>(*sharing, kSignals * sizeof(unsigned));
+      for (int rank = 0; rank < sharing->ranks(); ++rank) {
+        part.peers.buffers[rank] = static_cast<float*>(shared->of(rank));
+        part.peers.signals[rank] = static_cast<unsigned*>(signals->of(rank));
+      }
+      part.buffer = part.peers.buffers[sharing->rank()];
+    }
     part.output = output.floats();
     output.poison();
     if (part.problem.n == 0) return;
     const auto row_bytes = static_cast<std::size_t>(part.row_bytes);
-    require(cudaMemset(buffer.data(), 0xFF, buffer.bytes()), "filling a buffer");  // NaN, of floats and of halves
+    const auto bytes = static_cast<std::size_t>(buffer_bytes(part));
+    require(cudaMemset(part.buffer, 0xFF, bytes), "filling a buffer");  // NaN, of floats and of halves
     for (std::int64_t image = 0; image < part.problem.n; ++image) {
       const auto* const from =
           static_cast<const char*>(whole) + ((part.first_image + image) * problem.h + part.first_row) * part.row_bytes;
@@ -160,7 +174,7 @@ struct LoadedPart {
 /// Whether the stage runs on the bands of a layer.
 bool of_layers(const std::string& stage) { return stage == "33" || stage == "36"; }
 
-/// A stage as its ranks run it: 40 to 42 on pictures, beside 09; 33 and 36 on the bands of a layer, beside themselves.
+/// A stage as its ranks run it: 40 to 43 on pictures, beside 09; 33 and 36 on the bands of a layer, beside themselves.
 class Runner {
  public:
   Runner(const std::string& name, const ConvProblem& problem, const Ranks& ranks) : problem_(problem) {
@@ -174,6 +188,9 @@ class Runner {
       output_row_bytes_ = layer_->output_row_bytes();
     } else {
       stage_.reset(find_stage(name).make());
+      if (pictures().touches_others() && ranks.ranks() > kMostRanks)
+        throw UsageError(
+            fmt::format("{} wants at most {} GPUs; got {}", find_stage(name).folder, kMostRanks, ranks.ranks()));
       part_ = pictures().part(problem, ranks.rank(), ranks.ranks());
       output_row_bytes_ = 4 * problem.q();
       output_bytes_ = part_.problem.n == 0 ? 0 : part_.problem.n * part_.problem.p() * output_row_bytes_;
@@ -182,11 +199,12 @@ class Runner {
 
   Elements elements() const { return elements_; }
   Stage& one() { return *one_; }
-  std::int64_t bytes() const { return part_.problem.n * part_.problem.h * part_.row_bytes + output_bytes_; }
+  std::int64_t bytes() const { return buffer_bytes(part_) + output_bytes_; }
 
-  LoadedPart load(const Tensors& whole) const {
+  LoadedPart load(const Tensors& whole, Ranks& ranks) {
     const void* const input = elements_ == Elements::halves ? static_cast<const void*>(whole.half_input) : whole.input;
-    return LoadedPart(problem_, part_, output_bytes_, output_row_bytes_, input);
+    const bool shares = !layer_ && pictures().touches_others();
+    return LoadedPart(problem_, part_, output_bytes_, output_row_bytes_, input, shares ? &ranks : nullptr);
   }
   void prepare(const Tensors& whole, Stream stream) {
     if (layer_)
@@ -241,7 +259,7 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
   wholes.front()->output().download(expected.data());
 
   std::vector<LoadedPart> parts;
-  parts.push_back(runner.load(tensors));
+  parts.push_back(runner.load(tensors, ranks));
   runner.prepare(tensors, stream);
   const auto check = [&](const char* when) {
     const bool wrong = !parts.front().equals(problem, expected);
@@ -265,7 +283,7 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
     return static_cast<std::size_t>(ranks.largest(static_cast<double>(std::min(copies, kMostCopies)), stream));
   };
   const std::size_t copies = copies_of(runner.bytes());
-  while (parts.size() < copies) parts.push_back(runner.load(tensors));
+  while (parts.size() < copies) parts.push_back(runner.load(tensors, ranks));
   std::vector<Work> all;
   for (const LoadedPart& loaded : parts) all.push_back(runner.launch(loaded, ranks));
   measured.cold = time_on_all(all, samples, ranks);
@@ -365,8 +383,8 @@ int status_of(const std::exception& error) { return dynamic_cast<const DeviceErr
 int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
-  app.add_option("--stage", options.stages, "40, 41 and 42 for pictures, 33 and 36 for layers")
-      ->check(CLI::IsMember({"40", "41", "42", "33", "36"}));
+  app.add_option("--stage", options.stages, "40 to 43 for pictures, 33 and 36 for layers")
+      ->check(CLI::IsMember({"40", "41", "42", "43", "33", "36"}));
   app.add_option("--shape", options.shapes, "sizes, as ./lab run takes them; else a list of images");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
   app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));

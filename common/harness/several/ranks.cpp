@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -74,6 +75,22 @@ void choose_gpu(const Place& place) {
                          std::to_string(place.local_rank) + " of the machine, counted from 0");
   }
   setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
+}
+
+SharedMemory::SharedMemory(Ranks& ranks, std::int64_t bytes) : ranks_(ranks) {
+  // Other processes are shown whole pages of the driver, of 2 MiB.
+  constexpr std::int64_t kPage = std::int64_t{2} << 20;
+  const auto whole = static_cast<std::size_t>((bytes / kPage + 1) * kPage);
+  require(cudaMalloc(&own_, whole), "allocating memory for all ranks");
+  require(cudaMemset(own_, 0, whole), "filling memory for all ranks");
+  require(cudaDeviceSynchronize(), "filling memory for all ranks");
+  all_ = ranks.open_to_all(own_);
+}
+
+SharedMemory::~SharedMemory() {
+  if (std::uncaught_exceptions() > 0) return;  // the others may not come; the process ends
+  ranks_.close(all_);
+  cudaFree(own_);
 }
 
 #ifdef CONVLADDER_NCCL
@@ -209,6 +226,37 @@ class OverNccl final : public Ranks {
     require(cudaMemcpyAsync(&own, numbers_ + 1, sizeof own, cudaMemcpyDeviceToHost, stream), "copying a number");
     wait(stream, "comparing a number");
     return own;
+  }
+  std::vector<void*> open_to_all(void* own) override {
+    const auto ranks = static_cast<std::size_t>(place_.ranks), self = static_cast<std::size_t>(place_.rank);
+    std::vector<void*> all(ranks, own);
+    if (ranks == 1) return all;
+    std::vector<cudaIpcMemHandle_t> handles(ranks);
+    require(cudaIpcGetMemHandle(&handles[self], own), "showing memory to other processes");
+    constexpr std::size_t kBytes = sizeof(cudaIpcMemHandle_t);
+    char* gathered = nullptr;
+    require(cudaMalloc(&gathered, ranks * kBytes), "allocating room for handles");
+    require(cudaMemcpy(gathered + self * kBytes, &handles[self], kBytes, cudaMemcpyHostToDevice), "copying a handle");
+    {
+      const Waiting waiting(watch_, "showing them memory");
+      check_nccl(ncclAllGather(gathered + self * kBytes, gathered, kBytes, ncclChar, communicator_, side_),
+                 "gathering handles");
+    }
+    wait(side_, "gathering handles");
+    require(cudaMemcpy(handles.data(), gathered, ranks * kBytes, cudaMemcpyDeviceToHost), "copying handles");
+    require(cudaFree(gathered), "freeing room for handles");
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (rank != self)
+        require(cudaIpcOpenMemHandle(&all[rank], handles[rank], cudaIpcMemLazyEnablePeerAccess),
+                "opening the memory of another process");
+    return all;
+  }
+  void close(const std::vector<void*>& all) override {
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (rank != static_cast<std::size_t>(place_.rank))
+        require(cudaIpcCloseMemHandle(all[rank]), "closing the memory of another process");
+    barrier(side_);
+    wait(side_, "closing memory");
   }
   void wait(Stream stream, const char* what) override {
     const Waiting waiting(watch_, what);
