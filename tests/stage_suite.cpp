@@ -738,9 +738,12 @@ void check_bits_of_one_device(std::string_view designation, const std::vector<st
       DeviceTensors tensors(problem, Elements::floats, host.input.data(), host.filter.data());
       const auto output_of = [&](Stage& stage) {
         run_and_wait([&](Stream stream) { stage.prepare(problem, tensors.view(), stream); });
-        tensors.poison_output();
-        const Observation seen = observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false);
-        if (!seen.faults.empty()) FAIL(seen.faults.front().kind << ": " << seen.faults.front().other);
+        for (int launch = 0; launch < 2; ++launch) {  // the second finds what the first has left
+          tensors.poison_output();
+          const Observation seen =
+              observe([&](Stream stream) { stage.launch(problem, tensors.view(), stream); }, false);
+          if (!seen.faults.empty()) FAIL(seen.faults.front().kind << ": " << seen.faults.front().other);
+        }
         std::vector<float> output(static_cast<std::size_t>(problem.output_size()));
         tensors.download_output(output.data());
         return output;

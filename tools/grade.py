@@ -177,7 +177,8 @@ PRAGMA_ON_HOST = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+(?!omp\b|once\b)(.*)$", 
 CALLS = re.compile(
     r"__tsan_\w+|__sanitizer_cov_trace_pc|atomic(Add|Min|Max|Exch|CAS)\(.*|"
     r"simt::(thread_index|block_index|block_size|grid_size|lane_index|dynamic_shared_memory|block_barrier|collective|"
-    r"fence|copy_memory|set_memory|copy_async|commit_copies|wait_copies|run_grid|defer|copy_to_constant|watch|ballot|"
+    r"fence|(load|store)_signal|copy_memory|set_memory|copy_async|commit_copies|wait_copies|run_grid|defer|"
+    r"copy_to_constant|watch|ballot|"
     r"half_\w+|halves_\w+|round_to_int|fill_elements|(load|store)_matri(x|ces)|"
     r"multiply_(matrices|halves|bytes)|(fence_)?mbarrier_\w+|fence_async_proxy|named_barrier|bulk_\w+|"
     r"tensor_(load|store)|matrix_descriptor|wgmma(_\w+)?)\(.*|convladder::make_tensor_map\(.*|"

@@ -14,28 +14,10 @@
 //   3. The first stream waits for the second. Then come the outputs above and below the interior.
 #include "chapters/09-register-2d/register_2d.cuh"
 #include "chapters/41-halo-exchange/halo_exchange.cuh"
+#include "chapters/42-halo-overlap/interior.cuh"
 
 namespace convladder {
 namespace {
-
-// Rows of outputs: [0, begin) need rows from above, [begin, end) none, [end, p) rows from below.
-struct Interior {
-  std::int64_t begin, end;
-};
-
-Interior interior_of(const Part& own) {
-  const std::int64_t begin = own.above, end = own.above + own.rows - own.problem.r + 1;
-  const std::int64_t p = own.problem.p();
-  if (begin >= end) return {p, p};  // a band so thin that every output needs a row of others
-  return {begin, end < p ? end : p};
-}
-
-// The outputs [begin, end) of each image, from the rows that they read.
-ConvProblem rows_of(const Part& own, std::int64_t begin, std::int64_t end) {
-  ConvProblem rows = own.problem;
-  rows.h = end - begin + own.problem.r - 1;
-  return rows;
-}
 
 class HaloOverlap final : public SeveralStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
@@ -48,18 +30,6 @@ class HaloOverlap final : public SeveralStage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     SeveralStage::prepare(problem, tensors, stream);
     upload_constant(c_filter, tensors.filter, static_cast<std::size_t>(problem.filter_size()), stream);
-  }
-
-  // An image's rows are not behind those of the image before, so each image is a launch of its own.
-  static void filter_rows(const Part& own, std::int64_t begin, std::int64_t end, Stream stream) {
-    if (begin >= end) return;
-    Image rows = image_of(rows_of(own, begin, end));
-    rows.batch = 1;
-    for (std::int64_t image = 0; image < own.problem.n; ++image) {
-      const float* const input = own.buffer + (image * own.problem.h + begin) * own.problem.w;
-      float* const output = own.output + (image * own.problem.p() + begin) * own.problem.q();
-      launch_register_2d<float>(input, output, rows, 1.0f, stream);
-    }
   }
 
   void launch_rank(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) override {
@@ -82,19 +52,7 @@ class HaloOverlap final : public SeveralStage {
   Prediction predict_rank(const ConvProblem& problem, const Part& own) const override {
     if (own.problem.h == problem.h && own.problem.pad_h == problem.pad_h) return predict_register_2d(problem);
     const Interior interior = interior_of(own);
-    const std::int64_t ends[] = {0, interior.begin, interior.end, own.problem.p()};
-    Prediction sum;
-    bool first = true;
-    for (int i = 0; i < 3; ++i) {
-      if (ends[i] >= ends[i + 1]) continue;
-      const Prediction rows = predict_register_2d(rows_of(own, ends[i], ends[i + 1]));
-      for (const CounterField& field : kCounterFields)
-        sum.*field.member = first                    ? rows.*field.member
-                            : rows.*field.member < 0 ? -1
-                                                     : sum.*field.member + rows.*field.member;
-      first = false;
-    }
-    return sum;
+    return predict_ranges(own, {0, interior.begin, interior.end, own.problem.p()});
   }
 };
 

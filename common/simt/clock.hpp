@@ -13,6 +13,7 @@ class Clock {
  public:
   /// Of a stream.
   std::uint64_t operator[](unsigned stream) const { return stream < over_.size() ? over_[stream] : 0; }
+  bool empty() const { return over_.empty(); }
   /// What either knows.
   void join(const Clock& other) {
     if (over_.size() < other.over_.size()) over_.resize(other.over_.size());

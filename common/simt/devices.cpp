@@ -32,7 +32,7 @@ struct Devices::Call {
 
 // What stands on a stream.
 struct Devices::Work {
-  enum class Kind { launch, group, record, wait } kind;
+  enum class Kind { launch, group, record, wait, copy } kind;
   // A launch:
   DeferredLaunch launch{};
   std::unique_ptr<std::byte[]> storage = nullptr;
@@ -44,6 +44,10 @@ struct Devices::Work {
   Clock start = {};  ///< what was over when it began
   // An event's number:
   std::size_t event = 0;
+  // A copy:
+  void* to = nullptr;
+  const void* from = nullptr;  ///< null: to is poisoned
+  std::int64_t bytes = 0;
 };
 
 struct Devices::Queue {
@@ -54,7 +58,7 @@ struct Devices::Queue {
   Clock clock = {};
   bool captured = false;
   bool joined = true;  ///< the first stream waits for all that is on this one
-  Pc last = 0;         ///< of the last exchange on it
+  Pc last = 0;         ///< of the last exchange on it, or of a load of a signal that is missing
 };
 
 namespace {
@@ -62,9 +66,10 @@ namespace {
 /// The name that faults of a communicator have in place of a kernel's.
 __attribute__((noinline)) void exchange() { asm volatile(""); }
 
-void add_fault(FaultKind kind, Pc pc, std::string detail) {
+/// @param kernel null: none is at fault
+void add_fault(FaultKind kind, Pc pc, std::string detail, const void* kernel = nullptr) {
   machine.measurement.faults.push_back(
-      {kind, reinterpret_cast<const void*>(&exchange), pc, {}, std::move(detail), 0, {}});
+      {kind, kernel ? kernel : reinterpret_cast<const void*>(&exchange), pc, {}, std::move(detail), 0, {}});
   machine.stopped = true;
 }
 
@@ -205,13 +210,25 @@ void Devices::copy(void* to, const void* from, std::int64_t bytes) {
   }
 }
 
-void Devices::fill_zeros(void* to, std::int64_t bytes) {
-  const std::vector<std::byte> zeros(static_cast<std::size_t>(bytes));
-  upload(to, zeros.data(), zeros.size());
+void Devices::fill(void* to, int byte, std::int64_t bytes) {
+  const std::vector<std::byte> values(static_cast<std::size_t>(bytes), static_cast<std::byte>(byte));
+  upload(to, values.data(), values.size());
 }
 
 void Devices::poison(void* to, std::int64_t bytes) {
   simt::poison(to, static_cast<std::size_t>(bytes), convladder::kPoison);
+}
+
+void Devices::open_to_all(void* memory) {
+  if (Allocation* const allocation = find_allocation(reinterpret_cast<std::uintptr_t>(memory))) allocation->device = 0;
+}
+
+void Devices::copy_in_order(int rank, void* to, const void* from, std::int64_t bytes) {
+  Work work{Work::Kind::copy};
+  work.to = to;
+  work.from = from;
+  work.bytes = bytes;
+  put(ranks_[static_cast<std::size_t>(rank)]->queues[0], std::move(work));
 }
 
 void Devices::begin_capture(int rank) {
@@ -235,7 +252,7 @@ void Devices::put(Queue& queue, Work work) {
   if (work.kind == Work::Kind::group) queue.last = work.calls.front().pc;
   if (rank.capturing && !queue.captured) {
     const std::string what =
-        work.kind == Work::Kind::group ? "an exchange" : "'" + kernel_name(work.launch.kernel) + "'";
+        work.kind == Work::Kind::launch ? "'" + kernel_name(work.launch.kernel) + "'" : "an exchange";
     add_fault(FaultKind::not_captured, work.kind == Work::Kind::group ? queue.last : 0,
               name_of(queue.rank) + " puts " + what +
                   " on a stream that follows nothing in the graph: the graph would run without it");
@@ -278,8 +295,32 @@ void Devices::begin_group(Queue& queue, Work& work) {
                   does + "what the same group " + (other.sends ? "sends" : "receives") + " at " + place(other.pc));
     added.ranges.push_back({call.begin(), call.end(), !call.sends});
   }
-  const std::uint64_t number = queue.clock.tick(queue.number);
-  started_.push_back({queue.number, number, std::move(added)});
+  queue.clock.tick(queue.number);
+  note_start(queue, std::move(added));
+}
+
+/// Lets others race with the piece of work that has just begun on the stream.
+void Devices::note_start(Queue& queue, Unordered work) {
+  work.stream = queue.number;
+  work.number = queue.clock[queue.number];
+  started_.push_back({work.stream, work.number, std::move(work)});
+}
+
+/// The copy, and what races with it.
+void Devices::run_copy(Queue& queue, const Work& work) {
+  set_unordered(unordered_with(queue.clock));
+  const Allocation* const allocation = find_allocation(reinterpret_cast<std::uintptr_t>(work.to));
+  if (const Met met = find_unordered(work.to, static_cast<std::size_t>(work.bytes), true); met.work)
+    add_fault(FaultKind::race, met.pc,
+              name_of(queue.rank) + (work.from ? " fills '" : " overwrites '") + allocation->name +
+                  (work.from ? "' before its first kernel" : "' after its last kernel") +
+                  ", and nothing orders that and '" + met.work->name + "' of another device");
+  work.from ? copy(work.to, work.from, work.bytes) : poison(work.to, work.bytes);
+  Unordered added{"what comes before and after the kernels", 0, 0, {}, {}, {}, 0};
+  added.ranges.push_back({reinterpret_cast<std::uintptr_t>(work.to),
+                          reinterpret_cast<std::uintptr_t>(work.to) + static_cast<std::uintptr_t>(work.bytes), true});
+  queue.clock.tick(queue.number);
+  note_start(queue, std::move(added));
 }
 
 /// Moves the bytes of a pair of calls. @return false where that is a fault
@@ -348,27 +389,52 @@ bool Devices::advance(Queue& queue) {
       break;
     case Work::Kind::launch: {
       const DeferredLaunch& launch = work.launch;
+      const Clock before = queue.clock;
+      const Measurement measured = machine.measurement;
+      const auto requests = requests_so_far();
       set_unordered(unordered_with(queue.clock));
-      const std::uint64_t number = queue.clock.tick(queue.number);
+      machine.over = queue.clock;
+      machine.learned = {};
+      machine.stream = queue.number;
+      machine.number = queue.clock.tick(queue.number);
       machine.device = queue.rank + 1;
       run_grid(launch.kernel, launch.grid, launch.block, launch.shared_bytes, launch.call, work.arguments, false,
                launch.cluster);
       machine.device = 0;
+      if (machine.missing_signal != 0) {  // it begins anew when others have told more
+        machine.stopped = false;
+        machine.measurement = measured;
+        set_requests(requests);
+        queue.clock = before;
+        queue.last = std::exchange(machine.missing_signal, 0);
+        return false;
+      }
+      queue.clock.join(machine.learned);
       Unordered added{kernel_name(launch.kernel), 0, 0, {}, {}, {}, 0};
       std::tie(added.first, added.last) = last_blocks();
       const unsigned sizes[] = {launch.grid.x,  launch.grid.y,  launch.grid.z,
                                 launch.block.x, launch.block.y, launch.block.z};
       std::copy(sizes, sizes + 3, added.grid);
       std::copy(sizes + 3, sizes + 6, added.block);
-      started_.push_back({queue.number, number, std::move(added)});
+      note_start(queue, std::move(added));
       break;
     }
+    case Work::Kind::copy:
+      run_copy(queue, work);
+      break;
   }
   queue.work.pop_front();
   return true;
 }
 
 void Devices::report_deadlock() {
+  for (const auto& rank : ranks_)
+    for (const Queue& queue : rank->queues)
+      if (!queue.work.empty() && queue.work.front().kind == Work::Kind::launch)
+        return add_fault(FaultKind::deadlock, queue.last,
+                         name_of(rank->rank()) + ": '" + kernel_name(queue.work.front().launch.kernel) +
+                             "' waits for a signal that nothing stores any more",
+                         queue.work.front().launch.kernel);
   for (const auto& rank : ranks_) {
     const Call* const call = rank->unanswered();
     if (!call) continue;
@@ -394,6 +460,8 @@ void Devices::drop_all() {
   }
   started_.clear();
   events_.clear();
+  machine.over = {};
+  machine.signals.clear();
   set_unordered({});
 }
 

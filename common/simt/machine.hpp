@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "common/simt/clock.hpp"
 #include "common/simt/fiber.hpp"
 #include "common/simt/runtime.hpp"
 #include "common/simt/simt.hpp"
@@ -129,6 +132,9 @@ void issue_requests(unsigned running);
 /// The counters of a place in the code, for what is no warp request.
 Counters& counters_at(Pc pc);
 void forget_requests();
+/// What was counted, and back to it.
+std::unordered_map<Pc, Counters> requests_so_far();
+void set_requests(std::unordered_map<Pc, Counters> counters);
 /// Adds up what was issued since forget_requests().
 void collect_requests(Measurement& measurement);
 
@@ -165,9 +171,18 @@ enum class State : std::uint8_t {
 struct Knowledge {
   std::unordered_map<std::uint32_t, std::uint32_t> blocks;   ///< block -> every access in phases before this one
   std::unordered_map<std::uint64_t, std::uint64_t> threads;  ///< block, thread -> its accesses up to this stamp
+  Clock streams;                                             ///< of several devices: work that is over
   void join(const Knowledge& other);
   bool covers(const Access& access) const;
-  bool empty() const { return blocks.empty() && threads.empty(); }
+  bool empty() const { return blocks.empty() && threads.empty() && streams.empty(); }
+};
+
+/// A number by which one device tells another one what is over.
+struct Signal {
+  unsigned before;  ///< its last value was stored, which a load may still find
+  Knowledge known_before, known;
+  unsigned stream;       ///< of who stored it last
+  std::uint64_t number;  ///< of that work
 };
 
 /// What a thread that uses fences or atomics has gathered. Kernels without them have none.
@@ -293,6 +308,15 @@ struct Machine {
   /// Whether the launch did what is seen elsewhere than in memory, or asked for what changes by itself.
   bool has_traces = false;
   std::set<Pc> guesses;  ///< reads whose value an atomicCAS of the same thread has then checked
+
+  // Of several devices:
+  Clock over;                ///< work that is over for the running launch
+  Clock learned;             ///< work that signals have told it of
+  Pc missing_signal = 0;     ///< where it has loaded one in vain, and was ended
+  unsigned stream = 0;       ///< where it is
+  std::uint64_t number = 0;  ///< of its work
+  std::unordered_map<std::uintptr_t, Signal> signals;
+  std::map<std::pair<std::uint64_t, std::uintptr_t>, int> signal_loads;  ///< of a thread, of a signal
 
   Knowledge block_acquired;
   std::unordered_map<std::uintptr_t, Knowledge> published;           ///< by the address of the atomic

@@ -16,6 +16,7 @@ namespace simt {
 void Knowledge::join(const Knowledge& other) {
   for (const auto& [block, phase] : other.blocks) blocks[block] = std::max(blocks[block], phase);
   for (const auto& [thread, stamp] : other.threads) threads[thread] = std::max(threads[thread], stamp);
+  streams.join(other.streams);
 }
 
 bool Knowledge::covers(const Access& access) const {
@@ -73,9 +74,20 @@ const char* word_for(Kind kind) { return kind == Kind::load ? "reads" : kind == 
 
 }  // namespace
 
+/// Whether a signal has told the running thread that this work is over.
+bool was_told_of(const Unordered& work) {
+  if (work.number == 0) return false;
+  const Ordering* const own = machine.thread->ordering.get();
+  return machine.block_acquired.streams[work.stream] >= work.number ||
+         (own && own->acquired.streams[work.stream] >= work.number);
+}
+
 bool happened_before(const Access& earlier, std::uint32_t oldest) {
   if (earlier.block < oldest) return true;
-  if (earlier.block < machine.first_block_serial) return !unordered_launch(earlier.block);
+  if (earlier.block < machine.first_block_serial) {
+    const Unordered* const launch = unordered_launch(earlier.block);
+    return !launch || was_told_of(*launch);
+  }
   if (earlier.async) return known_by_barriers(earlier);
   if (earlier.block == machine.block_serial) {
     if (earlier.phase < machine.phase) return true;
@@ -262,6 +274,7 @@ void access_global(std::uintptr_t address, unsigned bytes, Kind kind, Pc pc) {
       allocation->touched[chunk] = 1;
   check_races(allocation->cells, allocation->begin, address, bytes, kind, pc, machine.oldest_serial);
   for (const Unordered& work : machine.unordered) {
+    if (was_told_of(work)) continue;
     for (const Unordered::Range& range : work.ranges) {
       if (address >= range.end || address + bytes <= range.begin || (kind == Kind::load && !range.writes)) continue;
       FaultRecord& fault = report(FaultKind::race, pc, work.name + " in another stream, and nothing orders the two",
@@ -698,6 +711,49 @@ void fence(Scope scope) {
   if (machine.async) publish_known_threads(published);
   ++own_clock();  // what follows is not covered
   machine.watching = true;
+}
+
+void store_signal(unsigned* signal, unsigned value) {
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  fence(Scope::device);
+  const Unwatched unwatched;
+  const auto address = reinterpret_cast<std::uintptr_t>(signal);
+  check_access(address, sizeof *signal, Kind::atomic, pc);
+  leave_to_others();
+  const auto [found, first] = machine.signals.try_emplace(address);
+  Signal& stored = found->second;
+  stored.before = *signal;
+  if (!first) stored.known_before = stored.known;
+  stored.known = ordering().published;
+  stored.known.streams.join(machine.over);
+  stored.stream = machine.stream;
+  stored.number = machine.number;
+  *signal = value;
+  ++machine.progress;
+}
+
+unsigned load_signal(const unsigned* signal) {
+  constexpr int kMostLoads = 100;  // by one thread: whoever stores it must run first
+  const Pc pc = relative_pc(__builtin_return_address(0));
+  const Unwatched unwatched;
+  const auto address = reinterpret_cast<std::uintptr_t>(signal);
+  machine.volatile_access = true;
+  check_access(address, sizeof *signal, Kind::load, pc);
+  machine.volatile_access = false;
+  leave_to_others();
+  int& loads = machine.signal_loads[{std::uint64_t{machine.block_serial} << 16 | machine.thread_number, address}];
+  if (++loads > kMostLoads) {
+    machine.missing_signal = pc;
+    stop();
+  }
+  const auto found = machine.signals.find(address);
+  if (found == machine.signals.end()) return *signal;
+  const Signal& stored = found->second;
+  const bool late = loads == 1 && machine.over[stored.stream] < stored.number;
+  const Knowledge& told = late ? stored.known_before : stored.known;
+  ordering().acquired.join(told);
+  machine.learned.join(told.streams);
+  return late ? stored.before : *signal;
 }
 
 void copy_memory(void* to, const void* from, std::size_t bytes) {

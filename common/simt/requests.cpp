@@ -169,6 +169,13 @@ Counters& counters_at(Pc pc) { return sites.at(pc); }
 
 void forget_requests() { sites = {}; }
 
+std::unordered_map<Pc, Counters> requests_so_far() { return sites.counters; }
+
+void set_requests(std::unordered_map<Pc, Counters> counters) {
+  forget_requests();
+  sites.counters = std::move(counters);
+}
+
 /// Sums the sites into the measurement.
 void collect_requests(Measurement& measurement) {
   measurement.by_pc.clear();

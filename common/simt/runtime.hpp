@@ -146,6 +146,8 @@ struct Unordered {
   unsigned grid[3] = {}, block[3] = {};
   std::vector<Range> ranges;  ///< of a copy
   Pc pc = 0;                  ///< of a copy: where it was started
+  unsigned stream = 0;        ///< of several devices: where it is,
+  std::uint64_t number = 0;   ///< and which piece of the work there; 0 where no device can tell another one
 };
 /// What the launches that follow can race with.
 void set_unordered(std::vector<Unordered> work);

@@ -854,6 +854,7 @@ void run_grid(const void* kernel, dim3 grid, dim3 block, std::size_t shared_byte
   for (const Unordered& work : machine.unordered)
     if (work.first != 0) machine.oldest_serial = std::min(machine.oldest_serial, work.first);
   machine.published.clear();
+  machine.signal_loads.clear();
   machine.shared_touched.clear();
   if (std::string error = launch_error(grid, block, shared_bytes); !error.empty()) {
     machine.measurement.faults.push_back({FaultKind::invalid_launch, kernel, 0, {}, std::move(error), 0, {}});

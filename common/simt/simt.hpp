@@ -150,6 +150,10 @@ void collective(unsigned mask, void* payload, Combine combine, Orders orders, in
 
 enum class Scope { block, device };
 void fence(Scope scope);
+/// Stores with release, and loads with acquire, of a number by which devices tell each other what is over. The first
+/// load by a thread may find the number before the last one, unless what stored this is over: that may come late.
+void store_signal(unsigned* signal, unsigned value);
+unsigned load_signal(const unsigned* signal);
 
 /// An atomic access of 2 or 4 bytes: what `update` makes of the old value and `value` takes its place.
 /// @returns the old one

@@ -53,7 +53,11 @@ class LocalRanks {
   virtual void* allocate(int rank, std::int64_t bytes, const char* name) = 0;
   /// Copies between any devices. Where the source is poisoned, so is the copy.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
-  virtual void fill_zeros(void* to, std::int64_t bytes) = 0;  ///< writes zeros
+  virtual void fill(void* to, int byte, std::int64_t bytes) = 0;  ///< writes `byte` everywhere
+  /// Kernels of all devices may touch this memory from now on.
+  virtual void open_to_all(void* memory) = 0;
+  /// Puts a copy on the rank's first stream, or with `from` null what poison() does.
+  virtual void copy_in_order(int rank, void* to, const void* from, std::int64_t bytes) = 0;
   virtual void poison(void* to, std::int64_t bytes) = 0;  ///< reading it before it is written is a fault from now on
 
   /// Host code of the rank follows, to be captured in a CUDA graph of its first stream.

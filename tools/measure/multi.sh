@@ -1,41 +1,154 @@
 #!/bin/bash
-# Stages 40 to 42, and 33 in bands, on two GPUs of one host. In a checkout's root; builds bin/several by itself (NCCL from torch's wheel or
-# the system). Writes into $OUT: several.json, several-exchange.json, padding.txt, log.txt. About 4 minutes, without what the build takes.
+# Stages 40 to 43, and layers by 33 and 36 in bands, on 2 and on 4 GPUs of one host. In a checkout's root;
+# builds bin/several by itself, and takes the one in build/bin if it cannot. About 5 minutes on 4 GPUs. OUT is a folder:
+#   several-2.json, several-2-exchange.json, several-4.json, several-4-exchange.json   times, for docs/results
+#   padding.txt   whether all paddings and thin bands have the bits of one GPU
+#   log.txt       everything else; what was left out, and why
+# CUDA_VISIBLE_DEVICES chooses the GPUs. A step that hangs is ended after $LIMIT seconds, the others still run. None
+# begins after $BUDGET seconds.
 set -u
-OUT=${OUT:-/tmp/out}; mkdir -p "$OUT"
+OUT=${OUT:-/tmp/multi-out}
+BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-70}
+mkdir -p "$OUT"
+work=$(mktemp -d)
 exec > >(tee "$OUT/log.txt") 2>&1
-# The wheel's folder, if python3's torch has brought it.
-NCCL_ROOT=${NCCL_ROOT:-$(python3 -c "import importlib.util as u; print(next(iter(u.find_spec('nvidia.nccl').submodule_search_locations)))" 2>/dev/null)}
+SECONDS=0
+export NCCL_NVLS_ENABLE=0 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+PATH=$PATH:/usr/local/cuda/bin
+
+# NCCL: named, of python3's wheel, or of the system.
+: "${NCCL_ROOT:=$(python3 -c "import importlib.util as u; print(next(iter(u.find_spec('nvidia.nccl').submodule_search_locations)))" 2>/dev/null)}"
 export NCCL_ROOT
-cmake -S . -B build -DCMAKE_CUDA_ARCHITECTURES=90 ${NCCL_ROOT:+-DNCCL_ROOT=$NCCL_ROOT} > "$OUT/cmake.txt" 2>&1 || tail "$OUT/cmake.txt"
-grep -i nccl "$OUT/cmake.txt"
-timeout 400 cmake --build build --target several -j "$(nproc)" > "$OUT/build.txt" 2>&1 || { tail -20 "$OUT/build.txt"; exit 1; }
-export LD_LIBRARY_PATH="${NCCL_ROOT:+$NCCL_ROOT/lib:}${LD_LIBRARY_PATH:-}"
-GPUS=$(nvidia-smi -L | wc -l); nvidia-smi -L; nvidia-smi topo -m
-# Starts a process for each GPU: torchrun if it is there, else plain shells with its variables.
-start() {
-  local n=$1; shift
-  rm -f "$OUT/id"
-  if command -v torchrun > /dev/null; then
-    timeout 240 torchrun --standalone --no-python --nproc-per-node "$n" build/bin/several --id-file "$OUT/id" "$@"
-  else
-    local pids=() rc=0
-    for ((r = 0; r < n; ++r)); do
-      RANK=$r LOCAL_RANK=$r WORLD_SIZE=$n timeout 240 build/bin/several --id-file "$OUT/id" "$@" & pids+=($!)
-    done
-    for p in "${pids[@]}"; do wait "$p" || rc=$?; done
-    return $rc
-  fi
+export LD_LIBRARY_PATH=${NCCL_ROOT:+$NCCL_ROOT/lib:}${LD_LIBRARY_PATH:-}
+build() {
+  local generator=()
+  if command -v ninja >/dev/null && [ ! -f build/CMakeCache.txt ]; then generator=(-G Ninja); fi
+  timeout 60 cmake -S . -B build "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURES=90 \
+    ${NCCL_ROOT:+"-DNCCL_ROOT=$NCCL_ROOT"} >"$work/build.txt" 2>&1 || return 1
+  grep -i nccl "$work/build.txt"
+  timeout 300 cmake --build build --target several -j "$(nproc)" >>"$work/build.txt" 2>&1
 }
-echo "== one GPU: refused or alone"
-build/bin/several --id-file "$OUT/id1" --stage 41 --shape h=67,w=128,r=3,s=3 --samples 3; echo "exit $?"
-echo "== bits, all paddings, thin bands"
-for padding in zero replicate reflect; do
-  start "$GPUS" --padding $padding --samples 3 --shape n=5,h=67,w=128,r=3,s=3 --shape n=2,h=13,w=40,r=11,s=5 \
-    --shape h=40,w=33,r=31,s=5 --shape h=12,w=11,r=3,s=3,pad_h=9,pad_w=2 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 > "$OUT/padding-$padding.txt" 2>&1
-  echo "$padding: exit $?"
-done
-cat "$OUT"/padding-*.txt > "$OUT/padding.txt"; rm -f "$OUT"/padding-*.txt
-echo "== times"
-start "$GPUS" --json "$OUT/several.json"; echo "exit $?"
-rm -f "$OUT/id" "$OUT/id1"
+if build; then
+  echo "built in $SECONDS s"
+else
+  echo "the build failed after $SECONDS s; its last lines:"
+  tail -20 "$work/build.txt"
+  [ -x build/bin/several ] || { echo "and there is no build/bin/several: nothing was run"; exit 1; }
+  echo "what build/bin/several holds is used instead: $(stat -c %y build/bin/several)"
+fi
+ldd build/bin/several | grep -i nccl
+
+if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+  gpus=$(tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | wc -l)
+else
+  gpus=$(nvidia-smi -L | wc -l)
+fi
+nvidia-smi --query-gpu=name,driver_version,clocks.sm --format=csv,noheader
+nvidia-smi topo -m
+echo "$gpus GPUs"
+counts=()
+for n in 4 2; do [ "$gpus" -ge $n ] && counts+=("$n"); done
+
+# start COUNT ARGUMENT...: a process for each GPU. Where one fails, the others are ended.
+start() {
+  local n=$1 rc=0 pids=() r ended
+  shift
+  rm -f "$work/id"
+  for ((r = 0; r < n; ++r)); do
+    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$n OMP_NUM_THREADS=$(($(nproc) / n + 1)) timeout -k 2 "$LIMIT" build/bin/several \
+      --id-file "$work/id" "$@" &
+    pids+=($!)
+  done
+  for ((r = 0; r < n; ++r)); do
+    wait -n
+    ended=$?
+    if [ $ended -ne 0 ] && [ $rc -eq 0 ]; then rc=$ended && kill "${pids[@]}" 2>/dev/null; fi
+  done
+  return $rc
+}
+
+# step COUNT NAME ARGUMENT...: as start, with a line about how it ended.
+step() {
+  local n=$1 name=$2 begin=$SECONDS rc
+  shift 2
+  if [ "$SECONDS" -ge "$BUDGET" ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return; fi
+  start "$n" "$@"
+  rc=$?
+  echo "== $n GPUs, $name: status $rc, $((SECONDS - begin)) s"
+}
+
+# images PREFIX: a picture with 3 x 3, 11 x 11 and 31 x 31 taps.
+images() { for side in 3 11 31; do echo "--shape $1,r=$side,s=$side"; done; }
+
+# 43 reads other processes' memory, which a host may refuse: apart from the others.
+copying="--stage 40 --stage 41 --stage 42" direct="--stage 43"
+
+echo "== one process, one GPU"
+RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 timeout "$LIMIT" build/bin/several --id-file "$work/id" --stage 41 \
+  --shape h=67,w=128,r=3,s=3 --samples 3
+echo "status $?"
+
+for n in "${counts[@]}"; do
+  for padding in zero replicate reflect; do
+    for stages in "$copying" "$direct"; do
+      # shellcheck disable=SC2086
+      step "$n" "bits, $padding, $stages" $stages --padding $padding --samples 3 --shape n=5,h=67,w=128,r=3,s=3 \
+        --shape n=2,h=13,w=40,r=11,s=5 --shape h=40,w=33,r=31,s=5 --shape h=5,w=9,r=3,s=3 --shape h=3,w=9,r=3,s=3 \
+        --shape n=4,h=12,w=11,r=3,s=3,pad_h=9,pad_w=2
+    done
+  done
+  step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
+    --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
+done >"$OUT/padding.txt" 2>&1
+grep "^==" "$OUT/padding.txt"
+
+# Which way messages go.
+if [ ${#counts[@]} -gt 0 ]; then
+  NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
+    --shape h=1080,w=1920,r=3,s=3
+  cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
+fi
+
+# times NAME ARGUMENT...: with each number of GPUs; NAME is the part's file.
+times() {
+  local name=$1 n
+  shift
+  for n in "${counts[@]}"; do step "$n" "$name" --json "$work/$n-$name.json" "$@"; done
+}
+layer=c=64,k=64,r=3,s=3
+# shellcheck disable=SC2046,SC2086
+{
+  times 1-large $copying $(images h=4000,w=6000)
+  times 1-large-direct $direct $(images h=4000,w=6000)
+  times 2-layers-fp16 --stage 33 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920 --shape $layer,h=224,w=224
+  times 3-layers-fp32 --stage 36 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920
+  times 4-batch $copying --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
+  times 5-large-layer-fp16 --stage 33 --shape $layer,h=4096,w=4096
+  times 6-large-layer-fp32 --stage 36 --shape $layer,h=4096,w=4096
+  for n in "${counts[@]}"; do
+    step "$n" "weak, pictures" $copying --json "$work/$n-7-weak.json" $(images h=$((2160 * n)),w=3840)
+    step "$n" "weak, direct" $direct --json "$work/$n-7-weak-direct.json" $(images h=$((2160 * n)),w=3840)
+    step "$n" "weak, layers" --json "$work/$n-8-weak-layers.json" --shape $layer,h=$((960 * n)),w=960
+  done
+  times 9-small $copying $(images h=960,w=960) $(images h=2160,w=3840)
+  times 9-small-direct $direct $(images h=960,w=960) $(images h=2160,w=3840)
+}
+
+python3 - "$OUT" "$work" "${counts[@]}" <<'PY'
+import json, pathlib, sys
+out, work, counts = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+for count in counts:
+    for ending in "", "-exchange":
+        parts = [path for path in sorted(work.glob(f"{count}-*.json")) if path.stem.endswith("-exchange") == bool(ending)]
+        tables = [json.loads(path.read_text()) for path in parts]
+        if not tables:
+            print(f"nothing for several-{count}{ending}.json")
+            continue
+        merged = tables[0]
+        for table in tables[1:] if not ending else []:  # exchanges are the same in all parts
+            merged["rows"] += table["rows"]
+        (out / f"several-{count}{ending}.json").write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
+        print(f"several-{count}{ending}.json: {len(merged['rows'])} rows")
+PY
+rm -r "$work"
+echo "$SECONDS s in all"

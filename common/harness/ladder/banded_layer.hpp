@@ -15,8 +15,8 @@ void use_default(Stage& stage, const ConvProblem& problem);
 /// One rank's part of a layer, and what runs on it.
 class BandedLayer {
  public:
-  /// @param stage whose outputs do not depend on where a band begins, as long as that is an even row: 33
-  /// @throws UsageError if its tensors are not halves in NHWC
+  /// @param stage whose outputs do not depend on where a band begins, as long as that is an even row: 33, or 36
+  /// @throws UsageError if its tensors are neither halves nor floats in NHWC
   BandedLayer(const StageInfo& stage, const ConvProblem& problem, int rank, int ranks);
 
   /// What the rank has; its buffer and output are null. A row is (w, c), one of the output (q, k).
@@ -25,16 +25,18 @@ class BandedLayer {
   std::int64_t output_bytes() const;      ///< of the part's output
   std::int64_t output_row_bytes() const;  ///< of a row of it
 
-  /// Transforms the filter. @param own part() with its memory  @param filter (k, c, r, s), on the rank's device
-  void prepare(const Part& own, const float* filter, Stream stream);
+  /// Transforms the filter. @param whole the layer's tensors, on the rank's device: 36 scales all bands alike, by the
+  /// largest number of the whole input
+  void prepare(const Tensors& whole, Stream stream);
   /// The exchange, and the stage on the band.
   void launch(const Part& own, Communicator& all, Stream stream);
 
  private:
-  Tensors tensors_of(const Part& own) const;
+  std::int64_t element_bytes() const;
 
   ConvProblem problem_;
   Part part_;
+  bool floats_;  ///< not halves
   std::unique_ptr<Stage> exchanger_, stage_;
   const float* filter_ = nullptr;
 };

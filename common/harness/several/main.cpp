@@ -1,5 +1,5 @@
 /// @file
-/// The program `several`: stages 40 to 42, and layers by 33 in bands, on several GPUs, one process each.
+/// The program `several`: stages 40 to 43, and layers by 33 and 36 in bands, on several GPUs, one process each.
 ///
 ///     torchrun --standalone --no-python --nproc-per-node 2 build/bin/several --json several.json
 ///
@@ -11,9 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -40,7 +43,7 @@ using Json = nlohmann::ordered_json;
 using Work = std::function<void(Stream)>;
 
 struct Options {
-  std::vector<std::string> stages{"40", "41", "42", "33"}, shapes;
+  std::vector<std::string> stages{"40", "41", "42", "43", "33", "36"}, shapes;
   std::string padding = "zero", json, id_file = "convladder-several.id";
   int samples = 15;
 };
@@ -55,7 +58,7 @@ std::vector<std::pair<std::string, std::string>> usual_shapes(int ranks) {
   for (const int side : {3, 11, 31}) {
     image("960x960", 1, 960, 960, side);
     image("3840x2160", 1, 3840, 2160, side);
-    image("6144x4096", 1, 6144, 4096, side);
+    image("6000x4000", 1, 6000, 4000, side);
     image(fmt::format("3840x{}, weak", 2160 * ranks), 1, 3840, 2160 * ranks, side);
   }
   for (const int side : {3, 11}) image("8x3840x2160", 8, 3840, 2160, side);
@@ -65,6 +68,7 @@ std::vector<std::pair<std::string, std::string>> usual_shapes(int ranks) {
   layer("224x224", 224, 224);
   layer("960x960", 960, 960);
   layer("1920x1080", 1920, 1080);
+  layer("4096x4096", 4096, 4096);
   layer(fmt::format("960x{}, weak", 960 * ranks), 960, 960 * ranks);
   return shapes;
 }
@@ -74,7 +78,7 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   constexpr int kRounds = 20;
   const Stream stream = device_stream();
   for (const Work& work : copies) work(stream);  // NCCL joins two ranks at their first exchange
-  require(cudaStreamSynchronize(stream), "the first launch");
+  ranks.wait(stream, "the first launch");
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t replay = nullptr;
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a graph");
@@ -91,7 +95,7 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
     require(cudaEventRecord(begin, stream), "recording an event");
     require(cudaGraphLaunch(replay, stream), "launching a graph");
     require(cudaEventRecord(end, stream), "recording an event");
-    require(cudaStreamSynchronize(stream), "a graph");
+    ranks.wait(stream, "a graph");
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "reading a time");
     const double slowest = ranks.largest(milliseconds, stream);
@@ -105,25 +109,39 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   return times[times.size() / 2];
 }
 
+std::int64_t buffer_bytes(const Part& part) { return part.problem.n * part.problem.h * part.row_bytes; }
+
 /// A rank's part of a problem in its GPU's memory: its own rows are there, and what it must receive is NaN.
 struct LoadedPart {
   Part part;
+  std::unique_ptr<SharedMemory> shared, signals;  ///< where all ranks touch the buffer
   DeviceBuffer buffer, output;
   std::int64_t output_row_bytes;
 
   /// @param whole the input, on this GPU
+  /// @param sharing ranks that touch each other's buffers; else null
   LoadedPart(const ConvProblem& problem, const Part& of, std::int64_t output_bytes, std::int64_t row_of_output,
-             const void* whole)
+             const void* whole, Ranks* sharing)
       : part(of),
-        buffer(static_cast<std::size_t>(of.problem.n * of.problem.h * of.row_bytes), "buffer"),
+        buffer(static_cast<std::size_t>(sharing ? 0 : buffer_bytes(of)), "buffer"),
         output(static_cast<std::size_t>(output_bytes), "part of the output"),
         output_row_bytes(row_of_output) {
     part.buffer = buffer.floats();
+    if (sharing) {
+      shared = std::make_unique<SharedMemory>(*sharing, buffer_bytes(of));
+      signals = std::make_unique<SharedMemory>(*sharing, kSignals * sizeof(unsigned));
+      for (int rank = 0; rank < sharing->ranks(); ++rank) {
+        part.peers.buffers[rank] = static_cast<float*>(shared->of(rank));
+        part.peers.signals[rank] = static_cast<unsigned*>(signals->of(rank));
+      }
+      part.buffer = part.peers.buffers[sharing->rank()];
+    }
     part.output = output.floats();
     output.poison();
     if (part.problem.n == 0) return;
     const auto row_bytes = static_cast<std::size_t>(part.row_bytes);
-    require(cudaMemset(buffer.data(), 0xFF, buffer.bytes()), "filling a buffer");  // NaN, of floats and of halves
+    const auto bytes = static_cast<std::size_t>(buffer_bytes(part));
+    require(cudaMemset(part.buffer, 0xFF, bytes), "filling a buffer");  // NaN, of floats and of halves
     for (std::int64_t image = 0; image < part.problem.n; ++image) {
       const auto* const from =
           static_cast<const char*>(whole) + ((part.first_image + image) * problem.h + part.first_row) * part.row_bytes;
@@ -153,37 +171,44 @@ struct LoadedPart {
   }
 };
 
-/// A stage as its ranks run it: 40 to 42 on pictures, beside 09; 33 on the bands of a layer, beside itself.
+/// Whether the stage runs on the bands of a layer.
+bool of_layers(const std::string& stage) { return stage == "33" || stage == "36"; }
+
+/// A stage as its ranks run it: 40 to 43 on pictures, beside 09; 33 and 36 on the bands of a layer, beside themselves.
 class Runner {
  public:
   Runner(const std::string& name, const ConvProblem& problem, const Ranks& ranks) : problem_(problem) {
-    const bool layer = name == "33";
-    one_.reset(find_stage(layer ? "33" : "09").make());
-    if (layer) {
-      layer_ = std::make_unique<BandedLayer>(find_stage("33"), problem, ranks.rank(), ranks.ranks());
+    const StageInfo& alone = find_stage(of_layers(name) ? name : "09");
+    elements_ = alone.tensors;
+    one_.reset(alone.make());
+    if (of_layers(name)) {
+      layer_ = std::make_unique<BandedLayer>(alone, problem, ranks.rank(), ranks.ranks());
       part_ = layer_->part();
       output_bytes_ = layer_->output_bytes();
       output_row_bytes_ = layer_->output_row_bytes();
     } else {
       stage_.reset(find_stage(name).make());
+      if (pictures().touches_others() && ranks.ranks() > kMostRanks)
+        throw UsageError(
+            fmt::format("{} wants at most {} GPUs; got {}", find_stage(name).folder, kMostRanks, ranks.ranks()));
       part_ = pictures().part(problem, ranks.rank(), ranks.ranks());
       output_row_bytes_ = 4 * problem.q();
       output_bytes_ = part_.problem.n == 0 ? 0 : part_.problem.n * part_.problem.p() * output_row_bytes_;
     }
   }
 
-  Elements elements() const { return layer_ ? Elements::halves : Elements::floats; }
+  Elements elements() const { return elements_; }
   Stage& one() { return *one_; }
-  std::int64_t bytes() const { return part_.problem.n * part_.problem.h * part_.row_bytes + output_bytes_; }
+  std::int64_t bytes() const { return buffer_bytes(part_) + output_bytes_; }
 
-  LoadedPart load(const Tensors& whole) const {
-    const void* const input =
-        layer_ ? static_cast<const void*>(whole.half_input) : static_cast<const void*>(whole.input);
-    return LoadedPart(problem_, part_, output_bytes_, output_row_bytes_, input);
+  LoadedPart load(const Tensors& whole, Ranks& ranks) {
+    const void* const input = elements_ == Elements::halves ? static_cast<const void*>(whole.half_input) : whole.input;
+    const bool shares = !layer_ && pictures().touches_others();
+    return LoadedPart(problem_, part_, output_bytes_, output_row_bytes_, input, shares ? &ranks : nullptr);
   }
-  void prepare(const LoadedPart& loaded, const Tensors& whole, Stream stream) {
+  void prepare(const Tensors& whole, Stream stream) {
     if (layer_)
-      layer_->prepare(loaded.part, whole.filter, stream);
+      layer_->prepare(whole, stream);
     else
       stage_->prepare(problem_, whole, stream);
   }
@@ -200,6 +225,7 @@ class Runner {
   SeveralStage& pictures() { return dynamic_cast<SeveralStage&>(*stage_); }
 
   ConvProblem problem_;
+  Elements elements_;
   std::unique_ptr<Stage> one_, stage_;
   std::unique_ptr<BandedLayer> layer_;
   Part part_{};
@@ -233,8 +259,8 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
   wholes.front()->output().download(expected.data());
 
   std::vector<LoadedPart> parts;
-  parts.push_back(runner.load(tensors));
-  runner.prepare(parts.front(), tensors, stream);
+  parts.push_back(runner.load(tensors, ranks));
+  runner.prepare(tensors, stream);
   const auto check = [&](const char* when) {
     const bool wrong = !parts.front().equals(problem, expected);
     if (ranks.largest(wrong ? 1 : 0, stream) > 0)
@@ -242,7 +268,7 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
                                     wrong ? fmt::format(" (rank {})", ranks.rank()) : ""));
   };
   runner.launch(parts.front(), ranks)(stream);
-  wait_for_stream("the stage");
+  ranks.wait(stream, "the stage");
   check("before timing");
 
   Measured measured{};
@@ -257,7 +283,7 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
     return static_cast<std::size_t>(ranks.largest(static_cast<double>(std::min(copies, kMostCopies)), stream));
   };
   const std::size_t copies = copies_of(runner.bytes());
-  while (parts.size() < copies) parts.push_back(runner.load(tensors));
+  while (parts.size() < copies) parts.push_back(runner.load(tensors, ranks));
   std::vector<Work> all;
   for (const LoadedPart& loaded : parts) all.push_back(runner.launch(loaded, ranks));
   measured.cold = time_on_all(all, samples, ranks);
@@ -309,6 +335,12 @@ void run(const Options& options, Ranks& ranks) {
       ranks.ranks(), nccl_version(), options.samples);
   Json stages = grid(how, "stage and workload", {"all GPUs, hot", "all GPUs, cold", "one GPU, hot", "one GPU, cold"});
   Json exchanges = grid(how, "bytes each way", {"exchange"});
+  // After each row, for a run that does not come to its end.
+  const auto write = [&](const std::string& ending, const Json& table) {
+    if (!first || options.json.empty()) return;
+    const std::filesystem::path file(options.json);
+    write_file(ending.empty() ? file : file.parent_path() / (file.stem().string() + ending), table.dump(1) + "\n");
+  };
   std::vector<std::pair<std::string, std::string>> shapes;
   for (const std::string& shape : options.shapes) shapes.emplace_back(shape, shape);
   if (shapes.empty()) shapes = usual_shapes(ranks.ranks());
@@ -317,13 +349,14 @@ void run(const Options& options, Ranks& ranks) {
     problem.padding = parse_padding(options.padding);
     for (const std::string& stage : options.stages) {
       if (stage == "40" && problem.n < ranks.ranks()) continue;  // GPUs without work
-      if ((stage == "33") != (problem.c > 1)) continue;          // layers, or pictures
+      if (of_layers(stage) != (problem.c > 1)) continue;         // layers, or pictures
       const Measured m = measure(stage, problem, ranks, options.samples);
       const std::string row = std::string(find_stage(stage).folder) + " " + name;
       if (first)
         fmt::print("{:40} {:9.2f} µs on {}, {:9.2f} on one: {:.2f} times; cold {:9.2f}, {:9.2f}\n", row, m.hot,
                    ranks.ranks(), m.one_hot, m.one_hot / m.hot, m.cold, m.one_cold);
       stages["rows"].push_back({{"name", row}, {"values", {m.hot, m.cold, m.one_hot, m.one_cold}}});
+      write("", stages);
     }
   }
   if (ranks.ranks() > 1) {
@@ -340,18 +373,18 @@ void run(const Options& options, Ranks& ranks) {
     if (first)
       fmt::print("alpha {:.2f} µs, beta {:.1f} GB/s each way\n", times.front() - sizes.front() / beta, beta / 1e3);
   }
-  if (!first || options.json.empty()) return;
-  write_file(options.json, stages.dump(1) + "\n");
-  if (ranks.ranks() == 1) return;
-  const std::filesystem::path file(options.json);
-  write_file(file.parent_path() / (file.stem().string() + "-exchange.json"), exchanges.dump(1) + "\n");
+  write("", stages);
+  if (ranks.ranks() > 1) write("-exchange.json", exchanges);
 }
+
+/// 1 where a kernel or a call failed, and 2 where the arguments or the machine cannot be used.
+int status_of(const std::exception& error) { return dynamic_cast<const DeviceError*>(&error) ? 1 : 2; }
 
 int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
-  app.add_option("--stage", options.stages, "40, 41 and 42 for pictures, 33 for layers")
-      ->check(CLI::IsMember({"40", "41", "42", "33"}));
+  app.add_option("--stage", options.stages, "40 to 43 for pictures, 33 and 36 for layers")
+      ->check(CLI::IsMember({"40", "41", "42", "43", "33", "36"}));
   app.add_option("--shape", options.shapes, "sizes, as ./lab run takes them; else a list of images");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
   app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));
@@ -362,10 +395,30 @@ int command(int count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  // Before the machine is asked, and before others may wait.
+  for (const std::string& shape : options.shapes) {
+    ConvProblem problem = parse_shape(shape);
+    problem.padding = parse_padding(options.padding);
+    validate(problem, std::numeric_limits<std::int64_t>::max());
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // each row when it is measured, into a file, too
   const Place place = place_of_process();
   choose_gpu(place);
-  device_limits();  // there must be a GPU
-  run(options, *join_ranks(place, options.id_file));
+  try {
+    device_limits();  // there must be a GPU
+  } catch (const MachineError& error) {
+    throw MachineError(fmt::format("rank {} of {}, which takes GPU {} of its machine: {}", place.rank, place.ranks,
+                                   place.local_rank, error.what()));
+  }
+  const std::unique_ptr<Ranks> ranks = join_ranks(place, options.id_file);
+  try {
+    run(options, *ranks);
+  } catch (const std::exception& error) {
+    // Others may wait for this rank, and what it has begun with them cannot be taken back in order.
+    fmt::print(stderr, "rank {}: {}\n", place.rank, error.what());
+    std::fflush(nullptr);
+    std::_Exit(status_of(error));
+  }
   return 0;
 }
 
@@ -375,11 +428,8 @@ int command(int count, char** arguments) {
 int main(int count, char** arguments) {
   try {
     return convladder::command(count, arguments);
-  } catch (const convladder::DeviceError& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
-    return 2;
+    return convladder::status_of(error);
   }
 }

@@ -1,13 +1,18 @@
 #include "common/harness/several/ranks.hpp"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -72,13 +77,85 @@ void choose_gpu(const Place& place) {
   setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
 }
 
+SharedMemory::SharedMemory(Ranks& ranks, std::int64_t bytes) : ranks_(ranks) {
+  // Other processes are shown whole pages of the driver, of 2 MiB.
+  constexpr std::int64_t kPage = std::int64_t{2} << 20;
+  const auto whole = static_cast<std::size_t>((bytes / kPage + 1) * kPage);
+  require(cudaMalloc(&own_, whole), "allocating memory for all ranks");
+  require(cudaMemset(own_, 0, whole), "filling memory for all ranks");
+  require(cudaDeviceSynchronize(), "filling memory for all ranks");
+  all_ = ranks.open_to_all(own_);
+}
+
+SharedMemory::~SharedMemory() {
+  if (std::uncaught_exceptions() > 0) return;  // the others may not come; the process ends
+  ranks_.close(all_);
+  cudaFree(own_);
+}
+
 #ifdef CONVLADDER_NCCL
 
 namespace {
 
+constexpr auto kPatience = std::chrono::minutes(1);  ///< how long the other ranks may be waited for
+
 void check_nccl(ncclResult_t status, const char* what) {
-  if (status != ncclSuccess) throw DeviceError(std::string(what) + " failed: " + ncclGetErrorString(status));
+  if (status == ncclSuccess) return;
+  const std::string details = ncclGetLastError(nullptr);
+  throw DeviceError(std::string(what) + " failed: " + ncclGetErrorString(status) +
+                    (details.empty() ? "" : " (" + details + ")"));
 }
+
+/// Ends the process where it has waited for the other ranks for too long. A wait for a rank that has ended has no end,
+/// and neither NCCL nor CUDA can be told to give it up.
+class Watch {
+ public:
+  explicit Watch(int rank) : rank_(rank), thread_([this](const std::stop_token& stop) { look_on(stop); }) {}
+
+  void begin(const char* what) {
+    const std::lock_guard lock(mutex_);
+    what_ = what;
+    deadline_ = Clock::now() + kPatience;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    what_ = nullptr;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void look_on(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      ended_.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
+      if (!what_ || Clock::now() < deadline_) continue;
+      fmt::print(stderr, "rank {} has waited for the other ranks for a minute, {}: one of them has ended, or hangs\n",
+                 rank_, what_);
+      std::fflush(nullptr);
+      std::_Exit(1);
+    }
+  }
+
+  int rank_;
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  const char* what_ = nullptr;
+  Clock::time_point deadline_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+/// While it lives, the process waits for the other ranks.
+class Waiting {
+ public:
+  Waiting(Watch& watch, const char* what) : watch_(watch) { watch_.begin(what); }
+  ~Waiting() { watch_.end(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Watch& watch_;
+};
 
 /// Left in the file by rank 0, read by the others.
 ncclUniqueId meet(const Place& place, const std::filesystem::path& file) {
@@ -88,7 +165,6 @@ ncclUniqueId meet(const Place& place, const std::filesystem::path& file) {
     if (place.ranks > 1) write_file(file, std::string(id.internal, sizeof id.internal));
     return id;
   }
-  constexpr auto kPatience = std::chrono::minutes(1);
   const auto start = std::filesystem::file_time_type::clock::now();
   while (std::filesystem::file_time_type::clock::now() < start + kPatience) {
     std::error_code error;
@@ -103,15 +179,22 @@ ncclUniqueId meet(const Place& place, const std::filesystem::path& file) {
 
 class OverNccl final : public Ranks {
  public:
-  OverNccl(const Place& place, const std::string& id_file) : place_(place) {
+  OverNccl(const Place& place, const std::string& id_file) : place_(place), watch_(place.rank) {
     setenv("NCCL_NVLS_ENABLE", "0", 0);  // point-to-point calls do not use NVLink's multicast
-    check_nccl(ncclCommInitRank(&communicator_, place.ranks, meet(place, id_file), place.rank), "joining NCCL's ranks");
-    if (place.rank == 0) std::filesystem::remove(id_file);
+    const ncclUniqueId id = meet(place, id_file);
+    {
+      const Waiting waiting(watch_, "joining them");
+      const ncclResult_t status = ncclCommInitRank(&communicator_, place.ranks, id, place.rank);
+      std::error_code ignored;
+      if (place.rank == 0) std::filesystem::remove(id_file, ignored);
+      check_nccl(status, "joining NCCL's ranks");
+    }
     require(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "creating a stream");
     require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
     require(cudaMalloc(&numbers_, 2 * sizeof(double)), "allocating two numbers");
   }
   ~OverNccl() override {
+    const Waiting waiting(watch_, "leaving them");
     cudaFree(numbers_);
     cudaEventDestroy(event_);
     cudaStreamDestroy(side_);
@@ -121,7 +204,10 @@ class OverNccl final : public Ranks {
   int rank() const override { return place_.rank; }
   int ranks() const override { return place_.ranks; }
   void group_start() override { check_nccl(ncclGroupStart(), "beginning a group"); }
-  void group_end() override { check_nccl(ncclGroupEnd(), "ending a group"); }
+  void group_end() override {
+    const Waiting waiting(watch_, "beginning to exchange");  // the first exchange of two ranks joins them
+    check_nccl(ncclGroupEnd(), "ending a group");
+  }
   void send(const void* from, std::int64_t bytes, int to, Stream stream) override {
     check_nccl(ncclSend(from, static_cast<std::size_t>(bytes), ncclChar, to, communicator_, stream), "sending");
   }
@@ -138,16 +224,53 @@ class OverNccl final : public Ranks {
     require(cudaMemcpyAsync(numbers_, &own, sizeof own, cudaMemcpyHostToDevice, stream), "copying a number");
     reduce(stream);
     require(cudaMemcpyAsync(&own, numbers_ + 1, sizeof own, cudaMemcpyDeviceToHost, stream), "copying a number");
-    require(cudaStreamSynchronize(stream), "waiting for all ranks");
+    wait(stream, "comparing a number");
     return own;
+  }
+  std::vector<void*> open_to_all(void* own) override {
+    const auto ranks = static_cast<std::size_t>(place_.ranks), self = static_cast<std::size_t>(place_.rank);
+    std::vector<void*> all(ranks, own);
+    if (ranks == 1) return all;
+    std::vector<cudaIpcMemHandle_t> handles(ranks);
+    require(cudaIpcGetMemHandle(&handles[self], own), "showing memory to other processes");
+    constexpr std::size_t kBytes = sizeof(cudaIpcMemHandle_t);
+    char* gathered = nullptr;
+    require(cudaMalloc(&gathered, ranks * kBytes), "allocating room for handles");
+    require(cudaMemcpy(gathered + self * kBytes, &handles[self], kBytes, cudaMemcpyHostToDevice), "copying a handle");
+    {
+      const Waiting waiting(watch_, "showing them memory");
+      check_nccl(ncclAllGather(gathered + self * kBytes, gathered, kBytes, ncclChar, communicator_, side_),
+                 "gathering handles");
+    }
+    wait(side_, "gathering handles");
+    require(cudaMemcpy(handles.data(), gathered, ranks * kBytes, cudaMemcpyDeviceToHost), "copying handles");
+    require(cudaFree(gathered), "freeing room for handles");
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      if (rank != self)
+        require(cudaIpcOpenMemHandle(&all[rank], handles[rank], cudaIpcMemLazyEnablePeerAccess),
+                "opening the memory of another process");
+    return all;
+  }
+  void close(const std::vector<void*>& all) override {
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (rank != static_cast<std::size_t>(place_.rank))
+        require(cudaIpcCloseMemHandle(all[rank]), "closing the memory of another process");
+    barrier(side_);
+    wait(side_, "closing memory");
+  }
+  void wait(Stream stream, const char* what) override {
+    const Waiting waiting(watch_, what);
+    require(cudaStreamSynchronize(stream), what);
   }
 
  private:
   void reduce(Stream stream) {
+    const Waiting waiting(watch_, "beginning a reduction");
     check_nccl(ncclAllReduce(numbers_, numbers_ + 1, 1, ncclDouble, ncclMax, communicator_, stream), "reducing");
   }
 
   Place place_;
+  Watch watch_;
   ncclComm_t communicator_ = nullptr;
   cudaStream_t side_ = nullptr;
   cudaEvent_t event_ = nullptr;

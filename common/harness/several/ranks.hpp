@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/stage/communicator.hpp"
 
@@ -32,6 +33,33 @@ class Ranks : public Communicator {
   virtual void barrier(Stream stream) = 0;
   /// The largest of all ranks' numbers. Waits for the stream.
   virtual double largest(double own, Stream stream) = 0;
+  /// Waits for what is on the stream. Where that waits for another rank for more than a minute, the process says so and
+  /// ends with status 1, as it does in all calls that wait for others.
+  /// @param what that is, for messages; must outlive the communicator
+  virtual void wait(Stream stream, const char* what) = 0;
+  /// Opens memory of this rank to the kernels of all others, and theirs to its own. All ranks call it together.
+  /// @param own from cudaMalloc  @returns where the memory of each rank is for this one
+  virtual std::vector<void*> open_to_all(void* own) = 0;
+  /// Gives back what open_to_all() has returned. All ranks call it together, and free no memory before.
+  virtual void close(const std::vector<void*>& all) = 0;
+};
+
+/// Memory of all ranks, a piece of each on its GPU, that the kernels of all may touch. Zero at first. All ranks make
+/// and destroy it together.
+class SharedMemory {
+ public:
+  SharedMemory(Ranks& ranks, std::int64_t bytes);  ///< so many of this rank's
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  /// Of a rank.
+  void* of(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  Ranks& ranks_;
+  void* own_ = nullptr;
+  std::vector<void*> all_;
 };
 
 /// Waits for all others, and joins them.

@@ -73,6 +73,12 @@ std::vector<std::int64_t> rows_of_interior_alone(const ConvProblem& problem, con
   return rows;
 }
 
+/// Where the rank's own rows of one of its images begin in the whole input, and how many bytes they have.
+const float* own_rows(const ConvProblem& problem, const Part& of, const Tensors& tensors, std::int64_t image) {
+  return tensors.input + ((of.first_image + image) * problem.h + of.first_row) * problem.w;
+}
+std::int64_t own_bytes(const Part& of) { return of.rows * of.row_bytes; }
+
 /// Whether the part lies in the problem, and its own rows in its buffer.
 void require_inside(const ConvProblem& problem, const Part& part, int rank) {
   const auto within = [](std::int64_t begin, std::int64_t count, std::int64_t size) {
@@ -95,7 +101,7 @@ std::int64_t begin_of(std::int64_t count, int rank, int ranks) {
 }
 
 Part whole_part(const ConvProblem& problem) {
-  return {problem, 0, 0, 0, problem.h, 0, 1, bytes_of(problem.w), nullptr, nullptr};
+  return {problem, 0, 0, 0, problem.h, 0, 1, bytes_of(problem.w), nullptr, nullptr, {}};
 }
 
 Part images_part(const ConvProblem& problem, int rank, int ranks) {
@@ -146,6 +152,7 @@ SeveralStage::SeveralStage() = default;
 SeveralStage::~SeveralStage() { delete devices_; }
 
 bool SeveralStage::overlaps() const { return false; }
+bool SeveralStage::touches_others() const { return false; }
 
 int SeveralStage::devices() const { return knob("devices"); }
 
@@ -184,6 +191,18 @@ void SeveralStage::prepare(const ConvProblem& problem, const Tensors&, Stream) {
     of.output = static_cast<float*>(devices_->ranks->allocate(rank, output, "part of the output"));
     bytes += input + output;
   }
+  if (touches_others()) {
+    Peers peers{};
+    for (int rank = 0; rank < count; ++rank) {
+      constexpr std::int64_t kBytes = kSignals * static_cast<std::int64_t>(sizeof(unsigned));
+      peers.buffers[rank] = devices_->parts[static_cast<std::size_t>(rank)].buffer;
+      peers.signals[rank] = static_cast<unsigned*>(devices_->ranks->allocate(rank, kBytes, "signals"));
+      devices_->ranks->fill(peers.signals[rank], 1, kBytes);  // as after many launches
+      devices_->ranks->open_to_all(peers.signals[rank]);
+      if (peers.buffers[rank]) devices_->ranks->open_to_all(peers.buffers[rank]);
+    }
+    for (Part& of : devices_->parts) of.peers = peers;
+  }
   state_memory(bytes);
 }
 
@@ -202,17 +221,21 @@ void SeveralStage::launch(const ConvProblem& problem, const Tensors& tensors, St
     ranks.poison(of.buffer, bytes_of(of.problem.input_size()));
     ranks.poison(of.output, bytes_of(of.problem.output_size()));
     for (std::int64_t image = 0; image < of.problem.n; ++image) {
-      const float* const from = tensors.input + ((of.first_image + image) * problem.h + of.first_row) * row;
-      ranks.copy(of.row(image, of.above), from, bytes_of(of.rows * row));
+      if (!touches_others()) ranks.copy(of.row(image, of.above), own_rows(problem, of, tensors, image), own_bytes(of));
       for (std::int64_t at = 0; at < of.problem.h; ++at)
-        if (source_row(problem, of, at) < 0) ranks.fill_zeros(of.row(image, at), bytes_of(row));
+        if (source_row(problem, of, at) < 0) ranks.fill(of.row(image, at), 0, bytes_of(row));
     }
   }
   for (int rank = 0; rank < static_cast<int>(devices_->parts.size()); ++rank) {
     HandedOn all(ranks.communicator(rank));
     const Part own = devices_->parts[static_cast<std::size_t>(rank)];
     ranks.begin_capture(rank);
+    const std::int64_t images = touches_others() ? own.problem.n : 0;
+    for (std::int64_t image = 0; image < images; ++image)
+      ranks.copy_in_order(rank, own.row(image, own.above), own_rows(problem, own, tensors, image), own_bytes(own));
     launch_rank(problem, own, all, ranks.stream(rank));
+    for (std::int64_t image = 0; image < images; ++image)
+      ranks.copy_in_order(rank, own.row(image, own.above), nullptr, own_bytes(own));
     ranks.end_capture(rank);
   }
   if (overlaps()) {

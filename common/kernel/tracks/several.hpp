@@ -7,6 +7,15 @@
 
 namespace convladder {
 
+constexpr int kMostRanks = 8;  ///< that may touch each other's memory
+
+/// What ranks that touch each other's memory have of each other: addresses that the rank's own kernels may use.
+struct Peers {
+  float* buffers[kMostRanks];     ///< of each rank's part; null where that has no images
+  unsigned* signals[kMostRanks];  ///< of each rank, kSignals of them, all alike before the first launch
+};
+constexpr int kSignals = 2 * kMostRanks + 1;  ///< what they mean is the stage's
+
 /// What one rank has of a problem. Its buffer holds, for each of its images, the rows that the rank owns, with `above`
 /// rows before them and others after them, to complete its kernel's input.
 struct Part {
@@ -20,6 +29,7 @@ struct Part {
   std::int64_t row_bytes;     ///< of the buffer
   float* buffer;              ///< (n, h, w), on the rank's device
   float* output;              ///< (n, p, q), likewise
+  Peers peers;                ///< where the stage touches the memory of others
 
   /// Where a row of the buffer begins.
   void* row(std::int64_t image, std::int64_t at) const {
@@ -55,6 +65,10 @@ class SeveralStage : public TunableStage {
   /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing.
   /// Unless overridden, no.
   virtual bool overlaps() const;
+  /// Whether its kernels touch the memory of other ranks, as Part::peers tells where that is. Then the simulator fills
+  /// a rank's rows by work on its stream, before its kernels, and poisons them after these: whoever reads too soon or
+  /// too late is found. Unless overridden, no.
+  virtual bool touches_others() const;
   /// Sends and receives, so that the rank's buffer is complete; for rows of any element type. Unless overridden,
   /// nothing.
   virtual void exchange(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) const;

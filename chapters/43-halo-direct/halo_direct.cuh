@@ -1,0 +1,124 @@
+// 43 halo-direct, its kernels: steps 1 to 4 of halo_direct.cu.
+#pragma once
+#include "chapters/42-halo-overlap/interior.cuh"
+#include "common/kernel/signals.hpp"
+
+namespace convladder {
+namespace {
+
+// A rank's signals: of each rank whether its rows are complete, of each whether it has read; and the epoch, the number
+// of the launch, which each rank counts for itself.
+constexpr int kReady = 0, kDone = kMostRanks, kEpoch = 2 * kMostRanks;
+
+constexpr int kBorderRows = 8, kBorderColumns = 4 * kWarp;  // outputs of a block of the borders; a warp has a row
+
+// Where the rows of all images lie, and which rank this is.
+struct Bands {
+  int rank, first, height;                  // its own rank; the row of the image that its buffer begins with; all rows
+  int first_row[kMostRanks + 1];            // of the image: that a rank owns; behind the last rank all rows end
+  int above[kMostRanks], rows[kMostRanks];  // of its buffer: before its own rows, and in all
+};
+
+// Rows of outputs: [0, above) and [below, end).
+struct Borders {
+  int above, below, end;
+};
+__host__ __device__ __forceinline__ int tiles_of(int rows) { return (rows + kBorderRows - 1) / kBorderRows; }
+
+__host__ __device__ __forceinline__ int tiles_across(int columns) {
+  return (columns + kBorderColumns - 1) / kBorderColumns;
+}
+
+__device__ __forceinline__ void wait_for(const unsigned* signal, unsigned epoch) {
+  while (load_signal(signal) != epoch) {
+  }
+}
+
+// 1. and 4. Tells the ranks of the set `to` that this rank's rows are complete, or that it has read. A thread a rank.
+__global__ void tell(Peers peers, int self, unsigned to, int what) {
+  unsigned* own = peers.signals[self];
+  const unsigned epoch = own[kEpoch] + (what == kReady ? 1 : 0);  // the first begins it
+  __syncthreads();
+  const unsigned rank = threadIdx.x;
+  if (rank == 0 && what == kReady) own[kEpoch] = epoch;
+  if (to >> rank & 1) store_signal(peers.signals[rank] + what + self, epoch);
+}
+
+// 4. Waits until the ranks of the set `of` have read.
+__global__ void await_readers(const unsigned* own, unsigned of) {
+  const unsigned rank = threadIdx.x;
+  if (of >> rank & 1) wait_for(own + kDone + rank, own[kEpoch]);
+}
+
+// 3. Outputs whose windows reach into rows of other ranks.
+__global__ void __launch_bounds__(kWarp* kBorderRows)
+    filter_borders(float* output,  // [batch][out_height][out_width]
+                   Image image, Borders borders, Bands bands, Peers peers) {
+  __shared__ const float* rows[kBorderRows + kMaxFilterSide - 1];  // null: zeros
+  float* staged = dynamic_shared<float>();                         // [kBorderRows + rows - 1][pitch]
+  const int pitch = kBorderColumns + image.columns - 1;
+  // The tile: first those above, then those below.
+  const int across = tiles_across(image.out_width);
+  const int above = tiles_of(borders.above), down = above + tiles_of(borders.end - borders.below);
+  const int tile = blockIdx.x / across % down, number = blockIdx.x / across / down;
+  const int x = blockIdx.x % across * kBorderColumns;
+  const int y = tile < above ? tile * kBorderRows : borders.below + (tile - above) * kBorderRows;
+  const int height = min(kBorderRows, (tile < above ? borders.above : borders.end) - y);
+  const int needed_y = height + image.rows - 1;
+  const int needed_x = min(kBorderColumns, image.out_width - x) + image.columns - 1;
+
+  // A thread a row: it finds out where the row lies, and waits until it is complete.
+  const int lane = threadIdx.x, warp = threadIdx.y, t = warp * kWarp + lane;
+  if (t < needed_y) {
+    const int source = border_index(bands.first + y + t, bands.height, image.padding);
+    rows[t] = nullptr;
+    if (source >= 0) {
+      int owner = 0;
+      while (source >= bands.first_row[owner + 1]) ++owner;
+      const unsigned* own = peers.signals[bands.rank];
+      if (owner != bands.rank) wait_for(own + kReady + owner, own[kEpoch]);
+      const int at = bands.above[owner] + source - bands.first_row[owner];
+      rows[t] = peers.buffers[owner] + (static_cast<std::int64_t>(number) * bands.rows[owner] + at) * image.width;
+    }
+  }
+  __syncthreads();
+
+  // From wherever they lie into shared memory.
+  for (int r = warp; r < needed_y; r += kBorderRows) {
+    const float* row = rows[r];
+    UNROLL_BY(4)
+    for (int c = lane; c < pitch; c += kWarp) {
+      const int j = c < needed_x ? border_index(x - image.pad_x + c, image.width, image.padding) : -1;
+      staged[r * pitch + c] = row == nullptr || j < 0 ? 0.0f : row[j];
+    }
+  }
+  __syncthreads();
+
+  // In the order of 09, so that the bits are its own.
+  if (warp >= height) return;
+  float sum[4] = {};
+  for (int r = 0; r < image.rows; ++r) {
+    for (int s = 0; s < image.columns; ++s) {
+      const float tap = c_filter[r * image.columns + s];
+      UNROLL
+      for (int e = 0; e < 4; ++e) sum[e] += staged[(warp + r) * pitch + lane + e * kWarp + s] * tap;
+    }
+  }
+  float* out = output + number * output_pixels(image) + static_cast<std::int64_t>(y + warp) * image.out_width;
+  UNROLL
+  for (int e = 0; e < 4; ++e)
+    if (const int column = x + lane + e * kWarp; column < image.out_width) out[column] = sum[e];
+}
+
+inline void launch_borders(const Part& own, const Borders& borders, const Bands& bands, Stream stream) {
+  const Image image = image_of(own.problem);
+  const int across = tiles_across(image.out_width);
+  const int blocks = across * (tiles_of(borders.above) + tiles_of(borders.end - borders.below)) * image.batch;
+  const int floats = (kBorderRows + image.rows - 1) * (kBorderColumns + image.columns - 1);
+  if (blocks > 0)
+    launch(filter_borders, dim3(static_cast<unsigned>(blocks)), dim3(kWarp, kBorderRows),
+           static_cast<std::size_t>(floats) * sizeof(float), stream)(own.output, image, borders, bands, own.peers);
+}
+
+}  // namespace
+}  // namespace convladder

@@ -1,0 +1,26 @@
+#include <doctest/doctest.h>
+
+#include "tests/stage_suite.hpp"
+
+using namespace convladder;
+
+TEST_CASE("43 halo-direct: every image is right") { check_suite("43", image_suite(FilterForm::dense)); }
+
+TEST_CASE("43 halo-direct: has the bits of one device, for any number of them (simulator)") {
+  // Bands that differ by a row; bands thinner than the halo, so that rows come from further off; fewer rows than ranks;
+  // even filters, much padding and none; a batch.
+  check_bits_of_one_device("43", {"h=66,w=128,r=3,s=3", "h=67,w=37,r=5,s=5", "h=13,w=40,r=11,s=3", "h=3,w=9,r=3,s=3",
+                                  "h=40,w=33,r=31,s=5", "n=3,h=17,w=20,r=4,s=6", "h=12,w=11,r=3,s=3,pad_h=9,pad_w=2",
+                                  "h=21,w=24,r=7,s=7,pad_h=0,pad_w=0", "h=1,w=8,r=5,s=3", "h=5,w=8,r=1,s=1,pad_h=4"});
+}
+
+TEST_CASE("43 halo-direct: counters are what the lesson predicts (simulator)") {
+  check_prediction(
+      "43", {"h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3", "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0"});
+  check_prediction("43", {"h=70,w=45,r=11,s=11", "h=7,w=45,r=3,s=3"}, FilterForm::dense, "devices=8");
+}
+
+TEST_CASE("43 halo-direct: refuses by rule") {
+  check_refusal("43", "h=8,w=8,c=3,r=3,s=3", "one channel");
+  check_refusal("43", "h=80,w=80,r=3,s=66", "at most 65x65");
+}
