@@ -160,21 +160,33 @@ struct SplitBlock {
   }
 
   // 2. Of each tap the low halves, which are multiplied first, and the high ones; of a shared tile those of the one
-  // consumer, then of the other.
+  // consumer, then of the other. One thread does it, so nothing in the loop is computed that can be counted on: with
+  // F(2,3) it has four parts in a tap. A slot's first wait is for the phase before its first, which counts as ended.
   __device__ __forceinline__ void produce_filters(const unsigned* packed) const {
-    const int steps = g.channel_blocks * g.taps;
-    int load = 0;
+    constexpr int kWordsOfPart = kPart / 4;
+    int slot[kStreams], parity[kStreams];
+    UNROLL
+    for (int s = 0; s < kStreams; ++s) slot[s] = first_slot_of(s), parity[s] = 1;
     for (int round = 0; round < rounds; ++round) {
-      const int end = 2 * kStreams * g.taps * first_block_of(round, 1);
-      for (int part = 2 * kStreams * g.taps * first_block_of(round, 0); part < end; ++part, ++load) {
-        const int stream = part / 2 % kStreams, slots = slots_of(stream);
-        const std::int64_t block = filter_block_of(round, stream);
-        const std::int64_t of_block = block * steps * 2 + part / (2 * kStreams) * 2 + part % 2;
-        const int number = load / (2 * kStreams) * 2 + load % 2;  // of the stream's
-        const int slot = first_slot_of(stream) + number % slots;
-        if (number >= slots) mbarrier_wait(empty + slot, (number / slots - 1) & 1);
-        mbarrier_expect(full + slot, kPart);
-        bulk_load(ring + slot * kPart, packed + of_block * (kPart / 4), kPart, full + slot);
+      const int first = first_block_of(round, 0) * g.taps, end = first_block_of(round, 1) * g.taps;
+      const unsigned* from[kStreams];
+      UNROLL
+      for (int s = 0; s < kStreams; ++s)
+        from[s] =
+            packed + (std::int64_t{filter_block_of(round, s)} * g.channel_blocks * g.taps + first) * 2 * kWordsOfPart;
+      UNROLL_BY(1)
+      for (int step = first; step < end; ++step) {
+        UNROLL
+        for (int s = 0; s < kStreams; ++s) {
+          UNROLL
+          for (int part = 0; part < 2; ++part, from[s] += kWordsOfPart) {
+            const int at = slot[s];
+            mbarrier_wait(empty + at, parity[s]);
+            mbarrier_expect(full + at, kPart);
+            bulk_load(ring + at * kPart, from[s], kPart, full + at);
+            if (++slot[s] == first_slot_of(s) + slots_of(s)) slot[s] = first_slot_of(s), parity[s] ^= 1;
+          }
+        }
       }
     }
   }

@@ -126,6 +126,25 @@ struct ColumnsBlock : SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16> {
         split_block(box, find(Block::tile_of(round, 0), block, input), scale);
   }
 
+  // 4. The products of a tap, the small ones first. Those with low filters are a group of their own, since their slot
+  // is free for the next filters when they are done.
+  static __device__ __forceinline__ void multiply_low(float (&sums)[N / 2], std::uint64_t low_filters,
+                                                      std::uint64_t high_pixels) {
+    wgmma_fence();
+    UNROLL
+    for (int k = 0; k < 4; ++k) wgmma<N>(sums, low_filters + 2 * k, high_pixels + 2 * k, k > 0);
+    wgmma_commit();
+  }
+  static __device__ __forceinline__ void multiply_high(float (&sums)[N / 2], std::uint64_t high_filters,
+                                                       std::uint64_t high_pixels, std::uint64_t low_pixels) {
+    wgmma_fence();
+    UNROLL
+    for (int k = 0; k < 4; ++k) wgmma<N>(sums, high_filters + 2 * k, low_pixels + 2 * k, true);
+    UNROLL
+    for (int k = 0; k < 4; ++k) wgmma<N>(sums, high_filters + 2 * k, high_pixels + 2 * k, true);
+    wgmma_commit();
+  }
+
   // 4 and 5. A consumer.
   __device__ __forceinline__ void consume(const float* input, const float* filter, const SumScale* scales,
                                           float* output) const {
@@ -151,15 +170,16 @@ struct ColumnsBlock : SplitBlock<N, kThreeProducts, Cut::row_pairs, Fp16> {
           const int low = slot;
           mbarrier_wait(full + low, parity);
           next_slot();
+          multiply_low(sums, swizzled_descriptor(ring + low * kPart, Swizzle::bytes128), high_pixels);
           const int high = slot;
           mbarrier_wait(full + high, parity);
           next_slot();
-          Block::multiply(sums, swizzled_descriptor(ring + low * kPart, Swizzle::bytes128),
-                          swizzled_descriptor(ring + high * kPart, Swizzle::bytes128), high_pixels,
-                          high_pixels + half_box / 16, false);
+          multiply_high(sums, swizzled_descriptor(ring + high * kPart, Swizzle::bytes128), high_pixels,
+                        high_pixels + half_box / 16);
+          wgmma_wait<1>();
+          if (lane == 0) mbarrier_arrive(empty + low);
           wgmma_wait<0>();
           pin(sums);
-          if (lane == 0) mbarrier_arrive(empty + low);
           if (lane == 0) mbarrier_arrive(empty + high);
           if (tap == 2 && lane == 0) mbarrier_arrive(box_empty + b);
           if (phase != 3) {
