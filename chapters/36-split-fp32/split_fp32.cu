@@ -38,7 +38,7 @@ constexpr Knob kKnobs[] = {
 // other, and the ring has room for two taps. So bringing a tap's filters and multiplying them take two taps' time. How
 // long bringing takes is fitted to an H200 (docs/hopper.md).
 std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
-  constexpr std::int64_t kTileCycles = 3000, kBringCycles = 2130, kBytesPerCycle = 20;
+  constexpr std::int64_t kTileCycles = 3000, kBringCycles = 1350, kBytesPerCycle = 20;
   const std::int64_t products = 12 * positions;
   const std::int64_t tap = g.cut == Cut::row_pairs ? (kBringCycles + products) / 2 : products;
   const std::int64_t rounds = blocks_for(g.works, multiprocessors), blocks = blocks_for(g.channel_blocks, g.slices);
