@@ -26,6 +26,8 @@ A quantity is arithmetic (+ - * / and brackets) of numbers and of
     cell(ROW :: COLUMN)               of a file with a table of its own, by words of the names that no other has; of a
                                       table with one column, cell(ROW). cell(FILE / ROW :: COLUMN) is of another file
                                       than the rest of the quantity
+    network(ROW)                      the time in µs of all 53 convolutions of a ResNet-50, of a file that has its 23
+                                      distinct ones: each time as often as the network has the layer
     tuned(SEARCH)                     of a tuner's log: the fastest time in µs of random, annealing, model or exhaustive,
                                       or that of the default
 
@@ -52,6 +54,7 @@ import re
 
 from cells import geometric_mean
 from comparisons import head_of
+from networks import in_resnet_50
 from report import is_bench, read_report
 from winograd_tables import GROUPS
 
@@ -211,6 +214,16 @@ def tuned_of(report, argument):
                 for trial in session["trials"] if trial["time_us"]), default=None)
 
 
+def network_of(report, words, names):
+    """The time of a ResNet-50's convolutions by the row that the words tell, or None where one is missing."""
+    workloads = list(workloads_of(report, "").values()) if is_bench(report) else []
+    counts = in_resnet_50([rows[0]["workload"] for rows in workloads])
+    if not counts:
+        raise FigureError("has network(...), and its file does not have the convolutions of a ResNet-50")
+    times = [row and QUANTITIES["time"](row) for row in (row_of(rows, words, names) for rows in workloads)]
+    return sum(count * time for count, time in zip(counts, times)) if all(times) else None
+
+
 def value_of(report, rows, names, function, argument):
     """What one function gives on one workload. @throws Missing where a row has no such value"""
     argument = " ".join(argument.split())
@@ -218,6 +231,8 @@ def value_of(report, rows, names, function, argument):
         value = cell_of(report, argument)
     elif function == "tuned":
         value = tuned_of(report, argument)
+    elif function == "network":
+        value = network_of(report, argument.split(), names)
     elif function == "device":
         value = report["device"].get(argument)
     elif function == "ceiling":
@@ -237,7 +252,7 @@ def value_of(report, rows, names, function, argument):
         row = row_of(rows, argument.split(), names)
         value = QUANTITIES[function](row) if row else None
     else:
-        others = "ceiling, device, cell, tuned"
+        others = "ceiling, device, cell, network, tuned"
         raise FigureError(f"has {function}(...): write one of {', '.join(QUANTITIES)}, {others}")
     if value is None:
         raise Missing(f"{function}({argument})")

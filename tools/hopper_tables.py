@@ -10,6 +10,7 @@ import math
 from cells import TableError, geometric_mean, markdown, median, ratio, time_cell, with_means
 from comparisons import (cudnn_best, cudnn_winograd, faster, head_of, key_of, over_best, problem_of, require_times,
                          row_cell, scientific, stages_of, trial_cell)
+from networks import in_resnet_50
 
 NOT_MEASURED = "Not measured on a GPU yet.\n"
 TRACK = "hopper"
@@ -267,6 +268,37 @@ def tiles_table(workloads):
     return markdown(["workload (µs)", "cuDNN's best", "cuDNN's Winograd", *headings], lines, 1)
 
 
+def layers_table(workloads):
+    """Of 32 and 34, a line for each workload: the time, cuDNN's best in the type, and the ratio. If the workloads are a
+    ResNet-50's: how often it has each, and last the sums over the network, and over all but the first layer."""
+    require_times(workloads)
+    stages = [(number, stages_of(TRACK)[number]["dtype"]) for number in (32, 34)]
+    counts = in_resnet_50([problem_of(rows) for rows in workloads.values()])
+    times = [[time for number, dtype in stages for time in
+              (median(rows.get(number)), (cudnn_best(rows, dtype) or {}).get("time_us"))] for rows in workloads.values()]
+
+    def line(name, count, values):
+        cells = [cell for own, best in zip(values[::2], values[1::2])
+                 for cell in (time_cell(own), time_cell(best), ratio(faster(own, best)))]
+        return [name, *([count] if counts else []), *cells]
+
+    def total(name, kept):
+        picked = [(count, values) for (key, rows), count, values in zip(workloads.items(), counts, times)
+                  if kept(problem_of(rows))]
+        columns = zip(*([time and count * time for time in values] for count, values in picked))
+        return line(f"**{name}**", str(sum(count for count, _ in picked)),
+                    [sum(column) if all(column) else None for column in columns])
+
+    lines = [line(name, str(count), values) for name, count, values in zip(workloads, counts or [""] * len(times), times)]
+    if counts:
+        lines += [total("how often · time, added up", lambda problem: True),
+                  total("the same without the first layer", lambda problem: problem["c"] > 3)]
+    headings = ["workload (µs)", *(["how often"] if counts else [])]
+    for number, dtype in stages:
+        headings += [f"{number}, {dtype}", f"cuDNN's best, {dtype}", f"{number} over cuDNN"]
+    return markdown(headings, lines, 1)
+
+
 # ---- Others ----------------------------------------------------------------------------------------------------------
 
 def hopper_stages_table():
@@ -306,12 +338,14 @@ def hopper_table(rows, words):
         make = goals_table
     elif kind == "again" and not rest:
         make = again_table
+    elif kind == "layers" and not rest:
+        make = layers_table
     elif kind == "speed" and len(rest) == 2 and rest[0] in GROUPS and rest[1] in TYPES:
         make = functools.partial(speed_table, dtype=rest[1])
     elif kind == "tiles" and len(rest) == 1 and rest[0] in GROUPS:
         make = tiles_table
     else:
-        raise TableError("is no table: write stages; or a file, and machine, goals or again; or a file, speed, one of "
+        raise TableError("is no table: write stages; or a file, and machine, goals, again or layers; or a file, speed, one of "
                          f"{', '.join(GROUPS)}, and a type; or a file, tiles, and one of the same groups; or a file, "
                          f"drawing, and one of {', '.join(DRAWINGS)}")
     workloads = hopper_workloads(rows or [], rest[0] if rest else "all")

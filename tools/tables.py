@@ -46,6 +46,7 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:hopper h200 machine -->          as table:machine;
     <!-- table:hopper h200 goals -->            what each stage is to reach, and what it does;
     <!-- table:hopper h200 again -->            cuDNN's best before the stages and after them;
+    <!-- table:hopper h100 layers -->         32 and 34 beside cuDNN's best; of a ResNet-50's layers the sums, too;
     <!-- table:hopper h200 speed image fp16 --> of the stages of a type: times, over cuDNN's best, errors;
     <!-- table:hopper h200 tiles tiles -->      stage 35 with each tile, beside cuDNN's best and its Winograd;
     <!-- table:hopper h200 drawing size -->     a drawing of plot.py's: size, batch, channels or errors

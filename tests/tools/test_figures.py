@@ -4,6 +4,7 @@ figure typed by hand, are found."""
 
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -14,6 +15,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "checks")]
 
 import check_figures  # noqa: E402
 import figures  # noqa: E402
+import networks  # noqa: E402
 
 
 def row(number, stage, time, side, cudnn=None, **changes):
@@ -87,6 +89,23 @@ class Values(InFolder):
         self.assertEqual(self.figure("grid: cell(barriers :: time) as .1 µs"), "32.2 µs")
         self.assertEqual(self.figure("grid: cell(26 :: bytes) / 1000 as .2 GB/s"), "0.51 GB/s")
         self.assertEqual(self.figure("time(25) / cell(grid / 27 :: time) on h=224 as .2 times"), "0.65 times")
+
+    def test_of_a_network(self):
+        rows = [row(24, "b", 1, size) for *_, size in networks.RESNET_50]
+        for place, (each, layer) in enumerate(zip(rows, networks.RESNET_50)):
+            each["workload"] = dict(zip(networks.KEYS, layer))
+            each["workload_name"] = f"layer {place}"
+        rows[2]["time_us"] = {"median": 11}  # three times in the network
+        self.write("bench", {**BENCH, "rows": rows})
+        self.assertEqual(self.figure("network(24) as .0 µs"), "83 µs")  # 50 + 3 * 11
+        rows[2]["status"] = "failed"
+        self.write("net", {**BENCH, "rows": rows})
+        for selector, text in (("net: network(24) as .0", "finds no network(24)"), ("net: network(25) as .0", "finds no")):
+            with self.assertRaisesRegex(figures.FigureError, re.escape(text)):
+                self.figure(selector)
+        self.write("net", {**BENCH, "rows": rows[1:]})
+        with self.assertRaisesRegex(figures.FigureError, "does not have the convolutions"):
+            self.figure("net: network(24) as .0")
 
     def test_arithmetic(self):
         self.assertEqual(self.figure("(2 + 3) * 4 - 6 / 3 - 1 as .0"), "17")

@@ -10,6 +10,7 @@ from unittest import mock
 from test_tables import trial  # finds tools/, too
 
 import hopper_tables
+import networks
 import tables
 from cells import TableError
 
@@ -101,6 +102,34 @@ class Speed(unittest.TestCase):
         for marker in ("goals", "speed image fp32", "tiles image"):
             with self.subTest(marker), self.assertRaisesRegex(TableError, "holds no times"):
                 made([row(35, None)], marker)
+
+
+class Layers(unittest.TestCase):
+    def test_both_stages_beside_cudnn(self):
+        self.assertEqual(made([row(32, 20), row(34, 5)], "layers"), [
+            ["workload (µs)", "32, fp16", "cuDNN's best, fp16", "32 over cuDNN", "34, int8", "cuDNN's best, int8",
+             "34 over cuDNN"],
+            ["image (1,64,224,224)->64 3x3", "20.0", "40.0", "2.00×", "5.00", "15.0", "3.00×"]])
+
+    def rows_of_resnet(self, **first):
+        rows = []
+        for c, size, k, side, stride, _ in networks.RESNET_50:
+            for number, time in ((32, 20), (34, 5)):
+                rows.append(row(number, time, name="net", n=32, c=c, size=size, side=side, k=k))
+                rows[-1]["workload"]["stride_h"] = stride
+                rows[-1]["workload_name"] += f" stride {stride}"
+        rows[0] |= first
+        return rows
+
+    def test_of_a_resnet_each_counts_as_often_as_the_network_has_it(self):
+        *_, whole, rest = made(self.rows_of_resnet(time_us={"median": 100}), "layers")
+        self.assertEqual(whole[1:], ["53", "1140.0", "2120.0", "1.86×", "265.0", "795.0", "3.00×"])  # 100 + 52 * 20
+        self.assertEqual(rest[1:], ["52", "1040.0", "2080.0", "2.00×", "260.0", "780.0", "3.00×"])
+
+    def test_no_sum_where_a_layer_is_missing(self):
+        *_, whole, rest = made(self.rows_of_resnet(status="failed"), "layers")
+        self.assertEqual((whole[2], whole[4], rest[2]), ("–", "–", "1040.0"))
+        self.assertNotIn("how often", made(self.rows_of_resnet()[2:], "layers")[0])
 
 
 class Groups(unittest.TestCase):
