@@ -38,14 +38,16 @@ TEST_CASE("39 depthwise-fp16: other strips are right") {
 TEST_CASE("39 depthwise-fp16: staged pixels are right, by copies of any size") {
   // Channels one by one, by 2, 4 and 8; groups whose last is short; taps far apart; a strip as wide as the plane.
   std::vector<SuiteCase> cases;
-  for (const int channels : {9, 18, 20, 24, 40})
-    for (const char* sizes : {"n=2,h=12,w=19,r=5,s=3", "h=15,w=23,r=3,s=3,stride_h=2,stride_w=2",
-                              "h=13,w=16,r=3,s=3,dilation_h=2,dilation_w=3", "n=2,h=9,w=7,r=5,s=5"})
-      for (const Padding padding : {Padding::zero, Padding::reflect}) {
-        ConvProblem problem = parse_shape(depthwise_shape(channels, sizes));
-        problem.padding = padding;
-        cases.push_back({problem, InputKind::normal});
-      }
+  const auto add = [&](int channels, const char* sizes, Padding padding) {
+    ConvProblem problem = parse_shape(depthwise_shape(channels, sizes));
+    problem.padding = padding;
+    cases.push_back({problem, InputKind::normal});
+  };
+  for (const char* sizes : {"n=2,h=12,w=19,r=5,s=3", "h=15,w=23,r=3,s=3,stride_h=2,stride_w=2",
+                            "h=13,w=16,r=3,s=3,dilation_h=2,dilation_w=3", "n=2,h=9,w=7,r=5,s=5"}) {
+    for (const int channels : {9, 18, 20, 24}) add(channels, sizes, Padding::zero);
+    add(40, sizes, Padding::reflect);
+  }
   for (const char* strip : {"rows=4,columns=7,staged=4", "rows=2,columns=4,threads=256,staged=8"})
     check_suite("39", cases, strip);
   check_suite("39", {{parse_shape(depthwise_shape(40, "n=2,h=17,w=30,r=7,s=7")), InputKind::nan}},
