@@ -49,13 +49,17 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem))
     return Verdict::refuse("strips, for 3 x 3 filters of up to 64 channels, are {} wide; got positions={}",
                            Element::kStripWords, choice.positions);
+  if (choice.products > 1 && has_kernel<Element>(problem, {choice.positions, choice.shared, 2}))
+    return Verdict::refuse("a tile's pixels with all channels do not fit in the ring, as products={} wants",
+                           choice.products);
   const bool nine = cut_of(problem, choice) == Cut::nine;
   if (nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))
     return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs",
                            choice.positions);
-  return Verdict::refuse("{} have {} positions; got positions={}",
-                         nine ? "tiles of 3 x 3 filters" : "tiles of any filter, shared and split ones,",
-                         nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
+  return Verdict::refuse(
+      "{} have {} positions; got positions={}",
+      nine ? "tiles of 3 x 3 filters" : "tiles of any filter, shared, split ones, and with several products,",
+      nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
 }
 
 template <class Element, int Count>

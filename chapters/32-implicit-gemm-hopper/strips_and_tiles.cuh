@@ -367,7 +367,8 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
   std::int64_t least = 0;
   for (const bool shared : kBoth) {
     if (shared && problem.k <= kFilters) continue;
-    for (const int slices : kSlices)
+    for (const int slices : kSlices) {
+      if (slices > multiprocessors) break;  // a cluster's blocks run at once
       for (const int products : kProducts)
         for (const int each : positions) {
           const Choice choice{each, shared, slices, products};
@@ -376,6 +377,7 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
           if (best.positions == 0 || cost < least || (cost == least && each > best.positions))
             best = choice, least = cost;
         }
+    }
   }
   return best;
 }
@@ -409,7 +411,7 @@ template <class Element>
 TensorMap map_of_phase(const typename Element::Value* tensor, const InputLayout& layout, const Tiles& g, int phase) {
   const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
   const std::uint64_t pixel = size(layout.channels) * Element::kBytes, column = size(layout.step) * pixel,
-                      row = size(layout.width) * pixel;
+                      row = size(layout.columns > 1 ? layout.width : g.width) * pixel;
   const int first_y = g.first_y[phase], first_x = g.first_x[phase];
   return map_of<Element>(
       tensor + (size(first_y) * row + size(first_x) * column) / Element::kBytes,

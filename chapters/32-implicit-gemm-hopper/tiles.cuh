@@ -26,7 +26,7 @@ struct TilesBlock {
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
   static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
-  static constexpr int kStarted = 5;                                       // a named barrier
+  static constexpr int kStarted = 5, kMultiplied = 6;                      // named barriers
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
   static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
   static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
@@ -225,7 +225,7 @@ struct TilesBlock {
     using Four = typename Element::FourSums;
     const int consumer = warp / 4, in_group = thread % kGroup, readers = kShared ? kConsumers : kGroup;
     Four* const own = reinterpret_cast<Four*>(filter_ring) + (kShared ? consumer : 0) * (N / 8 * kGroup) + in_group;
-    named_barrier_sync(3 + (kShared ? 0 : consumer), readers);  // nobody multiplies any more
+    named_barrier_sync(kShared ? kMultiplied : 3 + consumer, readers);  // nobody multiplies any more
     UNROLL
     for (int i = 0; i < N / 8; ++i)
       own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};

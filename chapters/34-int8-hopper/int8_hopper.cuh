@@ -15,7 +15,7 @@
 //   2. `rows`, 3 x 3 filters of up to 64 channels, as in 32. A pixel is 64 bytes long, with the swizzle for such rows.
 //   3. As in 32, but a row of outputs is stored at once.
 //   4. `tiles`, the rest: 128 channels are as long as 64 were, so nothing but the number of channels has changed.
-//   5. As in 32, but a lane stores the 16 filters of its warp for a position.
+//   5. As in 32, but the 16 bytes that a thread stores are 16 filters of a position.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"

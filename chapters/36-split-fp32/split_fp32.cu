@@ -36,7 +36,7 @@ constexpr Knob kKnobs[] = {
 // sums of slices, which go out and come in. A tap's products take 12 cycles a position. With F(2,3) they do not hide
 // their filters: each consumer has its own, four parts of 8 KiB for both, which one thread asks for one after the
 // other, and the ring has room for two taps. So bringing a tap's filters and multiplying them take two taps' time. How
-// long bringing takes is fitted to an H200 (docs/hopper.md).
+// long bringing takes is fitted to an H100 (docs/hopper.md).
 std::int64_t cycles_of(const Tiles& g, int positions, int multiprocessors) {
   constexpr std::int64_t kTileCycles = 3000, kBringCycles = 1350, kBytesPerCycle = 20;
   const std::int64_t products = 12 * positions;

@@ -33,7 +33,7 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
 
 // Of a block that stages: strips for its threads, down and across, so that all blocks together do least. To stage a
 // pixel costs about as much as eight products. The strips of a warp lie side by side, as many as there are: an odd
-// number of columns apart, they read different banks.
+// number of pixels apart, they read different banks.
 Strip strip_of(const Depthwise& d, const Configuration& c) {
   Strip best{c["rows"], c["columns"], c["staged"]};
   if (best.staged == 0) return best;

@@ -12,13 +12,11 @@
 //   4. tell: have read      <-----------  tell: have read
 //      wait for done[1]                   wait for done[0]
 //
-//   1. A rank counts its launches, the epoch, and stores it into a signal of each rank that reads its rows: with
-//   release,
-//      so that whoever sees it sees the rows.
+//   1. A rank counts its launches, the epoch, and stores it into a signal of each rank that reads its rows:
+//      with release, so that whoever sees it sees the rows.
 //   2. The kernel of 09 computes the interior, as in 42. It waits for nobody.
-//   3. In a block of the borders each thread finds out where one row lies. If another rank owns it, the thread waits
-//   for
-//      that rank's signal, with acquire. Then the block loads all rows, computes, and stores its outputs.
+//   3. In a block of the borders each thread finds out where one row lies. If another rank owns it, the thread
+//      waits for that rank's signal, with acquire. Then the block loads all rows, computes, and stores its outputs.
 //   4. The rank tells the owners that it has read, and waits for those that read its own rows. From then on they may be
 //      overwritten.
 //

@@ -54,8 +54,8 @@ __global__ void await_readers(const unsigned* own, unsigned of) {
 __global__ void __launch_bounds__(kWarp* kBorderRows)
     filter_borders(float* output,  // [batch][out_height][out_width]
                    Image image, Borders borders, Bands bands, Peers peers) {
-  __shared__ const float* rows[kBorderRows + kMaxFilterSide - 1];  // null: zeros
-  float* staged = dynamic_shared<float>();                         // [kBorderRows + rows - 1][pitch]
+  const float** rows = dynamic_shared<const float*>();  // [kBorderRows + rows - 1]; null: zeros
+  float* staged = reinterpret_cast<float*>(rows + kBorderRows + image.rows - 1);  // [kBorderRows + rows - 1][pitch]
   const int pitch = kBorderColumns + image.columns - 1;
   // The tile: first those above, then those below.
   const int across = tiles_across(image.out_width);
@@ -86,10 +86,17 @@ __global__ void __launch_bounds__(kWarp* kBorderRows)
   // From wherever they lie into shared memory.
   for (int r = warp; r < needed_y; r += kBorderRows) {
     const float* row = rows[r];
-    UNROLL_BY(4)
-    for (int c = lane; c < pitch; c += kWarp) {
-      const int j = c < needed_x ? border_index(x - image.pad_x + c, image.width, image.padding) : -1;
-      staged[r * pitch + c] = row == nullptr || j < 0 ? 0.0f : row[j];
+    for (int first = lane; first < pitch; first += 4 * kWarp) {
+      float held[4];  // loaded before any is stored: the way to another GPU is long
+      UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int c = first + e * kWarp;
+        const int j = c < needed_x ? border_index(x - image.pad_x + c, image.width, image.padding) : -1;
+        held[e] = row == nullptr || j < 0 ? 0.0f : row[j];
+      }
+      UNROLL
+      for (int e = 0; e < 4; ++e)
+        if (first + e * kWarp < pitch) staged[r * pitch + first + e * kWarp] = held[e];
     }
   }
   __syncthreads();
@@ -114,10 +121,11 @@ inline void launch_borders(const Part& own, const Borders& borders, const Bands&
   const Image image = image_of(own.problem);
   const int across = tiles_across(image.out_width);
   const int blocks = across * (tiles_of(borders.above) + tiles_of(borders.end - borders.below)) * image.batch;
-  const int floats = (kBorderRows + image.rows - 1) * (kBorderColumns + image.columns - 1);
+  const std::size_t rows = static_cast<std::size_t>(kBorderRows + image.rows - 1);
+  const std::size_t row_bytes = static_cast<std::size_t>(kBorderColumns + image.columns - 1) * sizeof(float);
   if (blocks > 0)
     launch(filter_borders, dim3(static_cast<unsigned>(blocks)), dim3(kWarp, kBorderRows),
-           static_cast<std::size_t>(floats) * sizeof(float), stream)(own.output, image, borders, bands, own.peers);
+           rows * (sizeof(float*) + row_bytes), stream)(own.output, image, borders, bands, own.peers);
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ struct Launch {
       cudaLaunchConfig_t configuration{grid, block, shared_bytes, stream, &attribute, 1};
       check_cuda(
           cudaLaunchKernelEx(&configuration, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
-          "launch with clusters");
+          "launch of a kernel in clusters of several blocks");
     }
     finish_launch(address, block, shared_bytes);
   }

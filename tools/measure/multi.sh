@@ -67,13 +67,19 @@ start() {
   return $rc
 }
 
+direct_failed=
 # step COUNT NAME ARGUMENT...: as start, with a line about how it ended.
 step() {
   local n=$1 name=$2 begin=$SECONDS rc
   shift 2
+  if [ -n "$direct_failed" ] && [[ " $* " == *" $direct "* ]]; then
+    echo "== $n GPUs, $name: left out, 43 has failed before"
+    return
+  fi
   if [ "$SECONDS" -ge "$BUDGET" ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return; fi
   start "$n" "$@"
   rc=$?
+  if [ "$rc" != 0 ] && [[ " $* " == *" $direct "* ]]; then direct_failed=yes; fi
   echo "== $n GPUs, $name: status $rc, $((SECONDS - begin)) s"
 }
 
@@ -88,14 +94,16 @@ RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 timeout "$LIMIT" build/bin/several --id-file "$
   --shape h=67,w=128,r=3,s=3 --samples 3
 echo "status $?"
 
+# bits GPUS PADDING STAGES
+bits() {
+  # shellcheck disable=SC2086
+  step "$1" "bits, $2, $3" $3 --padding "$2" --samples 3 --shape n=5,h=67,w=128,r=3,s=3 \
+    --shape n=2,h=13,w=40,r=11,s=5 --shape h=40,w=33,r=31,s=5 --shape h=5,w=9,r=3,s=3 --shape h=3,w=9,r=3,s=3 \
+    --shape n=4,h=12,w=11,r=3,s=3,pad_h=9,pad_w=2
+}
 for n in "${counts[@]}"; do
   for padding in zero replicate reflect; do
-    for stages in "$copying" "$direct"; do
-      # shellcheck disable=SC2086
-      step "$n" "bits, $padding, $stages" $stages --padding $padding --samples 3 --shape n=5,h=67,w=128,r=3,s=3 \
-        --shape n=2,h=13,w=40,r=11,s=5 --shape h=40,w=33,r=31,s=5 --shape h=5,w=9,r=3,s=3 --shape h=3,w=9,r=3,s=3 \
-        --shape n=4,h=12,w=11,r=3,s=3,pad_h=9,pad_w=2
-    done
+    bits "$n" "$padding" "$copying"
   done
   step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
     --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
@@ -119,9 +127,12 @@ layer=c=64,k=64,r=3,s=3
 # shellcheck disable=SC2046,SC2086
 {
   times 1-large $copying $(images h=4000,w=6000)
-  times 1-large-direct $direct $(images h=4000,w=6000)
   times 2-layers-fp16 --stage 33 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920 --shape $layer,h=224,w=224
   times 3-layers-fp32 --stage 36 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920
+  for n in "${counts[@]}"; do
+    for padding in zero replicate reflect; do bits "$n" "$padding" "$direct"; done
+  done >>"$OUT/padding.txt" 2>&1
+  times 1-large-direct $direct $(images h=4000,w=6000)
   times 4-batch $copying --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
   times 5-large-layer-fp16 --stage 33 --shape $layer,h=4096,w=4096
   times 6-large-layer-fp32 --stage 36 --shape $layer,h=4096,w=4096

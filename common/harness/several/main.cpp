@@ -274,6 +274,9 @@ Measured measure(const std::string& name, const ConvProblem& problem, Ranks& ran
   Measured measured{};
   measured.hot = time_on_all({runner.launch(parts.front(), ranks)}, samples, ranks);
   measured.one_hot = time_on_all({[&](Stream s) { one.launch(problem, tensors, s); }}, samples, ranks);
+  parts.front().output.poison();
+  runner.launch(parts.front(), ranks)(stream);
+  ranks.wait(stream, "the stage after timing");
   check("after timing");
 
   // Cold: copies that exceed L2, as many on each rank.

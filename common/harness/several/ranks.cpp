@@ -236,7 +236,8 @@ class OverNccl final : public Ranks {
     constexpr std::size_t kBytes = sizeof(cudaIpcMemHandle_t);
     char* gathered = nullptr;
     require(cudaMalloc(&gathered, ranks * kBytes), "allocating room for handles");
-    require(cudaMemcpy(gathered + self * kBytes, &handles[self], kBytes, cudaMemcpyHostToDevice), "copying a handle");
+    require(cudaMemcpyAsync(gathered + self * kBytes, &handles[self], kBytes, cudaMemcpyHostToDevice, side_),
+            "copying a handle");
     {
       const Waiting waiting(watch_, "showing them memory");
       check_nccl(ncclAllGather(gathered + self * kBytes, gathered, kBytes, ncclChar, communicator_, side_),
