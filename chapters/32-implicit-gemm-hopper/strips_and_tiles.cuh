@@ -339,7 +339,7 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
                      taps = blocks * g.taps, boxes = blocks * g.phases;
-  const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+  const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   const std::int64_t product =
       larger(taps * larger(streams * kWgmmas * positions * 11 / 20, kLeastTap), boxes * kLeastBox);
   const std::int64_t tap_loads = taps * streams * kTileTap / kFromL2, box_loads = boxes * g.box * kTilePixel / kFromL2;
@@ -359,19 +359,17 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
 constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
 
 // What costs the least; of two alike, the larger tile.
-// @param positions ascending
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
-  constexpr bool kBoth[] = {false, true};
   Choice best{0, false, 1};
   std::int64_t least = 0;
-  for (const bool shared : kBoth) {
+  for (int shared = 0; shared < 2; ++shared) {
     if (shared && problem.k <= kFilters) continue;
     for (const int slices : kSlices) {
       if (slices > multiprocessors) break;  // a cluster's blocks run at once
       for (const int products : kProducts)
         for (const int each : positions) {
-          const Choice choice{each, shared, slices, products};
+          const Choice choice{each, shared == 1, slices, products};
           if (!has_kernel<Element>(problem, choice)) continue;
           const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
           if (best.positions == 0 || cost < least || (cost == least && each > best.positions))

@@ -79,8 +79,7 @@ struct TilesBlock {
   __device__ __forceinline__ int end_channel_of(int item) const {
     return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
   }
-  // Of the block's products, the number of which is its consumers' order: the work item, and the block of filters, or
-  // the first of two.
+  // Of a product of the block: its work item, and its block of filters, or the first of two.
   __device__ __forceinline__ int products() const { return kNine ? 1 : g.products; }
   __device__ __forceinline__ int items_before(int product) const {
     return kNine ? product : static_cast<int>(static_cast<unsigned>(product) / g.by_products);
@@ -218,9 +217,9 @@ struct TilesBlock {
     }
   }
 
-  // 5. Of a tile whose channels are in slices, one for each block of a cluster: adds up the sums of all slices, always
-  // in this order. A block does so for the steps of the epilogue that are its own. Its rings have no more loads to
-  // take, and lend their memory to the sums that others read.
+  // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
+  // epilogue that are this block's. Its rings have no more loads to take, and lend their memory to the sums that others
+  // read.
   __device__ __forceinline__ void gather(Sums& sums) const {
     using Four = typename Element::FourSums;
     const int consumer = warp / 4, in_group = thread % kGroup, readers = kShared ? kConsumers : kGroup;
@@ -253,9 +252,8 @@ struct TilesBlock {
     return kNine || g.slices == 1 || static_cast<unsigned>(step) % g.by_slices == cluster_rank();
   }
 
-  // 5. Epilogue of a product, by the four warps of a consumer with two buffers: they round a few steps, each of
-  // kMatrixPositions of 64 filters, into one buffer. Then each thread loads 16 bytes of every step, and stores those
-  // that are outputs. So a position's filters are stored side by side, and no load waits for a store.
+  // 5. Epilogue of a product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
+  // Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
     constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
