@@ -13,6 +13,7 @@ class Clock {
  public:
   /// Of a stream.
   std::uint64_t operator[](unsigned stream) const { return stream < over_.size() ? over_[stream] : 0; }
+  /// Whether nothing is over.
   bool empty() const { return over_.empty(); }
   /// What either knows.
   void join(const Clock& other) {

@@ -485,9 +485,7 @@ struct Launch {
   }
 };
 
-/// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`.
-/// @param shared_bytes dynamic shared memory of one block
-/// @param cluster blocks that run at once and reach each other's shared memory
+/// Starts a kernel: `launch(kernel, grid, block, shared_bytes, stream)(arguments...)`; kernel.hpp tells what each is.
 template <class... Parameters>
 Launch<Parameters...> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                              Stream stream, dim3 cluster = {}) {
