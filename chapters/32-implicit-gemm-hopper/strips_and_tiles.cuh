@@ -332,8 +332,8 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // cycles for the waits; a box of pixels takes at least 740. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a
   // cycle. The epilogue takes 20 cycles a position of halves, 10 of bytes; with a tile of its own, a consumer hides the
   // other's half. Blocks that gather slices take 3900 cycles, and more with more sums; of a cluster of four or eight an
-  // eighth of the multiprocessors cannot be part. Fitted to all configurations of the convolutions of a ResNet-50 with
-  // 32 images and with one on an H100: what costs the least here took at most 9% longer there than the fastest.
+  // eighth of the multiprocessors cannot be part. Fitted to 32, all configurations of a ResNet-50 of 32 images and
+  // of one, on an H100: what costs the least here took at most 7% longer there than the fastest.
   constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kLeastTap = 340, kLeastBox = 740,
                          kStart = 600, kGather = 3900;
   const Tiles g = tiles_of<Element>(problem, choice);
