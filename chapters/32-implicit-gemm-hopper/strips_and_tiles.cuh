@@ -97,6 +97,7 @@ struct Tiles : Lowering {
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
+  int is_line;                        // whether a tile's positions are outputs, one after another in the output
   Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
   // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
   // Or it has several products: blocks of filters, or pairs of these, one after another.
@@ -197,6 +198,9 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   static_cast<Lowering&>(g) = l;
   g.strips = blocks_for(g.out_width, columns);
   g.tile_columns = blocks_for(g.out_width, g.strips);
+  // Of a line, TMA stores whole steps of the epilogue alone.
+  const int in_steps = blocks_for(g.tile_columns, 32) * 32;
+  if (l.columns == 1 && l.out_height == 1) g.tile_columns = in_steps < columns ? in_steps : columns;
   // The zeros on the right of a row are those on the left of the next, and those below an image are above the next one.
   const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
   g.row_pitch = g.tile_columns + across.further - across.shared;
@@ -219,6 +223,9 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   const int groups = blocks_for(l.filters, cut == Cut::shared ? 2 * kFilters : kFilters);
   g.filter_blocks = cut == Cut::shared ? 2 * groups : groups;
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
+  const bool whole_rows = g.strips == 1 && g.row_pitch == g.tile_columns,
+             whole_images = whole && whole_rows && g.image_pitch == g.tile_rows * g.row_pitch;
+  g.is_line = g.images == 1 ? g.tile_rows == 1 || whole_rows : whole_images;
   const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
   if (!fits || g.images > kMostBox) g.images = 0;
   return g;

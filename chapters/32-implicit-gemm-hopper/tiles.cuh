@@ -170,7 +170,8 @@ struct TilesBlock {
   // 5. Two consumers take the block's products alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every product, and
   // each has 64 of its filters. All products of a work item read the same pixels.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& line,
+                                          Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barriers, int slot) {
       if (lane == 0) mbarrier_arrive(barriers + slot);
@@ -212,9 +213,10 @@ struct TilesBlock {
       const bool sliced = !kNine && g.slices > 1;
       if (sliced) gather(sums);
       const int filter_block = filter_block_of(item, product - items_before(product) * products());
-      store(sums, filters, output, origin_of(item), filter_block + (kShared ? consumer : 0));
+      store(sums, filters, line, output, origin_of(item), filter_block + (kShared ? consumer : 0));
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
+    if (!kNine && thread % kGroup == 0) bulk_wait<0>();
   }
 
   // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
@@ -253,9 +255,11 @@ struct TilesBlock {
   }
 
   // 5. Epilogue of a product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
-  // Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
-  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
-                                        const Origin& origin, int filter_block) const {
+  // Then TMA stores the steps whose positions are outputs, one after another in the output. Of other steps a thread
+  // loads 16 bytes each, and stores those that are outputs: no load waits for a store.
+  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters,
+                                        const TensorMap& line, Value* output, const Origin& origin,
+                                        int filter_block) const {
     constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
     constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep;
     static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
@@ -266,20 +270,28 @@ struct TilesBlock {
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
-    Value* const first_output =
-        output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
+    // TMA's: the first steps, and the place of their first position in the output.
+    const bool by_line = !kNine && g.is_line && g.filters % kChunk<Element> == 0, leads = in_group == 0;
+    const int line_steps = by_line ? images * rows * columns / kMatrixPositions<Element> : 0,
+              line_first = (origin.image * g.out_height + origin.y) * g.out_width + origin.x;
+    Value* const first_output = output + line_first * g.filters + k;
     // The address of the output at a position of the tile; null where it is none.
     const auto output_at = [&](int position) -> Value* {
       const uint2 place = *reinterpret_cast<const uint2*>(places + position);
       return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
     };
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    if (by_line && leads) bulk_wait_read<0>();
     named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
     for (int part = 0; part < blocks_for(kSteps, kPartSteps); ++part) {
       const int first_step = part * kPartSteps,
                 steps = kSteps - first_step < kPartSteps ? kSteps - first_step : kPartSteps;
       unsigned char* const buffer = outputs + (2 * consumer + part % 2) * kOutputBytes;
+      if (by_line && part >= 2) {
+        if (leads) bulk_wait_read<1>();
+        named_barrier_sync(of_group, kGroup);
+      }
       UNROLL
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
@@ -287,7 +299,16 @@ struct TilesBlock {
           store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
                                  first + kMatrixPositions<Element> <= N);
       }
+      if (by_line) fence_async_proxy();
       named_barrier_sync(of_group, kGroup);
+      if (by_line && leads) {
+        UNROLL
+        for (int step = first_step; step < first_step + steps; ++step)
+          if (is_own(step) && step < line_steps)
+            tensor_store(line, buffer + (step - first_step) * kStep, k, line_first + step * kMatrixPositions<Element>);
+        bulk_commit();
+      }
+      if (first_step + steps <= line_steps) continue;
       if (g.filters % kChunk<Element> == 0) {
         Value* to[kPartSteps];
         uint4 values[kPartSteps];
@@ -295,7 +316,7 @@ struct TilesBlock {
         for (int step = 0; step < steps; ++step) {
           const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
           to[step] = nullptr;
-          if (!is_own(first_step + step) || position >= N) continue;
+          if (!is_own(first_step + step) || first_step + step < line_steps || position >= N) continue;
           to[step] = output_at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
@@ -319,6 +340,7 @@ template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
+                   const __grid_constant__ TensorMap line,  // [outputs][filters], where a tile is a line
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
@@ -331,7 +353,19 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   }
   set_max_registers_increase<232>();
   block.start();
-  block.consume(filters, output);
+  block.consume(filters, line, output);
+}
+
+// The outputs as one line, of which TMA stores a step of the epilogue at a time.
+template <class Element>
+TensorMap map_of_line(const typename Element::Value* output, const Tiles& g) {
+  const auto filters = static_cast<std::uint64_t>(g.filters);
+  const std::uint64_t outputs = static_cast<std::uint64_t>(g.batch) * g.out_height * g.out_width;
+  return make_tensor_map(output, {Element::kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
+                                  Element::kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
+                                  2,
+                                  {{filters, Element::kBytes, kFilters},
+                                   {outputs, Element::kBytes * filters, kMatrixPositions<Element>}}});
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
@@ -342,10 +376,12 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
   PhaseMaps<kMaps> from;
   for (int phase = 0; phase < kMaps; ++phase)
     from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
+  const bool by_line = g.is_line && g.filters % kChunk<Element> == 0;
+  const TensorMap line = by_line ? map_of_line<Element>(output, g) : from.of[0];
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
   ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
                                    static_cast<std::size_t>(bytes), stream,
-                                   dim3(static_cast<unsigned>(g.slices)))(from, filters, output, g)
+                                   dim3(static_cast<unsigned>(g.slices)))(from, line, filters, output, g)
                           : void()),
    ...);
 }
