@@ -24,6 +24,8 @@ constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, wh
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
 constexpr int kOutputBytes = 8192;               // that a consumer rounds and stores at a time
+constexpr int kBoxedPositions = 32;              // of a box of outputs
+constexpr int kNewBox = 1 << 30;                 // beside a tap's shift, at the first tap of a box
 constexpr int kMostBox = 256;                    // positions, along one dimension
 constexpr int kMostStride = 2;                   // down and across
 constexpr int kMostPhases = kMostStride * kMostStride;
@@ -97,16 +99,16 @@ struct Tiles : Lowering {
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
-  int is_line;                        // whether a tile's positions are outputs, one after another in the output
+  bool by_boxes;                      // outputs are one row of whole chunks: TMA stores them
   Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
   // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
   // Or it has several products: blocks of filters, or pairs of these, one after another.
   int taps, phases, pixel_slots, slices, products;
   Divisor by_pixel_slots, by_slices, by_products;
-  int first_tap[kMostPhases + 1];                  // of a phase; behind the last one's, the number of taps
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
-  short shifts[kMostTaps];                         // of the taps, phase by phase
+  int shifts[kMostTaps];                           // of the taps, phase by phase; of a phase's first, plus kNewBox
+  unsigned own_steps;                              // of the epilogue, of the first slice: every slices-th
 };
 
 // The first output of a row of a strip, or of a tile.
@@ -192,15 +194,16 @@ int parts_of(const Rows& g, int multiprocessors) {
   return parts < 1 ? 1 : parts < g.all_rows ? parts : g.all_rows;
 }
 
+bool is_one_row(const Lowering& l) { return l.batch == 1 && l.out_height == 1; }
+
 // Tiles of outputs so many columns wide, or fewer where the image is cut evenly; no images where they do not fit.
 Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   Tiles g{};
   static_cast<Lowering&>(g) = l;
   g.strips = blocks_for(g.out_width, columns);
   g.tile_columns = blocks_for(g.out_width, g.strips);
-  // Of a line, TMA stores whole steps of the epilogue alone.
-  const int in_steps = blocks_for(g.tile_columns, 32) * 32;
-  if (l.columns == 1 && l.out_height == 1) g.tile_columns = in_steps < columns ? in_steps : columns;
+  // Of one row, all tiles but the last are full, so that TMA can store them.
+  if (is_one_row(l)) g.tile_columns = columns;
   // The zeros on the right of a row are those on the left of the next, and those below an image are above the next one.
   const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
   g.row_pitch = g.tile_columns + across.further - across.shared;
@@ -223,9 +226,6 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   const int groups = blocks_for(l.filters, cut == Cut::shared ? 2 * kFilters : kFilters);
   g.filter_blocks = cut == Cut::shared ? 2 * groups : groups;
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
-  const bool whole_rows = g.strips == 1 && g.row_pitch == g.tile_columns,
-             whole_images = whole && whole_rows && g.image_pitch == g.tile_rows * g.row_pitch;
-  g.is_line = g.images == 1 ? g.tile_rows == 1 || whole_rows : whole_images;
   const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
   if (!fits || g.images > kMostBox) g.images = 0;
   return g;
@@ -259,7 +259,7 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
     if (tiles.images == 0) continue;
     if (best.images == 0 || tiles.work_items < best.work_items ||
-        (tiles.work_items == best.work_items && l.columns == 1 && tiles.box < best.box))
+        (tiles.work_items == best.work_items && l.columns == 1 && !is_one_row(l) && tiles.box < best.box))
       best = tiles;
   }
   if (best.images == 0) return best;
@@ -279,6 +279,9 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   if (best.work_items > INT32_MAX / choice.slices) return Tiles{};
   best.work_items *= choice.slices;
   best.by_slices = divisor_of(choice.slices);
+  best.own_steps = ~0u / ((1u << choice.slices) - 1);
+  best.by_boxes = is_one_row(l) && (best.tile_columns == positions || best.strips == 1) && choice.slices == 1 &&
+                  positions % kBoxedPositions == 0 && l.filters % kChunk<Element> == 0;
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
   if (choice.products > 1 && best.pixel_slots < best.channel_blocks * best.phases) return Tiles{};
@@ -292,13 +295,12 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   for (int i = 0; i < order.phases; ++i) {
     start(order.phase_y[i], l.pad_y, l.stride_y, l.height, best.first_y[i], best.phase_y[i]);
     start(order.phase_x[i], l.pad_x, l.stride_x, l.width, best.first_x[i], best.phase_x[i]);
-    best.first_tap[i + 1] = order.first_tap[i + 1];
   }
   for (int i = 0; i < order.taps; ++i) {
     const int row = order.tap_of[i] / l.columns, column = order.tap_of[i] % l.columns;
-    best.shifts[i] =
-        static_cast<short>(row * l.dilation_y / l.stride_y * best.row_pitch + column * l.dilation_x / l.stride_x);
+    best.shifts[i] = row * l.dilation_y / l.stride_y * best.row_pitch + column * l.dilation_x / l.stride_x;
   }
+  for (int i = 0; i < order.phases; ++i) best.shifts[order.first_tap[i]] += kNewBox;
   return best;
 }
 

@@ -12,6 +12,14 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
+// A slot of a ring, and the parity of its phase: each time the ring has gone round, it is the other.
+struct RingPlace {
+  int slot, parity;
+  __device__ __forceinline__ void advance(int slots) {
+    if (++slot == slots) slot = 0, parity ^= 1;
+  }
+};
+
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N, Cut kCut>
 struct TilesBlock {
@@ -27,6 +35,8 @@ struct TilesBlock {
   static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
   static constexpr int kStarted = 5, kMultiplied = 6;                      // named barriers
+  static constexpr bool kBoxes = !kNine && N % kBoxedPositions == 0;       // of outputs, for TMA
+  static constexpr int kPitch = kFilters * Element::kBytes;                // of a position of outputs
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
   static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
   static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
@@ -45,21 +55,20 @@ struct TilesBlock {
   Mbarrier* empty = full + pixel_slots;
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
 
-  // The slot of a load of pixels, and how many that slot had before.
-  __device__ __forceinline__ int slot_of(int load) const {
-    return kNine ? load % kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) % g.by_pixel_slots);
+  // Of a load of pixels, and of a tap.
+  __device__ __forceinline__ RingPlace place_of_box(int load) const {
+    if (kNine) return {load % kMemory.pixel_slots, load / kMemory.pixel_slots % 2};
+    return {static_cast<int>(static_cast<unsigned>(load) % g.by_pixel_slots),
+            static_cast<int>(static_cast<unsigned>(load) / g.by_pixel_slots % 2)};
   }
-  __device__ __forceinline__ int round_of(int load) const {
-    return kNine ? load / kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) / g.by_pixel_slots);
+  __device__ __forceinline__ RingPlace place_of_tap(int load) const {
+    return {load % kFilterSlots, load / kFilterSlots % 2};
   }
-  // The taps, phase by phase.
+  // The taps, phase by phase; and of one its shift, with kNewBox at the first of a phase.
   __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : g.taps; }
   __device__ __forceinline__ int phases() const { return kNine ? 1 : g.phases; }
-  __device__ __forceinline__ int first_tap(int phase) const {
-    return kNine ? phase * kTaps * kTaps : g.first_tap[phase];
-  }
   __device__ __forceinline__ int shift_of(int tap) const {
-    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps : g.shifts[tap];
+    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : g.shifts[tap];
   }
 
   // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
@@ -129,16 +138,16 @@ struct TilesBlock {
   __device__ __forceinline__ void produce_pixels(const Maps& input) const {
     start_ring(full, empty, pixel_slots, kReaders * products());
     if (lane != 0) return;
-    int load = 0;
+    RingPlace place{0, 1};  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
       const int end = end_channel_of(item);
       for (int c = first_channel_of(item); c < end; c += kChannels) {
-        for (int phase = 0; phase < phases(); ++phase, ++load) {
-          const int slot = slot_of(load);
-          if (load >= pixel_slots) mbarrier_wait(empty + slot, (round_of(load) - 1) & 1);
-          mbarrier_expect(full + slot, g.box * kTilePixel);
-          tensor_load(ring + slot * g.slot * kTilePixel, input.of[phase], full + slot, c,
+        for (int phase = 0; phase < phases(); ++phase, place.advance(pixel_slots)) {
+          Mbarrier* const arrived = full + place.slot;
+          mbarrier_wait(empty + place.slot, place.parity);
+          mbarrier_expect(arrived, g.box * kTilePixel);
+          tensor_load(ring + place.slot * g.slot * kTilePixel, input.of[phase], arrived, c,
                       origin.x + (kNine ? -g.pad_x : g.phase_x[phase]),
                       origin.y + (kNine ? -g.pad_y : g.phase_y[phase]), origin.image);
         }
@@ -151,18 +160,18 @@ struct TilesBlock {
     start_ring(filters_full, filters_empty, kFilterSlots, kReaders);
     if (lane != 0) return;
     const int all_taps = g.channel_blocks * taps();
-    int load = 0;
+    RingPlace place{0, 1};  // as of pixels
     for (int product = 0, item = blockIdx.x; item < g.work_items; item = item_of(++product)) {
       const int of_item = product - items_before(product) * products();
       const Value* const of_block = packed + filter_block_of(item, of_item) * all_taps * kTapSize;
       const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
-      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, ++load) {
-        const int slot = load % kFilterSlots;
-        if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
-        mbarrier_expect(filters_full + slot, kFilterSlot);
+      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
+        Mbarrier* const arrived = filters_full + place.slot;
+        mbarrier_wait(filters_empty + place.slot, place.parity);
+        mbarrier_expect(arrived, kFilterSlot);
         for (int stream = 0; stream < kStreams; ++stream)
-          bulk_load(filter_ring + slot * kFilterSlot + stream * kTileTap,
-                    of_block + (stream * all_taps + tap) * kTapSize, kTileTap, filters_full + slot);
+          bulk_load(filter_ring + place.slot * kFilterSlot + stream * kTileTap,
+                    of_block + (stream * all_taps + tap) * kTapSize, kTileTap, arrived);
       }
     }
   }
@@ -170,12 +179,15 @@ struct TilesBlock {
   // 5. Two consumers take the block's products alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every product, and
   // each has 64 of its filters. All products of a work item read the same pixels.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& line,
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& row,
                                           Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
-    const auto release = [&](Mbarrier* barriers, int slot) {
-      if (lane == 0) mbarrier_arrive(barriers + slot);
+    const auto release = [&](Mbarrier* barrier) {
+      if (lane == 0) mbarrier_arrive(barrier);
     };
+    const std::uint64_t first_tap =
+                            swizzled_descriptor(filter_ring + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128),
+                        first_box = swizzled_descriptor(ring, Swizzle::bytes128);
     Sums sums;
     const int blocks = blocks_in(blockIdx.x);
     for (int product = kShared ? 0 : consumer, item; (item = item_of(product)) < g.work_items;
@@ -183,40 +195,52 @@ struct TilesBlock {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
-      int pixels = items_before(product) * blocks * phases(), filter_loads = product * blocks * taps();  // before these
-      bool first = true;
+      RingPlace box = place_of_box(items_before(product) * blocks * phases()), tap = place_of_tap(product * blocks * taps());
+      Mbarrier *read_box = nullptr, *read_tap = nullptr;  // of the products before, which may still be under way
+      std::uint64_t b = 0;
+      int shift = shift_of(0);
       const int end = end_channel_of(item);
       for (int c = first_channel_of(item); c < end; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
-        for (int phase = 0; phase < phases(); ++phase, ++pixels) {
-          mbarrier_wait(full + slot_of(pixels), round_of(pixels) & 1);
-          const std::uint64_t b = swizzled_descriptor(ring + slot_of(pixels) * g.slot * kTilePixel, Swizzle::bytes128);
-          UNROLL_BY(1)
-          for (int tap = first_tap(phase); tap < first_tap(phase + 1); ++tap, ++filter_loads) {
-            const int slot = filter_loads % kFilterSlots;
-            mbarrier_wait(filters_full + slot, filter_loads / kFilterSlots & 1);
-            const std::uint64_t a = swizzled_descriptor(
-                filter_ring + slot * kFilterSlot + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128);
-            multiply_taps<N, 1, kTilePixel>(sums, a, further(b, shift_of(tap) * kTilePixel), steps, !first);
-            wgmma_wait<1>();  // the tap before
-            if (!first) release(filters_empty, (filter_loads - 1) % kFilterSlots);
-            if (!first && tap == (kNine ? 0 : g.first_tap[phase])) release(empty, slot_of(pixels - 1));
-            first = false;
+        UNROLL_BY(1)
+        for (int i = 0; i < taps(); ++i) {
+          const int next_shift = shift_of(i + 1 < taps() ? i + 1 : 0);
+          const bool is_new_box = shift >= kNewBox;
+          if (is_new_box) {
+            mbarrier_wait(full + box.slot, box.parity);
+            b = further(first_box, box.slot * g.slot * kTilePixel);
           }
+          mbarrier_wait(filters_full + tap.slot, tap.parity);
+          multiply_taps<N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
+                                          further(b, shift % kNewBox * kTilePixel), steps, read_tap != nullptr);
+          wgmma_wait<1>();  // the tap before
+          if (read_tap) release(read_tap);
+          if (read_tap && is_new_box) release(read_box);
+          read_tap = filters_empty + tap.slot;
+          tap.advance(kFilterSlots);
+          if (is_new_box) {
+            read_box = empty + box.slot;
+            box.advance(pixel_slots);
+          }
+          shift = next_shift;
         }
       }
       if (!kShared && item_of(product + 1) < g.work_items) named_barrier_arrive(other_products, kConsumers);
       wgmma_wait<0>();
       pin(sums);
-      release(filters_empty, (filter_loads - 1) % kFilterSlots);
-      release(empty, slot_of(pixels - 1));
+      release(read_tap);
+      release(read_box);
       const bool sliced = !kNine && g.slices > 1;
       if (sliced) gather(sums);
-      const int filter_block = filter_block_of(item, product - items_before(product) * products());
-      store(sums, filters, line, output, origin_of(item), filter_block + (kShared ? consumer : 0));
+      const int filter_block =
+          filter_block_of(item, product - items_before(product) * products()) + (kShared ? consumer : 0);
+      if (kBoxes && g.by_boxes)
+        store_boxes(sums, filters, row, origin_of(item).x, filter_block);
+      else
+        store(sums, filters, output, origin_of(item), filter_block);
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
-    if (!kNine && thread % kGroup == 0) bulk_wait<0>();
+    if (kBoxes && thread % kGroup == 0) bulk_wait<0>();
   }
 
   // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
@@ -232,9 +256,10 @@ struct TilesBlock {
       own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
     cluster_arrive();
     cluster_wait();
+    const unsigned own_bits = own_steps();
     UNROLL
     for (int j = 0; j < kSteps; ++j) {
-      if (!is_own(j)) continue;
+      if (!is_in(own_bits, j)) continue;
       const int first = j * kStepFours, end = first + kStepFours < N / 8 ? first + kStepFours : N / 8;
       UNROLL
       for (int i = 4 * first; i < 4 * end; ++i) sums[i] = 0;
@@ -249,18 +274,49 @@ struct TilesBlock {
     }
     cluster_arrive();
   }
-  // Whether this block has a step of the epilogue: of slices, every g.slices-th.
-  __device__ __forceinline__ bool is_own(int step) const {
-    return kNine || g.slices == 1 || static_cast<unsigned>(step) % g.by_slices == cluster_rank();
+  // The steps of the epilogue that this block has, a bit each: of slices, every g.slices-th.
+  __device__ __forceinline__ unsigned own_steps() const {
+    return kNine ? ~0u : g.slices > 1 ? g.own_steps << cluster_rank() : ~0u;
+  }
+  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kNine || (own >> step & 1) != 0; }
+
+  // 5. Epilogue of a product whose positions are outputs of one row: a consumer rounds a part into one of two buffers,
+  // and TMA stores it by boxes, which end where the row does.
+  __device__ __forceinline__ void store_boxes(const Sums& sums, const typename Element::Filters& filters,
+                                              const TensorMap& row, int x, int filter_block) const {
+    constexpr int kPart = kOutputBytes / kPitch;  // positions
+    const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
+    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
+    const bool leads = thread % kGroup == 0;
+    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    UNROLL
+    for (int first = 0; first < N; first += kPart) {
+      const int end = first + kPart < N ? first + kPart : N;
+      unsigned char* const buffer = outputs + (2 * consumer + first / kPart % 2) * kOutputBytes;
+      if (first != kPart) {  // the buffer is read: by the stores of the products before, or of two parts before
+        if (leads && first == 0) bulk_wait_read<0>();
+        if (leads && first > 0) bulk_wait_read<1>();
+        named_barrier_sync(of_group, kGroup);
+      }
+      UNROLL
+      for (int p = first; p < end; p += kMatrixPositions<Element>)
+        store_rounded<Element>(buffer + (p - first) * kPitch + lane_row, sums + p / 2, scale, true);
+      fence_async_proxy();
+      named_barrier_sync(of_group, kGroup);
+      if (leads) {
+        UNROLL
+        for (int p = first; p < end; p += kBoxedPositions)
+          tensor_store(row, buffer + (p - first) * kPitch, k, x + p);
+        bulk_commit();
+      }
+    }
   }
 
-  // 5. Epilogue of a product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
-  // Then TMA stores the steps whose positions are outputs, one after another in the output. Of other steps a thread
-  // loads 16 bytes each, and stores those that are outputs: no load waits for a store.
-  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters,
-                                        const TensorMap& line, Value* output, const Origin& origin,
-                                        int filter_block) const {
-    constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
+  // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
+  // Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
+  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
+                                        const Origin& origin, int filter_block) const {
+    constexpr int kChunks = kPitch / kChunkBytes;  // of a position
     constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep;
     static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
     const int consumer = warp / 4, in_group = thread % kGroup, of_group = 3 + consumer;
@@ -270,45 +326,29 @@ struct TilesBlock {
     const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
               columns = min(g.tile_columns, g.out_width - origin.x);
     const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
-    // TMA's: the first steps, and the place of their first position in the output.
-    const bool by_line = !kNine && g.is_line && g.filters % kChunk<Element> == 0, leads = in_group == 0;
-    const int line_steps = by_line ? images * rows * columns / kMatrixPositions<Element> : 0,
-              line_first = (origin.image * g.out_height + origin.y) * g.out_width + origin.x;
-    Value* const first_output = output + line_first * g.filters + k;
+    Value* const first_output =
+        output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
     // The address of the output at a position of the tile; null where it is none.
     const auto output_at = [&](int position) -> Value* {
       const uint2 place = *reinterpret_cast<const uint2*>(places + position);
       return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
     };
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
-    if (by_line && leads) bulk_wait_read<0>();
+    const unsigned own = own_steps();
     named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
     for (int part = 0; part < blocks_for(kSteps, kPartSteps); ++part) {
       const int first_step = part * kPartSteps,
                 steps = kSteps - first_step < kPartSteps ? kSteps - first_step : kPartSteps;
       unsigned char* const buffer = outputs + (2 * consumer + part % 2) * kOutputBytes;
-      if (by_line && part >= 2) {
-        if (leads) bulk_wait_read<1>();
-        named_barrier_sync(of_group, kGroup);
-      }
       UNROLL
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
-        if (is_own(first_step + step))
+        if (is_in(own, first_step + step))
           store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
                                  first + kMatrixPositions<Element> <= N);
       }
-      if (by_line) fence_async_proxy();
       named_barrier_sync(of_group, kGroup);
-      if (by_line && leads) {
-        UNROLL
-        for (int step = first_step; step < first_step + steps; ++step)
-          if (is_own(step) && step < line_steps)
-            tensor_store(line, buffer + (step - first_step) * kStep, k, line_first + step * kMatrixPositions<Element>);
-        bulk_commit();
-      }
-      if (first_step + steps <= line_steps) continue;
       if (g.filters % kChunk<Element> == 0) {
         Value* to[kPartSteps];
         uint4 values[kPartSteps];
@@ -316,7 +356,7 @@ struct TilesBlock {
         for (int step = 0; step < steps; ++step) {
           const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
           to[step] = nullptr;
-          if (!is_own(first_step + step) || first_step + step < line_steps || position >= N) continue;
+          if (!is_in(own, first_step + step) || position >= N) continue;
           to[step] = output_at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
@@ -328,7 +368,7 @@ struct TilesBlock {
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
           Value* const to = output_at(first_step * kMatrixPositions<Element> + i);
           const int filter = in_group % kFilters;
-          if (is_own(first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
+          if (is_in(own, first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
             to[filter] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, filter * Element::kBytes));
         }
       }
@@ -340,7 +380,7 @@ template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
-                   const __grid_constant__ TensorMap line,  // [outputs][filters], where a tile is a line
+                   const __grid_constant__ TensorMap row,  // of outputs, where TMA stores them
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
@@ -353,19 +393,18 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   }
   set_max_registers_increase<232>();
   block.start();
-  block.consume(filters, line, output);
+  block.consume(filters, row, output);
 }
 
-// The outputs as one line, of which TMA stores a step of the epilogue at a time.
+// One row of outputs, in boxes.
 template <class Element>
-TensorMap map_of_line(const typename Element::Value* output, const Tiles& g) {
-  const auto filters = static_cast<std::uint64_t>(g.filters);
-  const std::uint64_t outputs = static_cast<std::uint64_t>(g.batch) * g.out_height * g.out_width;
-  return make_tensor_map(output, {Element::kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
-                                  Element::kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
+TensorMap map_of_row(const typename Element::Value* output, const Tiles& g) {
+  constexpr unsigned kBytes = Element::kBytes;
+  const auto filters = static_cast<std::uint64_t>(g.filters), outputs = static_cast<std::uint64_t>(g.out_width);
+  return make_tensor_map(output, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
+                                  kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
                                   2,
-                                  {{filters, Element::kBytes, kFilters},
-                                   {outputs, Element::kBytes * filters, kMatrixPositions<Element>}}});
+                                  {{filters, kBytes, kFilters}, {outputs, kBytes * filters, kBoxedPositions}}});
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
@@ -376,12 +415,11 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
   PhaseMaps<kMaps> from;
   for (int phase = 0; phase < kMaps; ++phase)
     from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
-  const bool by_line = g.is_line && g.filters % kChunk<Element> == 0;
-  const TensorMap line = by_line ? map_of_line<Element>(output, g) : from.of[0];
+  const TensorMap row = g.by_boxes ? map_of_row<Element>(output, g) : from.of[0];
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
   ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
                                    static_cast<std::size_t>(bytes), stream,
-                                   dim3(static_cast<unsigned>(g.slices)))(from, line, filters, output, g)
+                                   dim3(static_cast<unsigned>(g.slices)))(from, row, filters, output, g)
                           : void()),
    ...);
 }
