@@ -43,10 +43,14 @@ struct Positions {
 
 // What a kernel of `tiles` is made for, and whose its tiles are.
 enum class Cut {
-  nine,   // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
-  own,    // any filter, from tables; the same
-  shared  // any filter; both consumers have one tile, and 64 filters each
+  nine,       // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
+  own,        // any filter, from tables; the same
+  shared,     // any filter; both consumers have one tile, and 64 filters each
+  row,        // 1 x 1, as constants, over pixels in a row, so that TMA can store the outputs; tiles as of `own`
+  shared_row  // the same; tiles as of `shared`
 };
+constexpr bool is_row(Cut cut) { return cut == Cut::row || cut == Cut::shared_row; }
+constexpr bool is_shared(Cut cut) { return cut == Cut::shared || cut == Cut::shared_row; }
 
 // Of a position of a tile: where its output lies from the tile's first, and its image, row and column in the tile.
 struct alignas(8) Place {
@@ -99,9 +103,8 @@ struct Tiles : Lowering {
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
-  bool by_boxes;                      // outputs are one row of whole chunks: TMA stores them
   Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
-  // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
+  // Of all cuts but Cut::nine. A work item has a slice of the channels; those of one tile and filters are neighbours.
   // Or it has several products: blocks of filters, or pairs of these, one after another.
   int taps, phases, pixel_slots, slices, products;
   Divisor by_pixel_slots, by_slices, by_products;
@@ -130,12 +133,6 @@ struct Choice {
   int slices;
   int products = 1;
 };
-Cut cut_of(const ConvProblem& problem, const Choice& choice) {
-  return choice.shared                                                     ? Cut::shared
-         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
-                                                                           : Cut::own;
-}
-
 // Channels whose pixels are whole chunks.
 template <class Element>
 int wide_channels(const ConvProblem& problem) {
@@ -223,8 +220,8 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
   const TileMemory memory(positions, cut);
   g.pixel_slots = memory.slots_of(g.slot);
-  const int groups = blocks_for(l.filters, cut == Cut::shared ? 2 * kFilters : kFilters);
-  g.filter_blocks = cut == Cut::shared ? 2 * groups : groups;
+  const int groups = blocks_for(l.filters, is_shared(cut) ? 2 * kFilters : kFilters);
+  g.filter_blocks = is_shared(cut) ? 2 * groups : groups;
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
   const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
   if (!fits || g.images > kMostBox) g.images = 0;
@@ -247,13 +244,24 @@ Lowering in_tiles(const ConvProblem& problem) {
   return l;
 }
 
+template <class Element>
+Cut cut_of(const ConvProblem& problem, const Choice& choice) {
+  const Lowering l = in_tiles<Element>(problem);
+  if (l.rows * l.columns == 1 && is_one_row(l) && choice.slices == 1 && choice.positions % kBoxedPositions == 0 &&
+      l.filters % kChunk<Element> == 0)
+    return choice.shared ? Cut::shared_row : Cut::row;
+  return choice.shared                                                     ? Cut::shared
+         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
+                                                                           : Cut::own;
+}
+
 // The fewest tiles; of two ways to make them, wider ones. But with one column of taps a tile needs no pixels beside it,
 // and the narrower is the one that needs fewer below. No images where none fits.
 template <class Element>
 Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   const Lowering l = in_tiles<Element>(problem);
   const int positions = choice.positions;
-  const Cut cut = cut_of(problem, choice);
+  const Cut cut = cut_of<Element>(problem, choice);
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
@@ -264,7 +272,7 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   }
   if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  const int groups = cut == Cut::shared ? best.filter_blocks / 2 : best.filter_blocks;
+  const int groups = is_shared(cut) ? best.filter_blocks / 2 : best.filter_blocks;
   if (groups % choice.products != 0) return Tiles{};
   best.products = choice.products;
   best.work_items /= choice.products;
@@ -280,8 +288,6 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   best.work_items *= choice.slices;
   best.by_slices = divisor_of(choice.slices);
   best.own_steps = ~0u / ((1u << choice.slices) - 1);
-  best.by_boxes = is_one_row(l) && (best.tile_columns == positions || best.strips == 1) && choice.slices == 1 &&
-                  positions % kBoxedPositions == 0 && l.filters % kChunk<Element> == 0;
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
   if (choice.products > 1 && best.pixel_slots < best.channel_blocks * best.phases) return Tiles{};
@@ -321,7 +327,7 @@ template <class Element>
 bool has_kernel(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem))
     return !choice.shared && choice.slices == 1 && choice.products == 1 && Element::StripSizes::has(choice.positions);
-  const bool nine = cut_of(problem, choice) == Cut::nine;
+  const bool nine = cut_of<Element>(problem, choice) == Cut::nine;
   if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
   if (choice.slices > 1 && choice.products > 1) return false;
   return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;

@@ -12,6 +12,8 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
+constexpr int maps_of(Cut cut) { return cut == Cut::nine || is_row(cut) ? 1 : kMostPhases; }
+
 // A slot of a ring, and the parity of its phase: each time the ring has gone round, it is the other.
 struct RingPlace {
   int slot, parity;
@@ -25,8 +27,9 @@ template <class Element, int N, Cut kCut>
 struct TilesBlock {
   using Value = typename Element::Value;
   using Sums = typename Element::Sum[N / 2];
-  using Maps = PhaseMaps<kCut == Cut::nine ? 1 : kMostPhases>;
-  static constexpr bool kNine = kCut == Cut::nine, kShared = kCut == Cut::shared;
+  using Maps = PhaseMaps<maps_of(kCut)>;
+  static constexpr bool kNine = kCut == Cut::nine, kRow = is_row(kCut), kShared = is_shared(kCut);
+  static constexpr bool kWhole = kNine || kRow;  // no slices of channels
   static constexpr TileMemory kMemory{N, kCut};
   static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
@@ -35,7 +38,6 @@ struct TilesBlock {
   static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
   static constexpr int kStarted = 5, kMultiplied = 6;                      // named barriers
-  static constexpr bool kBoxes = !kNine && N % kBoxedPositions == 0;       // of outputs, for TMA
   static constexpr int kPitch = kFilters * Element::kBytes;                // of a position of outputs
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
   static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
@@ -65,28 +67,30 @@ struct TilesBlock {
     return {load % kFilterSlots, load / kFilterSlots % 2};
   }
   // The taps, phase by phase; and of one its shift, with kNewBox at the first of a phase.
-  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : g.taps; }
-  __device__ __forceinline__ int phases() const { return kNine ? 1 : g.phases; }
+  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : kRow ? 1 : g.taps; }
+  __device__ __forceinline__ int phases() const { return kWhole ? 1 : g.phases; }
   __device__ __forceinline__ int shift_of(int tap) const {
-    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : g.shifts[tap];
+    return kNine  ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0)
+           : kRow ? kNewBox
+                  : g.shifts[tap];
   }
 
   // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
   __device__ __forceinline__ unsigned whole(int item) const {
-    return kNine ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
+    return kWhole ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
   }
   __device__ __forceinline__ int first_block_of(int item, int next) const {
-    if (kNine) return next * g.channel_blocks;
+    if (kWhole) return next * g.channel_blocks;
     return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.channel_blocks / g.by_slices);
   }
   __device__ __forceinline__ int blocks_in(int item) const {
-    return kNine ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
+    return kWhole ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
   }
   __device__ __forceinline__ int first_channel_of(int item) const {
-    return kNine ? 0 : first_block_of(item, 0) * kChannels;
+    return kWhole ? 0 : first_block_of(item, 0) * kChannels;
   }
   __device__ __forceinline__ int end_channel_of(int item) const {
-    return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
+    return kWhole ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
   }
   // Of a product of the block: its work item, and its block of filters, or the first of two.
   __device__ __forceinline__ int products() const { return kNine ? 1 : g.products; }
@@ -121,7 +125,7 @@ struct TilesBlock {
     for (int i = thread; i < pixel_slots * rest; i += kConsumers)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
-    for (int p = thread; p < kPlaces; p += kConsumers) {
+    for (int p = thread; !kRow && p < kPlaces; p += kConsumers) {
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
                 y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
@@ -148,8 +152,8 @@ struct TilesBlock {
           mbarrier_wait(empty + place.slot, place.parity);
           mbarrier_expect(arrived, g.box * kTilePixel);
           tensor_load(ring + place.slot * g.slot * kTilePixel, input.of[phase], arrived, c,
-                      origin.x + (kNine ? -g.pad_x : g.phase_x[phase]),
-                      origin.y + (kNine ? -g.pad_y : g.phase_y[phase]), origin.image);
+                      origin.x + (kWhole ? -g.pad_x : g.phase_x[phase]),
+                      origin.y + (kWhole ? -g.pad_y : g.phase_y[phase]), origin.image);
         }
       }
     }
@@ -164,8 +168,8 @@ struct TilesBlock {
     for (int product = 0, item = blockIdx.x; item < g.work_items; item = item_of(++product)) {
       const int of_item = product - items_before(product) * products();
       const Value* const of_block = packed + filter_block_of(item, of_item) * all_taps * kTapSize;
-      const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
-      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
+      const int end = kWhole ? all_taps : first_block_of(item, 1) * taps();
+      for (int tap = kWhole ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
         Mbarrier* const arrived = filters_full + place.slot;
         mbarrier_wait(filters_empty + place.slot, place.parity);
         mbarrier_expect(arrived, kFilterSlot);
@@ -196,7 +200,7 @@ struct TilesBlock {
       // has the same parity.
       if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
       RingPlace box = place_of_box(items_before(product) * blocks * phases()), tap = place_of_tap(product * blocks * taps());
-      Mbarrier *read_box = nullptr, *read_tap = nullptr;  // of the products before, which may still be under way
+      int read_box = 0, read_tap = -1;  // slots of the products before, which may still be under way
       std::uint64_t b = 0;
       int shift = shift_of(0);
       const int end = end_channel_of(item);
@@ -212,14 +216,14 @@ struct TilesBlock {
           }
           mbarrier_wait(filters_full + tap.slot, tap.parity);
           multiply_taps<N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
-                                          further(b, shift % kNewBox * kTilePixel), steps, read_tap != nullptr);
+                                          further(b, shift % kNewBox * kTilePixel), steps, read_tap >= 0);
           wgmma_wait<1>();  // the tap before
-          if (read_tap) release(read_tap);
-          if (read_tap && is_new_box) release(read_box);
-          read_tap = filters_empty + tap.slot;
+          if (read_tap >= 0) release(filters_empty + read_tap);
+          if (read_tap >= 0 && is_new_box) release(empty + read_box);
+          read_tap = tap.slot;
           tap.advance(kFilterSlots);
           if (is_new_box) {
-            read_box = empty + box.slot;
+            read_box = box.slot;
             box.advance(pixel_slots);
           }
           shift = next_shift;
@@ -228,19 +232,19 @@ struct TilesBlock {
       if (!kShared && item_of(product + 1) < g.work_items) named_barrier_arrive(other_products, kConsumers);
       wgmma_wait<0>();
       pin(sums);
-      release(read_tap);
-      release(read_box);
-      const bool sliced = !kNine && g.slices > 1;
+      release(filters_empty + read_tap);
+      release(empty + read_box);
+      const bool sliced = !kWhole && g.slices > 1;
       if (sliced) gather(sums);
       const int filter_block =
           filter_block_of(item, product - items_before(product) * products()) + (kShared ? consumer : 0);
-      if (kBoxes && g.by_boxes)
-        store_boxes(sums, filters, row, origin_of(item).x, filter_block);
+      if (kRow)
+        store_row(sums, filters, row, origin_of(item).x, filter_block);
       else
         store(sums, filters, output, origin_of(item), filter_block);
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
-    if (kBoxes && thread % kGroup == 0) bulk_wait<0>();
+    if (kRow && thread % kGroup == 0) bulk_wait<0>();
   }
 
   // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
@@ -276,14 +280,14 @@ struct TilesBlock {
   }
   // The steps of the epilogue that this block has, a bit each: of slices, every g.slices-th.
   __device__ __forceinline__ unsigned own_steps() const {
-    return kNine ? ~0u : g.slices > 1 ? g.own_steps << cluster_rank() : ~0u;
+    return kWhole || g.slices == 1 ? ~0u : g.own_steps << cluster_rank();
   }
-  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kNine || (own >> step & 1) != 0; }
+  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kWhole || (own >> step & 1) != 0; }
 
-  // 5. Epilogue of a product whose positions are outputs of one row: a consumer rounds a part into one of two buffers,
+  // 5. Epilogue of a product of Cut::row and Cut::shared_row: a consumer rounds a part into one of two buffers,
   // and TMA stores it by boxes, which end where the row does.
-  __device__ __forceinline__ void store_boxes(const Sums& sums, const typename Element::Filters& filters,
-                                              const TensorMap& row, int x, int filter_block) const {
+  __device__ __forceinline__ void store_row(const Sums& sums, const typename Element::Filters& filters,
+                                            const TensorMap& row, int x, int filter_block) const {
     constexpr int kPart = kOutputBytes / kPitch;  // positions
     const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
@@ -411,17 +415,20 @@ template <Cut kCut, class Element, int... N, class Value = typename Element::Val
 void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& choice, const Value* input,
                      const typename Element::Filters& filters, Value* output, Stream stream) {
   const Tiles g = tiles_of<Element>(problem, choice);
-  constexpr int kMaps = kCut == Cut::nine ? 1 : kMostPhases;
-  PhaseMaps<kMaps> from;
-  for (int phase = 0; phase < kMaps; ++phase)
+  PhaseMaps<maps_of(kCut)> from;
+  for (int phase = 0; phase < maps_of(kCut); ++phase)
     from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
-  const TensorMap row = g.by_boxes ? map_of_row<Element>(output, g) : from.of[0];
+  const TensorMap row = is_row(kCut) ? map_of_row<Element>(output, g) : from.of[0];
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
-  ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
-                                   static_cast<std::size_t>(bytes), stream,
-                                   dim3(static_cast<unsigned>(g.slices)))(from, row, filters, output, g)
-                          : void()),
-   ...);
+  const auto launch_if = [&](auto size) {
+    constexpr int kN = decltype(size)::value;
+    if constexpr (!is_row(kCut) || kN % kBoxedPositions == 0)
+      if (choice.positions == kN)
+        launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
+               static_cast<std::size_t>(bytes), stream, dim3(static_cast<unsigned>(g.slices)))(from, row, filters,
+                                                                                                output, g);
+  };
+  (launch_if(std::integral_constant<int, N>{}), ...);
 }
 
 template <class Element, class Value = typename Element::Value>
@@ -429,13 +436,17 @@ void launch_tiles(const ConvProblem& problem, const Choice& choice, const Value*
                   const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr typename Element::TileSizes kNineSizes;
   constexpr typename Element::AnyTileSizes kSizes;
-  switch (cut_of(problem, choice)) {
+  switch (cut_of<Element>(problem, choice)) {
     case Cut::nine:
       return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, stream);
     case Cut::own:
       return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, stream);
     case Cut::shared:
       return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, stream);
+    case Cut::row:
+      return launch_tiles_of<Cut::row, Element>(kSizes, problem, choice, input, filters, output, stream);
+    case Cut::shared_row:
+      return launch_tiles_of<Cut::shared_row, Element>(kSizes, problem, choice, input, filters, output, stream);
   }
 }
 
