@@ -79,7 +79,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     const std::int64_t sums = g.slices > 1 ? products * g.slices * kGroupWarps * (positions / 8) : 0;  // four a thread
     p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams / g.products) +
                           products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
-    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16), places = is_row(cut) ? 0 : places_for(positions);
+    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16),
+              places = is_row(cut) ? 0 : places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
                               std::int64_t{blocks_of(g)} * ((zeros + 31) / 32 + places / 32) + sums;
     p.barriers = 0;

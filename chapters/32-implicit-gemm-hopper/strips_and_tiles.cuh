@@ -343,22 +343,25 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
-  // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 340
-  // cycles for the waits; a box of pixels takes at least 740. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a
-  // cycle. The epilogue takes 20 cycles a position of halves, 10 of bytes; with a tile of its own, a consumer hides the
-  // other's half. Blocks that gather slices take 3900 cycles, and more with more sums; of a cluster of four or eight an
-  // eighth of the multiprocessors cannot be part. Fitted to 32, all configurations of a ResNet-50 of 32 images and
-  // of one, on an H100: what costs the least here took at most 7% longer there than the fastest.
-  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kLeastTap = 340, kLeastBox = 740,
-                         kStart = 600, kGather = 3900;
+  // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 290
+  // cycles for the waits; a box of pixels takes at least 740, but of Cut::row a tap and its box 300 together. 8 KB of a
+  // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, or 6 of
+  // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
+  // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
+  // cannot be part. Fitted to times on an H100: to all configurations of 32 on a ResNet-50 of 32 images and of one, and
+  // again, for Cut::row, on its 1 x 1 layers, with six of 34: what costs the least took at most 11% longer there than
+  // the fastest, and 2% on average.
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kStart = 600, kGather = 3900;
+  const bool row = is_row(cut_of<Element>(problem, choice));
+  const std::int64_t least_tap = row ? 300 : 290, least_box = row ? 0 : 740, epilogue_cycles = row ? 3 : 10;
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
                      taps = blocks * g.taps, boxes = blocks * g.phases;
   const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   const std::int64_t product =
-      larger(taps * larger(streams * kWgmmas * positions * 11 / 20, kLeastTap), boxes * kLeastBox);
+      larger(taps * larger(streams * kWgmmas * positions * 11 / 20, least_tap), boxes * least_box);
   const std::int64_t tap_loads = taps * streams * kTileTap / kFromL2, box_loads = boxes * g.box * kTilePixel / kFromL2;
-  const std::int64_t epilogue = 10 * positions * Element::kBytes;
+  const std::int64_t epilogue = epilogue_cycles * positions * Element::kBytes;
   if (choice.slices > 1) {
     const int places = choice.slices == 2 ? multiprocessors : multiprocessors - multiprocessors / 8;
     const std::int64_t gather = kGather + 19 * streams * positions * choice.slices / 8;

@@ -70,9 +70,7 @@ struct TilesBlock {
   __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : kRow ? 1 : g.taps; }
   __device__ __forceinline__ int phases() const { return kWhole ? 1 : g.phases; }
   __device__ __forceinline__ int shift_of(int tap) const {
-    return kNine  ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0)
-           : kRow ? kNewBox
-                  : g.shifts[tap];
+    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : kRow ? kNewBox : g.shifts[tap];
   }
 
   // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
@@ -199,7 +197,8 @@ struct TilesBlock {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
-      RingPlace box = place_of_box(items_before(product) * blocks * phases()), tap = place_of_tap(product * blocks * taps());
+      RingPlace box = place_of_box(items_before(product) * blocks * phases()),
+                tap = place_of_tap(product * blocks * taps());
       int read_box = 0, read_tap = -1;  // slots of the products before, which may still be under way
       std::uint64_t b = 0;
       int shift = shift_of(0);
@@ -309,15 +308,14 @@ struct TilesBlock {
       named_barrier_sync(of_group, kGroup);
       if (leads) {
         UNROLL
-        for (int p = first; p < end; p += kBoxedPositions)
-          tensor_store(row, buffer + (p - first) * kPitch, k, x + p);
+        for (int p = first; p < end; p += kBoxedPositions) tensor_store(row, buffer + (p - first) * kPitch, k, x + p);
         bulk_commit();
       }
     }
   }
 
-  // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
-  // Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
+  // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64
+  // filters. Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
     constexpr int kChunks = kPitch / kChunkBytes;  // of a position
@@ -384,7 +382,7 @@ template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
-                   const __grid_constant__ TensorMap row,  // of outputs, where TMA stores them
+                   const __grid_constant__ TensorMap row,              // of outputs, where TMA stores them
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
@@ -425,8 +423,8 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
     if constexpr (!is_row(kCut) || kN % kBoxedPositions == 0)
       if (choice.positions == kN)
         launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
-               static_cast<std::size_t>(bytes), stream, dim3(static_cast<unsigned>(g.slices)))(from, row, filters,
-                                                                                                output, g);
+               static_cast<std::size_t>(bytes), stream,
+               dim3(static_cast<unsigned>(g.slices)))(from, row, filters, output, g);
   };
   (launch_if(std::integral_constant<int, N>{}), ...);
 }
