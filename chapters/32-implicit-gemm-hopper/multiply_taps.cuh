@@ -19,9 +19,9 @@ __device__ __forceinline__ int swizzled(int row, int byte) {
   return row * Pitch + (byte / kChunkBytes ^ row * Pitch / kLine % kChunks) * kChunkBytes + byte % kChunkBytes;
 }
 
-// The descriptor of a matrix that begins so many bytes further.
+// The descriptor of a matrix that begins so many bytes further: its lower word has the address.
 __device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int bytes) {
-  return descriptor + bytes / 16;
+  return descriptor >> 32 << 32 | (static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(bytes / 16));
 }
 
 // Starts the products of so many taps with the pixels that each begins at, of Pixel bytes. ptxas wants fence, wgmmas
