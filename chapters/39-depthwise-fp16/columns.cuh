@@ -83,15 +83,25 @@ __device__ __forceinline__ void convolve_columns(const half* __restrict__ input,
   for (int k = 0; k < d.rows * d.columns; ++k)
     taps[k] = __half22float2(filter[static_cast<long long>(k) * pairs_of(d) + pair]);
 
-  const auto row_of = [&](int i) { return source_at(first_y + i, d.height, d.pad_y, d.padding); };
-  // 2. Pixels outside of the plane stay as they are: zero.
+  const auto exists = [&](int i) {
+    return d.padding != Padding::zero || static_cast<unsigned>(first_y + i) < static_cast<unsigned>(d.height);
+  };
+  // 2. Pixels outside of the plane stay as they are: zero. Only windows at the plane's edges have any.
+  const half* const first_pixel = in + (static_cast<long long>(first_y) * d.width + left) * d.channels;
+  const int last_left = whole ? 0 : (across - 1) * s.columns * d.stride_x - d.pad_x;
   const auto load = [&](int i, int slot) {
-    if (i >= band_span(d, s) || row_of(i) < 0) return;
-    const half* const row = in + static_cast<long long>(row_of(i)) * d.width * d.channels;
+    if (i >= band_span(d, s) || !exists(i)) return;
     UNROLL_BY((Sizes::unrolling))
     for (int j = 0; j < static_cast<int>(window_of(d, s, 1)); ++j) {
-      const int x = whole ? j : source_at(left + j, d.width, d.pad_x, d.padding);
-      if (x >= 0) ring[slot][j] = load_pair(row + static_cast<long long>(x) * d.channels, has_second, d);
+      if (d.padding == Padding::zero) {
+        const bool after = whole || j >= d.pad_x || left + j >= 0,
+                   before = last_left + j < d.width || left + j < d.width;
+        const half* const pixel = first_pixel + (static_cast<long long>(i) * d.width + j) * d.channels;
+        if (after && before) ring[slot][j] = load_pair(pixel, has_second, d);
+      } else if (const int x = whole ? j : source_at(left + j, d.width, d.pad_x, d.padding); x >= 0) {
+        const int y = border_index(first_y + i, d.height, d.padding);
+        ring[slot][j] = load_pair(in + (static_cast<long long>(y) * d.width + x) * d.channels, has_second, d);
+      }
     }
   };
   // 3.
@@ -104,7 +114,9 @@ __device__ __forceinline__ void convolve_columns(const half* __restrict__ input,
     }
   };
   const auto add = [&](int i, int slot, int tap, int first, int last) {
-    if (row_of(i) >= 0) add_row(sums, ring[slot], taps, tap, first, last, d, s);
+    // Rows that serve as many rows of outputs as any are in the plane, with usual padding.
+    const bool inner = last - first + 1 == served_rows(d.rows, d.stride_y) && d.pad_y <= d.rows - d.stride_y;
+    if (inner || exists(i)) add_row(sums, ring[slot], taps, tap, first, last, d, s);
   };
   // 4. Bands that do not divide the plane: the last one leaves out what the one before it stores.
   const auto store = [&](int t) {
