@@ -162,8 +162,8 @@ namespace convladder {)");
 }
 extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
     depthwise_planes(const float* __restrict__ input, const float* __restrict__ filter, float* __restrict__ output) {
-  constexpr convladder::Problem d;
-  constexpr convladder::Point s;
+  constexpr convladder::Problem d{};
+  constexpr convladder::Point s{};
   if constexpr (s.ahead > 0)
     convladder::convolve_columns(input, filter, output, d, s);
   else

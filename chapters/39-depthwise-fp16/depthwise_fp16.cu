@@ -162,8 +162,8 @@ namespace convladder {)");
 }
 extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
     depthwise_pairs(const half* __restrict__ input, const half2* __restrict__ taps, half* __restrict__ output) {
-  constexpr convladder::Problem d;
-  constexpr convladder::Point s;
+  constexpr convladder::Problem d{};
+  constexpr convladder::Point s{};
   if constexpr (s.ahead > 0)
     convladder::convolve_columns(input, taps, output, d, s);
   else
