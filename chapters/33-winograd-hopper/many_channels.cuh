@@ -1,7 +1,8 @@
-// Steps 6 to 9 of stage 33: F(2,3) along the height for more than 64 channels. A block's filters no longer fit in shared
-// memory, so they pass through it, as the pixels do, 32 channels at a time.
+// Steps 6 to 9 of stage 33: F(2,3) along the height for more than 64 channels. A block's filters no longer fit in
+// shared memory, so they pass through it, as the pixels do, 32 channels at a time.
 //
-//   6. The positions of all pairs of rows of all images stand in one long line. A tile is any N of it, and a work item a
+//   6. The positions of all pairs of rows of all images stand in one long line. A tile is any N of it, and a work item
+//   a
 //      tile and 128 filters. The kernel is persistent, and warp-specialised.
 //   7. TMA loads the four rows of the input that a tile needs as columns of an im2col matrix, some positions at a time.
 //      Three warps, the makers, turn them into V0 to V3. Both are swizzled alike, so V is made byte for byte where the
@@ -16,39 +17,40 @@
 namespace convladder {
 namespace {
 
-constexpr int kPart = 32;                                                // channels at a time
-constexpr int kPartRow = kPart * 2, kPartChunks = kPartRow / 16;         // bytes of a position; of 16 bytes
-constexpr int kTileFilters = kGroups * kFilters;                         // of a work item
-constexpr int kPartTap = kFilters * kPartRow;                            // bytes of a warpgroup's filters of one column
-constexpr int kGroupFilters = kWinogradTaps * kPartTap;                  // and of all columns, of Ui
-constexpr int kFilterSlot = kGroups * kGroupFilters;                     // of both warpgroups
-constexpr int kPartHalves = kSize * kFilterSlot / 2;                     // of a part's filters, transformed
-constexpr int kVSlots = 2 * kSize;                                       // of two parts
-constexpr int kRawSlots = 2;                                             // of pieces
-constexpr int kMakers = 3, kMakerThreads = kMakers * 32;                 // warps
-constexpr int kLineThreads = kConsumers + 32 + kMakerThreads;            // all
-constexpr int kStagedPositions = 16, kStagedRow = 32;                    // bytes: 16 filters, of a warp
-constexpr int kStaged = kStagedPositions * kStagedRow;                   // of a row of outputs
-constexpr int kMadeBarrier = 1;                                          // named barrier of the makers
+constexpr int kPart = 32;                                         // channels at a time
+constexpr int kPartRow = kPart * 2, kPartChunks = kPartRow / 16;  // bytes of a position; of 16 bytes
+constexpr int kTileFilters = kGroups * kFilters;                  // of a work item
+constexpr int kPartTap = kFilters * kPartRow;                     // bytes of a warpgroup's filters of one column
+constexpr int kGroupFilters = kWinogradTaps * kPartTap;           // and of all columns, of Ui
+constexpr int kFilterSlot = kGroups * kGroupFilters;              // of both warpgroups
+constexpr int kPartHalves = kSize * kFilterSlot / 2;              // of a part's filters, transformed
+constexpr int kVSlots = 2 * kSize;                                // of two parts
+constexpr int kRawSlots = 2;                                      // of pieces
+constexpr int kMakers = 3, kMakerThreads = kMakers * 32;          // warps
+constexpr int kLineThreads = kConsumers + 32 + kMakerThreads;     // all
+constexpr int kStagedPositions = 16, kStagedRow = 32;             // bytes: 16 filters, of a warp
+constexpr int kStaged = kStagedPositions * kStagedRow;            // of a row of outputs
 
 // The problem as this kernel takes it.
 struct Line {
   Winograd w;
   int pitch;  // positions of a pair of rows of an image
   Divisor by_pitch;
-  int parts;                  // of the channels
+  int parts;  // of the channels
   int tiles, works;
-  Divisor by_filter_blocks;   // of 128
+  Divisor by_filter_blocks;  // of 128
 };
 
 template <int N>
 struct LineMemory {
-  static constexpr int kPieces = N > 128 ? 3 : 2;                                         // of a tile's positions
-  static constexpr int kPiece = blocks_for(N + kWinogradTaps - 1, kPieces * 8) * 8;       // positions
-  static constexpr int kRawRow = kPiece * kPartRow, kRawSlot = kSize * kRawRow;           // bytes
-  static constexpr int kVSlot = kPieces * kRawRow;                                        // of one Vi
+  static constexpr int kPieces = N > 128 ? 3 : 2;                                    // of a tile's positions
+  static constexpr int kPiece = blocks_for(N + kWinogradTaps - 1, kPieces * 8) * 8;  // positions
+  static constexpr int kRawRow = kPiece * kPartRow, kRawSlot = kSize * kRawRow;      // bytes
+  static constexpr int kVSlot = kPieces * kRawRow;                                   // of one Vi
   static constexpr int kFilterSlots = N > 128 ? 3 : 4;
-  static constexpr int kBarriers = 2 * (kVSlots / kSize + kFilterSlots) + kRawSlots;
+  // A thread's, of consumers and of the others: three warpgroups have 504 in all.
+  static constexpr int kConsumerRegisters = N > 192 ? 240 : 232, kOtherRegisters = 504 - 2 * kConsumerRegisters;
+  static constexpr int kBarriers = 2 * (kVSlots / kSize + kFilterSlots + kRawSlots);
   static constexpr int kStagedBytes = kConsumers / 32 * kOutputRows * kStaged;
   static constexpr int kBytes = kFilterSlots * kFilterSlot + kVSlots * kVSlot + kRawSlots * kRawSlot + kStagedBytes +
                                 kBarriers * static_cast<int>(sizeof(Mbarrier));
@@ -81,8 +83,8 @@ __global__ void transform_filters_in_parts(const float* filter,  // [filters][ch
   float taps[kWinogradTaps], transformed[kSize];
   UNROLL
   for (int r = 0; r < kWinogradTaps; ++r)
-    taps[r] = inside ? filter[((std::int64_t{k} * g.w.channels + channel) * kWinogradTaps + r) * kWinogradTaps + s]
-                     : 0.0f;
+    taps[r] =
+        inside ? filter[((std::int64_t{k} * g.w.channels + channel) * kWinogradTaps + r) * kWinogradTaps + s] : 0.0f;
   transform_filter_line<F2>(taps, transformed);
   half* const to = u + std::int64_t{part_of_block} * kPartHalves +
                    (group * kGroupFilters + s * kPartTap + part_place(row, c / kChunk)) / 2 + c % kChunk;
@@ -96,22 +98,23 @@ __global__ void transform_filters_in_parts(const float* filter,  // [filters][ch
   }
 }
 
-// ---- 6. A block, which takes every gridDim.x-th work item, and its shared memory --------------------------------------
+// ---- 6. A block, which takes every gridDim.x-th work item, and its shared memory
+// --------------------------------------
 
 template <int N>
 struct LineBlock {
   using Memory = LineMemory<N>;
   const Line& g;
-  unsigned char* filters = dynamic_shared_1024<unsigned char>();               // [slot][warpgroup][s][64][kPartRow]
-  unsigned char* ring = filters + Memory::kFilterSlots * kFilterSlot;          // [part % 2][product][position][kPartRow]
-  unsigned char* raw = ring + kVSlots * Memory::kVSlot;                        // [slot][d0 to d3][kPiece][kPartRow]
-  unsigned char* staged = raw + kRawSlots * Memory::kRawSlot;                  // [warp][row of outputs][kStaged]
+  unsigned char* filters = dynamic_shared_1024<unsigned char>();       // [slot][warpgroup][s][64][kPartRow]
+  unsigned char* ring = filters + Memory::kFilterSlots * kFilterSlot;  // [part % 2][product][position][kPartRow]
+  unsigned char* raw = ring + kVSlots * Memory::kVSlot;                // [slot][d0 to d3][kPiece][kPartRow]
+  unsigned char* staged = raw + kRawSlots * Memory::kRawSlot;          // [warp][row of outputs][kStaged]
   Mbarrier* full = reinterpret_cast<Mbarrier*>(staged + Memory::kStagedBytes);  // of the ring, [part % 2]
   Mbarrier* empty = full + kVSlots / kSize;
   Mbarrier* filters_full = empty + kVSlots / kSize;
   Mbarrier* filters_empty = filters_full + Memory::kFilterSlots;
   Mbarrier* raw_full = filters_empty + Memory::kFilterSlots;
-  int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
+  Mbarrier* raw_empty = raw_full + kRawSlots;
 
   __device__ __forceinline__ int tile_of(int work) const {
     return static_cast<int>(static_cast<unsigned>(work) / g.by_filter_blocks);
@@ -121,7 +124,7 @@ struct LineBlock {
   }
 
   __device__ __forceinline__ void start() const {
-    if (thread == 0) {
+    if (threadIdx.x == 0) {
       for (int i = 0; i < kVSlots / kSize; ++i) {
         mbarrier_init(full + i, kMakers);
         mbarrier_init(empty + i, kConsumers / 32);
@@ -130,14 +133,44 @@ struct LineBlock {
         mbarrier_init(filters_full + i, 1);
         mbarrier_init(filters_empty + i, kConsumers / 32);
       }
-      for (int i = 0; i < kRawSlots; ++i) mbarrier_init(raw_full + i, 1);
+      for (int i = 0; i < kRawSlots; ++i) {
+        mbarrier_init(raw_full + i, 1);
+        mbarrier_init(raw_empty + i, kMakers);
+      }
       fence_mbarrier_init();
     }
   }
 
-  // The filters, by one thread: of each product, for both warpgroups.
-  __device__ __forceinline__ void load_filters(const half* u) const {
-    int slot = 0, parity = 1;
+  // 7. What comes next of the input: a piece of a tile's positions, of a part of the channels.
+  struct Piece {
+    int work, part = 0, piece = 0, slot = 0, parity = 1;
+  };
+  __device__ __forceinline__ void load_piece(Piece& next, const TensorMap& input) const {
+    const unsigned position = static_cast<unsigned>(tile_of(next.work) * N + next.piece * Memory::kPiece);
+    const unsigned line = position / g.by_pitch;
+    Mbarrier* const barrier = raw_full + next.slot;
+    mbarrier_wait(raw_empty + next.slot, next.parity);
+    mbarrier_expect(barrier, Memory::kRawSlot);
+    UNROLL
+    for (int row = 0; row < kSize; ++row)
+      im2col_load(raw + next.slot * Memory::kRawSlot + row * Memory::kRawRow, input, barrier, {0, row},
+                  next.part * kPart, static_cast<int>(position % g.by_pitch) - g.w.pad_x,
+                  static_cast<int>(line % g.w.by_down) * kOutputRows - g.w.pad_y, static_cast<int>(line / g.w.by_down));
+    if (++next.slot == kRawSlots) next.slot = 0, next.parity ^= 1;
+    if (++next.piece < Memory::kPieces) return;
+    next.piece = 0;
+    if (++next.part < g.parts) return;
+    next.part = 0;
+    next.work += gridDim.x;
+  }
+
+  // 7. One thread asks for the filters, of each product for both warpgroups, and for the pixels, which are needed a
+  // part earlier.
+  __device__ __forceinline__ void load(const half* u, const TensorMap& input) const {
+    Piece next{static_cast<int>(blockIdx.x)};
+    UNROLL_BY(1)
+    for (int i = 0; i < kRawSlots; ++i) load_piece(next, input);
+    int slot = 0, parity = 1, ahead = kRawSlots - Memory::kPieces;  // pieces beyond the filters' part
     for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
       const half* from = u + std::int64_t{filter_block_of(work)} * g.parts * kPartHalves;
       UNROLL_BY(1)
@@ -146,32 +179,11 @@ struct LineBlock {
         mbarrier_expect(filters_full + slot, kFilterSlot);
         bulk_load(filters + slot * kFilterSlot, from, kFilterSlot, filters_full + slot);
         if (++slot == Memory::kFilterSlots) slot = 0, parity ^= 1;
+        UNROLL_BY(1)
+        for (; ahead <= i % kSize && ahead < Memory::kPieces && next.work < g.works; ++ahead) load_piece(next, input);
+        if (i % kSize == kSize - 1) ahead -= Memory::kPieces;
       }
     }
-  }
-
-  // 7. What one thread of the makers asks for next: a piece of a tile's positions, of a part of the channels.
-  struct Piece {
-    int work, part, piece, slot;
-  };
-  __device__ __forceinline__ void load_next(Piece& next, const TensorMap& input) const {
-    if (next.work >= g.works) return;
-    const unsigned position = static_cast<unsigned>(tile_of(next.work) * N + next.piece * Memory::kPiece);
-    const unsigned line = position / g.by_pitch;
-    const int image = static_cast<int>(line / g.w.by_down), pair = static_cast<int>(line % g.w.by_down);
-    const int x = static_cast<int>(position % g.by_pitch);
-    Mbarrier* const barrier = raw_full + next.slot;
-    mbarrier_expect(barrier, Memory::kRawSlot);
-    UNROLL
-    for (int row = 0; row < kSize; ++row)
-      im2col_load(raw + next.slot * Memory::kRawSlot + row * Memory::kRawRow, input, barrier, {0, row},
-                  next.part * kPart, x - g.w.pad_x, pair * kOutputRows - g.w.pad_y, image);
-    next.slot ^= 1;
-    if (++next.piece < Memory::kPieces) return;
-    next.piece = 0;
-    if (++next.part < g.parts) return;
-    next.part = 0;
-    next.work += gridDim.x;
   }
 
   static __device__ __forceinline__ Halves8 load_chunk(const unsigned char* from) {
@@ -187,56 +199,48 @@ struct LineBlock {
     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&v);
   }
 
-  // 7. The makers.
-  __device__ __forceinline__ void make(const TensorMap& input) const {
-    const int maker = thread - (kConsumers + 32);
-    Piece next{static_cast<int>(blockIdx.x), 0, 0, 0};
-    if (maker == 0)
-      for (int i = 0; i < kRawSlots; ++i) load_next(next, input);
-    int slot = 0, raw_parity = 0, half_ring = 0, parity = 1;
-    for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
+  // 7. The makers. Of a part V0 and V3 lie one after the other, and so do V1 and V2.
+  __device__ __forceinline__ void make() const {
+    static_assert(kRawSlots == 2 && kVSlots == 2 * kSize, "slots are counted by bits");
+    const int thread = threadIdx.x - (kConsumers + 32);
+    int work = blockIdx.x, part = 0, pieces = 0;
+    UNROLL_BY(1)
+    for (int parts = 0; work < g.works; ++parts) {
+      int v0 = (parts % 2 * kSize + part % 2 * 2) * Memory::kVSlot,
+          v1 = (parts % 2 * kSize + (part + 1) % 2 * 2) * Memory::kVSlot;
+      mbarrier_wait(empty + parts % 2, (parts / 2 + 1) & 1);
       UNROLL_BY(1)
-      for (int part = 0; part < g.parts; ++part) {
-        // V0 and V3 lie one after the other, and so do V1 and V2.
-        unsigned char* const first = ring + half_ring * kSize * Memory::kVSlot;
-        unsigned char *v0 = first + (part % 2 == 0 ? 0 : 2) * Memory::kVSlot + maker * 16,
-                      *v1 = first + (part % 2 == 0 ? 2 : 0) * Memory::kVSlot + maker * 16;
-        mbarrier_wait(empty + half_ring, parity);
+      for (const int end = pieces + Memory::kPieces; pieces < end; ++pieces) {
+        mbarrier_wait(raw_full + pieces % 2, pieces / 2 & 1);
         UNROLL_BY(1)
-        for (int piece = 0; piece < Memory::kPieces; ++piece) {
-          mbarrier_wait(raw_full + slot, raw_parity);
-          const unsigned char* const d = raw + slot * Memory::kRawSlot + maker * 16;
-          UNROLL_BY(1)
-          for (int i = maker * 16, at = 0; i < Memory::kRawRow; i += kMakerThreads * 16, at += kMakerThreads * 16) {
-            const Halves8 d1 = load_chunk(d + at + Memory::kRawRow), d2 = load_chunk(d + at + 2 * Memory::kRawRow);
-            const Halves8 d0 = load_chunk(d + at), d3 = load_chunk(d + at + 3 * Memory::kRawRow);
-            store_chunk<plus>(v1 + at, d1, d2);
-            store_chunk<minus>(v1 + at + Memory::kVSlot, d2, d1);
-            store_chunk<minus>(v0 + at, d0, d2);
-            store_chunk<minus>(v0 + at + Memory::kVSlot, d3, d1);
-          }
-          v0 += Memory::kRawRow;
-          v1 += Memory::kRawRow;
-          named_barrier_sync(kMadeBarrier, kMakerThreads);  // the piece is read
-          if (maker == 0) load_next(next, input);
-          if (++slot == kRawSlots) slot = 0, raw_parity ^= 1;
+        for (int i = thread * 16; i < Memory::kRawRow; i += kMakerThreads * 16) {
+          const unsigned char* const d = raw + pieces % 2 * Memory::kRawSlot + i;
+          const Halves8 d1 = load_chunk(d + Memory::kRawRow), d2 = load_chunk(d + 2 * Memory::kRawRow);
+          store_chunk<plus>(ring + v1 + i, d1, d2);
+          store_chunk<minus>(ring + v1 + i + Memory::kVSlot, d2, d1);
+          store_chunk<minus>(ring + v0 + i, load_chunk(d), d2);
+          store_chunk<minus>(ring + v0 + i + Memory::kVSlot, load_chunk(d + 3 * Memory::kRawRow), d1);
         }
-        fence_async_proxy();
         __syncwarp();
-        if (lane == 0) mbarrier_arrive(full + half_ring);
-        half_ring ^= 1;
-        if (half_ring == 0) parity ^= 1;
+        if (thread % 32 == 0) mbarrier_arrive(raw_empty + pieces % 2);
+        v0 += Memory::kRawRow;
+        v1 += Memory::kRawRow;
       }
+      fence_async_proxy();
+      __syncwarp();
+      if (thread % 32 == 0) mbarrier_arrive(full + parts % 2);
+      if (++part == g.parts) part = 0, work += gridDim.x;
     }
   }
 
-  // 8. A product's place in the rings.
+  // 8. A consumer's thread, and its present product's place in the rings.
   struct Step {
+    int warp, lane;
     int number = 0, slot = 0, parity = 0;  // of all products of the block; of the filters
     int last_slot = -1;                    // of the product under way; -1: none is
   };
   __device__ __forceinline__ void release(Step& step) const {
-    if (lane == 0) {
+    if (step.lane == 0) {
       mbarrier_arrive(filters_empty + step.last_slot);
       if (step.number % kSize == 0) mbarrier_arrive(empty + (step.number - 1) / kSize % 2);
     }
@@ -246,9 +250,8 @@ struct LineBlock {
   __device__ __forceinline__ void multiply(float (&m)[N / 2], bool begin, Step& step) const {
     if (step.number % kSize == 0) mbarrier_wait(full + step.number / kSize % 2, step.number / kVSlots & 1);
     mbarrier_wait(filters_full + step.slot, step.parity);
-    const std::uint64_t u =
-        swizzled_descriptor(filters + step.slot * kFilterSlot + warp / (kGroupThreads / 32) * kGroupFilters,
-                            Swizzle::bytes64);
+    const std::uint64_t u = swizzled_descriptor(
+        filters + step.slot * kFilterSlot + step.warp / (kGroupThreads / 32) * kGroupFilters, Swizzle::bytes64);
     const std::uint64_t v = swizzled_descriptor(ring + step.number % kVSlots * Memory::kVSlot, Swizzle::bytes64);
     wgmma_fence();
     UNROLL
@@ -275,7 +278,7 @@ struct LineBlock {
   // which M1 and M2 are added.
   __device__ __forceinline__ void consume(half* output) const {
     float a[N / 2], b[N / 2];
-    Step step;
+    Step step{warp_index(), static_cast<int>(threadIdx.x) % 32};
     UNROLL_BY(1)
     for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
       int part = 0;
@@ -314,13 +317,13 @@ struct LineBlock {
           break;
         }
       }
-      store(a, b, output, work);
+      store(a, b, output, work, step.warp, step.lane);
     }
   }
 
   // 9. Stores both rows of outputs, 16 positions at a time. A lane follows its position from one step to the next.
   __device__ __forceinline__ void store(const float (&above)[N / 2], const float (&below)[N / 2], half* output,
-                                        int work) const {
+                                        int work, int warp, int lane) const {
     static_assert(N % kStagedPositions == 0, "positions of a step");
     const Winograd& w = g.w;
     unsigned char* const buffer = staged + warp * kOutputRows * kStaged;
@@ -376,21 +379,20 @@ __global__ void __launch_bounds__(kLineThreads, 1)
   const LineBlock<N> block{g};
   block.start();
   __syncthreads();
-  if (block.warp >= kConsumers / 32) {
-    set_max_registers_decrease<40>();
-    if (block.warp > kConsumers / 32)
-      block.make(input);
-    else if (block.lane == 0)
-      block.load_filters(u);
+  if (const int warp = warp_index(); warp >= kConsumers / 32) {
+    set_max_registers_decrease<LineMemory<N>::kOtherRegisters>();
+    if (warp > kConsumers / 32)
+      block.make();
+    else if (threadIdx.x % 32 == 0)
+      block.load(u, input);
     return;
   }
-  set_max_registers_increase<232>();
+  set_max_registers_increase<LineMemory<N>::kConsumerRegisters>();
   block.consume(output);
 }
 
 void launch_transform(const float* filter, half* u, const Line& g, Stream stream) {
-  const std::int64_t threads =
-      std::int64_t{blocks_for(g.w.filters, kTileFilters)} * g.parts * (kPartHalves / kSize);
+  const std::int64_t threads = std::int64_t{blocks_for(g.w.filters, kTileFilters)} * g.parts * (kPartHalves / kSize);
   launch(transform_filters_in_parts, dim3(static_cast<unsigned>(threads / kPackThreads)), dim3(kPackThreads), 0,
          stream)(filter, u, g);
 }

@@ -71,6 +71,23 @@ TEST_CASE("33 winograd-hopper: strips, chunks and blocks of filters that are ful
   }
 }
 
+TEST_CASE("33 winograd-hopper: more channels, and tiles that end anywhere") {
+  for (const char* tile : {"strip=64", "strip=96", "strip=128", "strip=160", "strip=192", "strip=208"})
+    check_suite("33",
+                cases({
+                    "c=72,k=8,h=2,w=1",                        // one position
+                    "n=3,c=128,k=128,h=14,w=14",               // full blocks of filters, several tiles
+                    "n=2,c=96,k=65,h=5,w=7",                   // three parts, an odd height, filters one by one
+                    "n=5,c=72,k=136,h=7,w=9",                  // channels and filters that end within a block
+                    "c=160,k=72,h=1,w=130",                    // one row
+                    "c=128,k=64,h=41,w=6,pad_h=0,pad_w=0",     // two columns between images
+                    "n=3,c=72,k=129,h=6,w=5,pad_h=2,pad_w=2",  //
+                    "n=2,c=104,k=16,h=3,w=4,pad_h=3,pad_w=4",  //
+                    "n=260,c=72,k=8,h=2,w=1"                   // many images in a tile
+                }),
+                tile);
+}
+
 TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {
   std::vector<std::string> shapes;
   for (const char* sizes : {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39",

@@ -62,7 +62,8 @@ Strips strips_of(const ConvProblem& problem, int positions) {
   return g;
 }
 
-// ---- The line and its tiles, for more channels -----------------------------------------------------------------------
+// ---- The line and its tiles, for more channels
+// -----------------------------------------------------------------------
 
 bool has_line(const ConvProblem& problem) { return problem.c > kChannels; }
 
@@ -205,14 +206,22 @@ class WinogradHopper final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     switch (positions()) {
-      case 112: return launch_kernel<112>(problem, tensors, stream);
-      case 120: return launch_kernel<120>(problem, tensors, stream);
-      case 64: return launch_line<64>(problem, tensors, stream);
-      case 96: return launch_line<96>(problem, tensors, stream);
-      case 128: return launch_line<128>(problem, tensors, stream);
-      case 160: return launch_line<160>(problem, tensors, stream);
-      case 192: return launch_line<192>(problem, tensors, stream);
-      default: return launch_line<208>(problem, tensors, stream);
+      case 112:
+        return launch_kernel<112>(problem, tensors, stream);
+      case 120:
+        return launch_kernel<120>(problem, tensors, stream);
+      case 64:
+        return launch_line<64>(problem, tensors, stream);
+      case 96:
+        return launch_line<96>(problem, tensors, stream);
+      case 128:
+        return launch_line<128>(problem, tensors, stream);
+      case 160:
+        return launch_line<160>(problem, tensors, stream);
+      case 192:
+        return launch_line<192>(problem, tensors, stream);
+      default:
+        return launch_line<208>(problem, tensors, stream);
     }
   }
 
@@ -221,7 +230,8 @@ class WinogradHopper final : public TunableStage {
     const Line g = line_of(problem, N);
     const int multiprocessors = device_limits().multiprocessors;
     const TensorMap input = columns_of(tensors.half_input, g, LineMemory<N>::kPiece);
-    convladder::launch(convolve_line<N>, dim3(static_cast<unsigned>(g.works < multiprocessors ? g.works : multiprocessors)),
+    convladder::launch(convolve_line<N>,
+                       dim3(static_cast<unsigned>(g.works < multiprocessors ? g.works : multiprocessors)),
                        dim3(kLineThreads), LineMemory<N>::kBytes, stream)(input, u_.as<half>(), tensors.half_output, g);
   }
 
