@@ -397,5 +397,11 @@ void launch_transform(const float* filter, half* u, const Line& g, Stream stream
          stream)(filter, u, g);
 }
 
+template <int N>
+void launch_convolve(const TensorMap& input, const half* u, half* output, const Line& g, int blocks, Stream stream) {
+  launch(convolve_line<N>, dim3(static_cast<unsigned>(blocks)), dim3(kLineThreads), LineMemory<N>::kBytes, stream)(
+      input, u, output, g);
+}
+
 }  // namespace
 }  // namespace convladder

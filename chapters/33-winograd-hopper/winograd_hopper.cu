@@ -80,6 +80,16 @@ Line line_of(const ConvProblem& problem, int positions) {
   return g;
 }
 
+int blocks_of(const Line& g) {
+  const int multiprocessors = device_limits().multiprocessors;
+  return g.works < multiprocessors ? g.works : multiprocessors;
+}
+
+template <int N>
+struct Tile {
+  static constexpr int kPositions = N;
+};
+
 // Columns of so many pixels, 32 channels of each, one for each position: every second row of the image, and in the row
 // as many pixels as an image has positions.
 TensorMap columns_of(const half* input, const Line& g, int pixels) {
@@ -169,7 +179,7 @@ class WinogradHopper final : public TunableStage {
 
   // What TMA can load as columns.
   static Verdict check_line(const ConvProblem& problem) {
-    constexpr std::int64_t kMostPadding = 127, kMostWork = std::int64_t{1} << 30;
+    constexpr std::int64_t kMostPadding = 127, kMostElements = std::int64_t{1} << 31;
     if (problem.padding != Padding::zero)
       return Verdict::refuse("with more than 64 channels the padding must be zeros; got {}",
                              problem.padding == Padding::replicate ? "replicate" : "reflect");
@@ -178,15 +188,11 @@ class WinogradHopper final : public TunableStage {
     if (problem.pad_h > kMostPadding || problem.pad_w > kMostPadding)
       return Verdict::refuse("with more than 64 channels the padding is at most {}; got pad_h={}, pad_w={}",
                              kMostPadding, problem.pad_h, problem.pad_w);
-    const std::int64_t positions = problem.n * (problem.p() / kOutputRows + 1) * (problem.q() + kWinogradTaps - 1);
-    const std::int64_t filters = problem.k * (problem.c + kPart) * kSize * kWinogradTaps;
-    const std::int64_t counts[] = {positions * ((problem.k - 1) / kTileFilters + 1), filters};
-    for (const std::int64_t count : counts)
-      if (count > kMostWork)
-        return Verdict::refuse(
-            "with more than 64 channels, positions by blocks of filters, and the transformed filters, are at most "
-            "2^30; got {}",
-            count);
+    const std::int64_t elements = (problem.k + kTileFilters) * (problem.c + kPart) * kSize * kWinogradTaps;
+    if (elements > kMostElements)
+      return Verdict::refuse(
+          "with more than 64 channels the transformed filters have at most 2^31 elements, with padding; got {}",
+          elements);
     return Verdict::accept();
   }
 
@@ -204,35 +210,39 @@ class WinogradHopper final : public TunableStage {
     launch_transform(tensors.filter, u_.as<half>(), g, stream);
   }
 
-  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+  // Calls `with` with the tile's positions as a constant.
+  template <class With>
+  auto for_tile(const With& with) const {
     switch (positions()) {
-      case 112:
-        return launch_kernel<112>(problem, tensors, stream);
-      case 120:
-        return launch_kernel<120>(problem, tensors, stream);
       case 64:
-        return launch_line<64>(problem, tensors, stream);
+        return with(Tile<64>{});
       case 96:
-        return launch_line<96>(problem, tensors, stream);
+        return with(Tile<96>{});
       case 128:
-        return launch_line<128>(problem, tensors, stream);
+        return with(Tile<128>{});
       case 160:
-        return launch_line<160>(problem, tensors, stream);
+        return with(Tile<160>{});
       case 192:
-        return launch_line<192>(problem, tensors, stream);
+        return with(Tile<192>{});
       default:
-        return launch_line<208>(problem, tensors, stream);
+        return with(Tile<208>{});
     }
+  }
+
+  void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
+    if (has_line(problem))
+      for_tile([&](auto tile) { launch_line<decltype(tile)::kPositions>(problem, tensors, stream); });
+    else if (positions() == 112)
+      launch_kernel<112>(problem, tensors, stream);
+    else
+      launch_kernel<120>(problem, tensors, stream);
   }
 
   template <int N>
   void launch_line(const ConvProblem& problem, const Tensors& tensors, Stream stream) const {
     const Line g = line_of(problem, N);
-    const int multiprocessors = device_limits().multiprocessors;
-    const TensorMap input = columns_of(tensors.half_input, g, LineMemory<N>::kPiece);
-    convladder::launch(convolve_line<N>,
-                       dim3(static_cast<unsigned>(g.works < multiprocessors ? g.works : multiprocessors)),
-                       dim3(kLineThreads), LineMemory<N>::kBytes, stream)(input, u_.as<half>(), tensors.half_output, g);
+    launch_convolve<N>(columns_of(tensors.half_input, g, LineMemory<N>::kPiece), u_.as<half>(), tensors.half_output, g,
+                       blocks_of(g), stream);
   }
 
   template <int Positions>
@@ -260,7 +270,11 @@ class WinogradHopper final : public TunableStage {
   }
 
   Prediction predict(const ConvProblem& problem) const override {
-    if (has_line(problem)) return {};
+    if (has_line(problem))
+      return for_tile([&](auto tile) {
+        const Line g = line_of(problem, decltype(tile)::kPositions);
+        return prediction_of_line<decltype(tile)::kPositions>(g, blocks_of(g));
+      });
     return prediction_of(strips_of(problem, positions()), positions());
   }
 
