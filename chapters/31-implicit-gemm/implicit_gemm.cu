@@ -39,22 +39,26 @@ Gemm gemm_of(const ConvProblem& problem, const Tile& tile) {
           tile.filters};
 }
 
-using LaunchMultiply = void (*)(const half*, const half*, half*, const Gemm&, Stream);
+template <class T>
+using LaunchMultiply = void (*)(const T*, const T*, T*, const Gemm&, Stream);
 
-template <int Taps, Pixels Kind>
-LaunchMultiply launch_of(int tile) {
-  constexpr LaunchMultiply kLaunches[] = {launch_multiply<Small, Taps, Kind>, launch_multiply<Tall, Taps, Kind>,
-                                          launch_multiply<Square, Taps, Kind>, launch_multiply<Large, Taps, Kind>};
+template <class T, int Taps, Pixels Kind>
+LaunchMultiply<T> launch_of(int tile) {
+  constexpr LaunchMultiply<T> kLaunches[] = {
+      launch_multiply<T, Small, Taps, Kind>, launch_multiply<T, Tall, Taps, Kind>,
+      launch_multiply<T, Square, Taps, Kind>, launch_multiply<T, Large, Taps, Kind>};
   return kLaunches[tile];
 }
 
-LaunchMultiply launch_of(int tile, int taps, Pixels kind) {
-  if (taps != 1) return launch_of<kTaps, Pixels::in_zeros>(tile);
-  return kind == Pixels::any      ? launch_of<1, Pixels::any>(tile)
-         : kind == Pixels::padded ? launch_of<1, Pixels::padded>(tile)
-                                  : launch_of<1, Pixels::in_zeros>(tile);
+template <class T>
+LaunchMultiply<T> launch_of(int tile, int taps, Pixels kind) {
+  if (taps != 1) return launch_of<T, kTaps, Pixels::in_zeros>(tile);
+  return kind == Pixels::any      ? launch_of<T, 1, Pixels::any>(tile)
+         : kind == Pixels::padded ? launch_of<T, 1, Pixels::padded>(tile)
+                                  : launch_of<T, 1, Pixels::in_zeros>(tile);
 }
 
+template <class T>
 class ImplicitGemm final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
   // The tile with which the multiprocessor that has the most blocks is done first; of two the smaller.
@@ -78,15 +82,15 @@ class ImplicitGemm final : public TunableStage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Gemm g = gemm_of(problem, kTileSizes[knob("tile")]);
-    packed_.allocate<half>(packed_size(g));
-    launch_pack(tensors.filter, packed_.as<half>(), g, stream);
+    packed_.allocate<T>(packed_size(g));
+    launch_pack(tensors.filter, packed_.as<T>(), g, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Tile& tile = kTileSizes[knob("tile")];
     const Gemm g = gemm_of(problem, tile);
-    launch_of(knob("tile"), taps_of(g.l, tile), pixels_of(g.l))(tensors.half_input, packed_.as<half>(),
-                                                                tensors.half_output, g, stream);
+    launch_of<T>(knob("tile"), taps_of(g.l, tile), pixels_of(g.l))(input_of<T>(tensors), packed_.as<T>(),
+                                                                   output_of<T>(tensors), g, stream);
   }
 
   Prediction predict(const ConvProblem& problem) const override {
@@ -101,4 +105,5 @@ class ImplicitGemm final : public TunableStage {
 }  // namespace
 }  // namespace convladder
 
-CONVLADDER_STAGE(convladder::ImplicitGemm)
+CONVLADDER_STAGE(convladder::ImplicitGemm<half>)
+CONVLADDER_STAGE_IN_BF16(convladder::ImplicitGemm<convladder::bfloat16>)

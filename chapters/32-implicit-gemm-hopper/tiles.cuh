@@ -196,7 +196,7 @@ struct TilesBlock {
             mbarrier_wait(filters_full + slot, filter_loads / kFilterSlots & 1);
             const std::uint64_t a = swizzled_descriptor(
                 filter_ring + slot * kFilterSlot + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128);
-            multiply_taps<N, 1, kTilePixel>(sums, a, further(b, shift_of(tap) * kTilePixel), steps, !first);
+            multiply_taps<Element, N, 1, kTilePixel>(sums, a, further(b, shift_of(tap) * kTilePixel), steps, !first);
             wgmma_wait<1>();  // the tap before
             if (!first) release(filters_empty, (filter_loads - 1) % kFilterSlots);
             if (!first && tap == (kNine ? 0 : g.first_tap[phase])) release(empty, slot_of(pixels - 1));

@@ -60,7 +60,10 @@ Strips strips_of(const ConvProblem& problem, int positions) {
   return g;
 }
 
+template <class T>
 class WinogradHopper final : public TunableStage {
+  static constexpr Precision kPrecision = std::is_same_v<T, half> ? Precision::fp16 : Precision::bf16;
+
   Knobs knobs() const override { return kKnobs; }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const bool wider =
@@ -92,8 +95,8 @@ class WinogradHopper final : public TunableStage {
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Strips g = strips_of(problem, positions());
-    u_.allocate<half>(std::int64_t{g.filter_blocks} * kFilterHalves);
-    launch_transform(tensors.filter, u_.as<half>(), g, stream);
+    u_.allocate<T>(std::int64_t{g.filter_blocks} * kFilterHalves);
+    launch_transform(tensors.filter, u_.as<T>(), g, stream);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -111,20 +114,21 @@ class WinogradHopper final : public TunableStage {
     if (chunks) {
       const auto filters = static_cast<std::uint64_t>(problem.k), width = static_cast<std::uint64_t>(problem.q()),
                  height = static_cast<std::uint64_t>(problem.p()), batch = static_cast<std::uint64_t>(problem.n);
-      map = make_tensor_map(tensors.half_output, {TensorElement::fp16,
-                                                  Swizzle::bytes128,
-                                                  4,
-                                                  {{filters, 2, kFilters},
-                                                   {width, filters * 2, Positions},
-                                                   {height, width * filters * 2, 1},
-                                                   {batch, height * width * filters * 2, 1}}});
+      map = make_tensor_map(output_of<T>(tensors), {TensorElement::fp16,
+                                                    Swizzle::bytes128,
+                                                    4,
+                                                    {{filters, 2, kFilters},
+                                                     {width, filters * 2, Positions},
+                                                     {height, width * filters * 2, 1},
+                                                     {batch, height * width * filters * 2, 1}}});
     }
-    const auto launch = chunks ? launch_convolve<Positions, Pixels::chunks> : launch_convolve<Positions, Pixels::any>;
-    launch(tensors.half_input, u_.as<half>(), tensors.half_output, map, g, stream);
+    const auto launch =
+        chunks ? launch_convolve<T, Positions, Pixels::chunks> : launch_convolve<T, Positions, Pixels::any>;
+    launch(input_of<T>(tensors), u_.as<T>(), output_of<T>(tensors), map, g, stream);
   }
 
   ErrorModel error_model(const ConvProblem&, const float*) const override {
-    return WinogradForm{kOutputRows, false, Precision::fp16, false, true};
+    return WinogradForm{kOutputRows, false, kPrecision, false, true};
   }
 
   Prediction predict(const ConvProblem& problem) const override {
@@ -137,4 +141,5 @@ class WinogradHopper final : public TunableStage {
 }  // namespace
 }  // namespace convladder
 
-CONVLADDER_STAGE(convladder::WinogradHopper)
+CONVLADDER_STAGE(convladder::WinogradHopper<half>)
+CONVLADDER_STAGE_IN_BF16(convladder::WinogradHopper<convladder::bfloat16>)

@@ -53,6 +53,11 @@ struct Bytes {
   static __device__ __forceinline__ Scale scale_of(const Filters& filters, int k, int lane) {
     return *reinterpret_cast<const float2*>(filters.scales + k + lane / 4 * 2);
   }
+  template <int N>
+  static __device__ __forceinline__ void multiply(int (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
+                                                  bool accumulate) {
+    wgmma<N>(sums, a, b, accumulate);
+  }
   // The output of a sum as a byte, the lowest of the result. The scale is over 254, so that -127 to 127 steps become 0
   // to 1: the instruction that multiplies saturates, too. To add 1.5 * 2^23 rounds to an integer, in the lowest bits.
   static __device__ __forceinline__ unsigned byte_of(int sum, float scale) {
