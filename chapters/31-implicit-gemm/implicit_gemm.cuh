@@ -312,7 +312,7 @@ __device__ __forceinline__ void multiply_slice(Sums<S>& sums, const Operands<S>&
   for (int i = 0; i < S::down; ++i) {
     UNROLL
     for (int j = 0; j < S::across; ++j)
-      mma_m16n8k16<WgmmaOperand<T>>(sums[i][j], operands.a[slice % 2][i], operands.b[slice % 2][j]);
+      mma_m16n8k16<OperandOf<T>>(sums[i][j], operands.a[slice % 2][i], operands.b[slice % 2][j]);
     UNROLL
     for (int copy = 0; copy < kCopiesAtOnce; ++copy) {
       const int next = (slice * S::down + i) * kCopiesAtOnce + copy;

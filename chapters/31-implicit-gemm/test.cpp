@@ -33,6 +33,20 @@ TEST_CASE("31 implicit-gemm: every image is right with the other tiles") {
   check_suite("31", short_implicit_gemm_suite(), kTiles[3]);
 }
 
+TEST_CASE("31 implicit-gemm: every image is right in bf16, and numbers that fp16 does not hold") {
+  for (const char* tile : kTiles) check_suite("31:bf16", short_implicit_gemm_suite(), tile);
+  for (const char* shape : {"n=2,c=40,k=72,h=9,w=8,r=3,s=3", "c=5,k=7,h=9,w=11,r=3,s=3"}) {
+    CHECK(run_stage_of("31:bf16", shape, InputKind::large).verified);
+    CHECK(run_stage_of("31", shape, InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("31 implicit-gemm: bf16 has the counters of fp16 (simulator)") {
+  for (const char* tile : kTiles)
+    check_prediction("31:bf16", {"n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=3,c=40,k=72,h=9,w=23,r=3,s=3"}, FilterForm::dense,
+                     tile);
+}
+
 TEST_CASE("31 implicit-gemm: counters are what the lesson predicts (simulator)") {
   for (const char* tile : kTiles)
     check_prediction(

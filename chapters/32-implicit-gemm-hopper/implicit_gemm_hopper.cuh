@@ -39,8 +39,9 @@ namespace {
 // The element of both kernels: half or bfloat16.
 template <class T>
 struct TwoBytes {
-  using Value = T;    // of input and output
-  using Sum = float;  // of products
+  using Value = T;               // of input and output
+  using Operand = OperandOf<T>;  // of wgmma
+  using Sum = float;             // of products
   using FourSums = float4;
   using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
@@ -62,11 +63,6 @@ struct TwoBytes {
   // A lane's register of a matrix that stmatrix transposes: two sums, rounded.
   static __device__ __forceinline__ unsigned rounded(const float* sums, Scale) {
     return rounded_pair<T>(sums[0], sums[1]);
-  }
-  template <int N>
-  static __device__ __forceinline__ void multiply(float (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
-                                                  bool accumulate) {
-    wgmma<N, WgmmaOperand<T>>(sums, a, b, accumulate);
   }
 
   // Of a block of `rows`, up to a factor. A wgmma of N pixels takes N / 2 cycles, or as long as its operands pass

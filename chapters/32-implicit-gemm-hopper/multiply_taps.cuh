@@ -29,10 +29,11 @@ __device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int b
 template <class Element, int N, int Taps, int Pixel>
 __device__ __forceinline__ void multiply_taps(typename Element::Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
                                               int steps, bool accumulate) {
+  using Operand = typename Element::Operand;
   constexpr int kSteps = Pixel / kStepBytes;
   const auto multiply = [&](int s, int step) {
-    Element::template multiply<N>(sums, further(a, s * kFilters * Pixel + step * kStepBytes),
-                                  further(b, s * Pixel + step * kStepBytes), accumulate || s > 0 || step > 0);
+    wgmma<N, Operand>(sums, further(a, s * kFilters * Pixel + step * kStepBytes),
+                      further(b, s * Pixel + step * kStepBytes), accumulate || s > 0 || step > 0);
   };
   if (steps == kSteps) {
     wgmma_fence();

@@ -300,7 +300,7 @@ __device__ __forceinline__ void multiply(float (&m)[Positions / 2], int i, bool 
   for (int s = 0; s < kWinogradTaps; ++s) {
     UNROLL
     for (int c = 0; c < kRow; c += 32)
-      wgmma<Positions, WgmmaOperand<T>>(m, u + (s * kTap + c) / 16, v + (s * kRow + c) / 16, add || s + c > 0);
+      wgmma<Positions, OperandOf<T>>(m, u + (s * kTap + c) / 16, v + (s * kRow + c) / 16, add || s + c > 0);
   }
   wgmma_commit();
 }

@@ -28,9 +28,10 @@ constexpr float kLeastStep = 0x1p-126f;                  // of a filter of zeros
 constexpr double kMostScale = 0x1.fffffep127;            // zero times it is zero
 constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fits in 32 bits
 
-// The element of both kernels, with what Halves of 32 has.
+// The element of both kernels, with what TwoBytes of 32 has.
 struct Bytes {
   using Value = std::int8_t;
+  using Operand = std::int8_t;
   using Sum = int;
   using FourSums = int4;
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
@@ -52,11 +53,6 @@ struct Bytes {
   // Of the lane's two of 16 filters, from filter k on.
   static __device__ __forceinline__ Scale scale_of(const Filters& filters, int k, int lane) {
     return *reinterpret_cast<const float2*>(filters.scales + k + lane / 4 * 2);
-  }
-  template <int N>
-  static __device__ __forceinline__ void multiply(int (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
-                                                  bool accumulate) {
-    wgmma<N>(sums, a, b, accumulate);
   }
   // The output of a sum as a byte, the lowest of the result. The scale is over 254, so that -127 to 127 steps become 0
   // to 1: the instruction that multiplies saturates, too. To add 1.5 * 2^23 rounds to an integer, in the lowest bits.

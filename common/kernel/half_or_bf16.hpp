@@ -75,9 +75,9 @@ struct Float16<bfloat16> {
 }  // namespace detail
 /// @endcond
 
-/// What wgmma (hopper.hpp) calls them.
+/// What wgmma (hopper.hpp) and mma_m16n8k16 (mma.hpp) call them.
 template <class T>
-using WgmmaOperand = typename detail::Float16<T>::Operand;
+using OperandOf = typename detail::Float16<T>::Operand;
 
 /// The stage's tensors of this type.
 template <class T>

@@ -30,7 +30,7 @@ ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", CONVLADDER_TUNED="tune
 
 RESULT_KEYS = ("stage number backend device workload status reason verified max_abs_err rel_l2_err tolerance time_us "
                "effective_tflops prepare_us workspace_bytes kernels speedup cudnn roofline counters faults").split()
-STAGE_KEYS = "number name title track idea previous dtype layout source requires tensors".split()
+STAGE_KEYS = "number name title track idea previous dtype types layout source requires tensors".split()
 COUNTERS = ("global_load_bytes global_load_requests global_load_sectors global_load_unique_bytes global_store_bytes "
             "global_store_requests global_store_sectors shared_load_requests shared_load_conflicts "
             "shared_store_requests shared_store_conflicts constant_load_requests barriers flops").split()

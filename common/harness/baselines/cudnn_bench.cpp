@@ -90,7 +90,7 @@ double error_limit(Precision precision, std::string_view family) {
     case Precision::fp16:
       return family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit;
     case Precision::bf16:
-      return kBf16OverHalf * (family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit);
+      return family == kWinogradFamily ? kCudnnBf16WinogradErrorLimit : kCudnnBf16ErrorLimit;
     case Precision::int8:
       return kCudnnInt8ErrorLimit;
   }

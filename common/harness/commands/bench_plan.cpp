@@ -65,11 +65,9 @@ void add_followed(PlannedWorkload& planned) {
     return std::find(list.begin(), list.end(), stage) != list.end();
   };
   for (const StageInfo* stage : planned.stages) {
-    for (const StageInfo* configuration : configurations_of(stage->previous)) {
-      const StageInfo* const previous = takes_bf16(*stage) ? in_type(*configuration, stage->dtype) : configuration;
-      if (previous && !is_in(planned.stages, previous) && !is_in(planned.followed, previous))
+    for (const StageInfo* previous : previous_configurations(*stage))
+      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous))
         planned.followed.push_back(previous);
-    }
   }
 }
 

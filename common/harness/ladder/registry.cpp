@@ -70,19 +70,25 @@ const StageInfo& find_stage(std::string_view designation) {
 
 const StageInfo* in_type(const StageInfo& stage, std::string_view dtype) {
   if (stage.dtype == dtype) return &stage;
-  const auto found = std::find_if(variants().begin(), variants().end(), [&](const StageInfo& variant) {
-    return variant.number == stage.number && variant.dtype == dtype;
-  });
-  return found == variants().end() ? nullptr : &*found;
+  for (const std::span<const StageInfo> known : {stages(), variants()})
+    for (const StageInfo& each : known)
+      if (on_ladder(stage) && each.number == stage.number && each.dtype == dtype) return &each;
+  return nullptr;
+}
+
+std::vector<std::string_view> types_of(const StageInfo& stage) {
+  std::vector<std::string_view> types{stage.dtype};
+  for (const StageInfo& variant : variants())
+    if (on_ladder(stage) && variant.number == stage.number && variant.dtype != stage.dtype)
+      types.push_back(variant.dtype);
+  return types;
 }
 
 const StageInfo& require_type(const StageInfo& stage, const std::optional<std::string>& dtype) {
   if (!dtype) return stage;
   if (const StageInfo* const found = in_type(stage, *dtype)) return *found;
-  std::string types(stage.dtype);
-  for (const StageInfo& variant : variants())
-    if (variant.number == stage.number) types += fmt::format(" and {}", variant.dtype);
-  throw UsageError(fmt::format("{} computes in {}; got {}", stage.folder, types, in_quotes(*dtype)));
+  throw UsageError(
+      fmt::format("{} computes in {}; got {}", stage.folder, fmt::join(types_of(stage), " and "), in_quotes(*dtype)));
 }
 
 std::vector<const StageInfo*> steps_of(const StageInfo& stage) {

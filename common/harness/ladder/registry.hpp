@@ -89,7 +89,9 @@ const StageInfo& find_stage(std::string_view designation);
 
 /// The stage in an element type: itself, or its variant; null if it has none.
 const StageInfo* in_type(const StageInfo& stage, std::string_view dtype);
-/// The same. @param dtype nothing for the stage itself
+/// What a stage computes in, its own type first.
+std::vector<std::string_view> types_of(const StageInfo& stage);
+/// As in_type(). @param dtype nothing for the stage itself
 /// @throws UsageError if it has none
 const StageInfo& require_type(const StageInfo& stage, const std::optional<std::string>& dtype);
 
