@@ -63,7 +63,9 @@ TEST_CASE("stages in one type: those that compute in it, each over the previous 
   command = {};
   command.tracks = {"hopper"};
   command.dtype = "bf16";
-  for (const StageInfo* stage : planned_workloads(command, Backend::gpu).front().stages) CHECK(stage->dtype == "bf16");
+  planned = planned_workloads(command, Backend::gpu).front();
+  CHECK(planned.stages.size() == 3);
+  for (const StageInfo* stage : planned.stages) CHECK(stage->dtype == "bf16");
   command.dtype = "fp64";
   CHECK(has(usage_error([&] { chosen_stages(command); }), "computes in 'fp64'"));
 }
