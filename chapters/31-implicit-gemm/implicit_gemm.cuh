@@ -15,6 +15,9 @@
 //   5. A step is multiplied, 16 channels of a tap at a time: 16 x 16 fragments of both tiles come by ldmatrix, while
 //      those before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The epilogue: the sums are stored as halves, through shared memory, 16 bytes a lane.
+//   7. Where blocks are few, the channels are in slices: a block has one slice of a tile, and stores its sums as they
+//   are.
+//      A second kernel adds up those of all slices, in their order.
 #pragma once
 #include "common/kernel/border.hpp"
 #include "common/kernel/divisor.hpp"
@@ -42,10 +45,15 @@ struct Gemm {
   int outputs;                  // of the batch: rows of the product
   int channel_blocks;           // of 32
   int filter_blocks, block_filters;
+  int slices;
 };
 
 // Taps times blocks of channels.
 __host__ __device__ __forceinline__ int depth_of(const Gemm& g) { return window(g.l) * g.channel_blocks; }
+// Where a slice begins, which is where the one before ends: a block of channels.
+__device__ __forceinline__ int first_channel_block(const Gemm& g, int slice) {
+  return slice * g.channel_blocks / g.slices;
+}
 
 // Where a chunk of 16 bytes lies in a tile of rows of 64 bytes, in elements. Two rows take all 32 banks. The
 // chunks change places with every second row: so the same chunk of eight rows, which ldmatrix reads, is in all banks
@@ -88,22 +96,24 @@ struct Shape {
 
 // The block's part of the problem, and the thread's part of the block.
 struct Block {
-  int filter_block, first_filter, first_output;
+  int filter_block, first_filter, first_output, slice;
   unsigned first_row;  // of the first output, among those of all images
   int first_column;
   int thread, lane;
   int y, x;  // in the tile, of the warp's first output and filter
 };
 
-template <class S>
+template <class S, bool Split>
 __device__ __forceinline__ Block this_block(const Gemm& g) {
   Block b{};
+  const int block = static_cast<int>(blockIdx.x) / g.filter_blocks;
   b.thread = threadIdx.x;
   b.lane = b.thread % 32;
   const int warp = b.thread / 32;
   b.filter_block = static_cast<int>(blockIdx.x) % g.filter_blocks;
   b.first_filter = b.filter_block * S::filters;
-  b.first_output = static_cast<int>(blockIdx.x) / g.filter_blocks * S::outputs;
+  b.slice = Split ? block % g.slices : 0;
+  b.first_output = (Split ? block / g.slices : block) * S::outputs;
   b.y = warp / S::warps_across * S::warp_outputs;
   b.x = warp % S::warps_across * S::warp_filters;
   b.first_row = static_cast<unsigned>(b.first_output) / g.by_width;
@@ -178,7 +188,7 @@ struct Copies {
   const T* taps;  // and its filters
 };
 
-template <class T, class S, int Taps, Pixels Kind>
+template <class T, class S, int Taps, Pixels Kind, bool Split>
 __device__ __forceinline__ Copies<T, S, Taps> copies_of(const T* packed, const Block& b, const Gemm& g) {
   using Step = StepOf<S, Taps>;
   const Lowering& l = g.l;
@@ -199,6 +209,11 @@ __device__ __forceinline__ Copies<T, S, Taps> copies_of(const T* packed, const B
   own.channels = l.channels - chunk * kChunk;
   own.r = own.s = own.c = 0;
   own.taps = packed + (b.filter_block * depth_of(g) * S::filters + first) * kDepth + chunk * kChunk;
+  if constexpr (Split) {
+    const int channel_block = first_channel_block(g, b.slice);
+    own.c = channel_block * kDepth;
+    own.taps += channel_block * window(l) * S::filters * kDepth;
+  }
   return own;
 }
 
@@ -361,24 +376,64 @@ __device__ __forceinline__ void store_sums(T* output, T* shared, const Sums<S>& 
   }
 }
 
+// ---- 7. Slices ------------------------------------------------------------------------------------------------------
+
+// A block's sums. A lane has two neighbours, and four lanes have a whole sector.
+template <class S>
+__device__ __forceinline__ void store_slice(float* slices,  // [slice][outputs of whole blocks][filters of whole blocks]
+                                            const Sums<S>& sums, const Block& b, const Gemm& g) {
+  const int filters = g.filter_blocks * S::filters, outputs = blocks_for(g.outputs, S::outputs) * S::outputs;
+  float* const first = slices + (std::int64_t{b.slice} * outputs + b.first_output + b.y + b.lane / 4) * filters +
+                       b.first_filter + b.x + b.lane % 4 * 2;
+  UNROLL
+  for (int i = 0; i < S::down; ++i) {
+    UNROLL
+    for (int j = 0; j < S::across; ++j) {
+      UNROLL
+      for (int below = 0; below < 2; ++below)
+        *reinterpret_cast<float2*>(first + (16 * i + 8 * below) * filters + 8 * j) =
+            make_float2(sums[i][j][2 * below], sums[i][j][2 * below + 1]);
+    }
+  }
+}
+
+// A thread an output.
+template <class T>
+__global__ void add_slices(const float* slices,  // [slice][outputs, padded][filters, padded]
+                           T* output,            // [outputs][filters]
+                           Gemm g, int padded_outputs, int padded_filters) {
+  const int i = blockIdx.x * kPackThreads + threadIdx.x, o = i / g.l.filters, k = i % g.l.filters;
+  if (o >= g.outputs) return;
+  float sum = 0;
+  for (int slice = 0; slice < g.slices; ++slice)
+    sum += slices[(std::int64_t{slice} * padded_outputs + o) * padded_filters + k];
+  output[i] = rounded_to<T>(sum);
+}
+
 // ---- The kernel and its launch --------------------------------------------------------------------------------------
 
-template <class T, class S, int Taps, Pixels Kind>
+// What a block stores: outputs, or the sums of a slice.
+template <class T, bool Split>
+using Stored = std::conditional_t<Split, float, T>;
+
+template <class T, class S, int Taps, Pixels Kind, bool Split>
 __global__ void __launch_bounds__(S::threads, S::blocks)
-    multiply(const T* input,   // [batch][height][width][channels]
-             const T* packed,  // [filter block][channel block][row][column][filters of a block][32]
-             T* output,        // [batch][out_height][out_width][filters]
+    multiply(const T* input,            // [batch][height][width][channels]
+             const T* packed,           // [filter block][channel block][row][column][filters of a block][32]
+             Stored<T, Split>* output,  // [batch][out_height][out_width][filters]; or as in store_slice()
              Gemm g) {
   using Step = StepOf<S, Taps>;
   T* const shared = dynamic_shared<T>();  // [buffer][pixels, then filters][32]
   const Lowering& l = g.l;
-  const Block b = this_block<S>(g);
-  Copies<T, S, Taps> own = copies_of<T, S, Taps, Kind>(packed, b, g);
+  const Block b = this_block<S, Split>(g);
+  Copies<T, S, Taps> own = copies_of<T, S, Taps, Kind, Split>(packed, b, g);
   // The two places are variables of their own: as members of `own` and `operands` they make the loop longer.
   const int first_place = place(b.thread / kChunks, b.thread % kChunks);
 
   // 4. The prologue: the first steps are on their way.
-  const int steps = depth_of(g) / Taps;
+  const int channel_blocks =
+      Split ? first_channel_block(g, b.slice + 1) - first_channel_block(g, b.slice) : g.channel_blocks;
+  const int steps = window(l) * channel_blocks / Taps;
   constexpr int kAhead = Step::buffers - 1;
   UNROLL_BY(1)
   for (int step = 0; step < kAhead; ++step) {
@@ -422,18 +477,36 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
     writing = writing == kAhead ? 0 : writing + 1;
   }
 
-  store_sums<T, S>(output, shared, sums, b, g);
+  if constexpr (Split)
+    store_slice<S>(output, sums, b, g);
+  else
+    store_sums<T, S>(output, shared, sums, b, g);
 }
 
 std::int64_t blocks_of(const Gemm& g, int block_outputs) {
   return std::int64_t{blocks_for(g.outputs, block_outputs)} * g.filter_blocks;
 }
 
+// Whole blocks of outputs.
+int padded_outputs(const Gemm& g, int block_outputs) { return blocks_for(g.outputs, block_outputs) * block_outputs; }
+// Sums of all slices.
+std::int64_t sums_of_slices(const Gemm& g, int block_outputs) {
+  return std::int64_t{g.slices} * padded_outputs(g, block_outputs) * g.filter_blocks * g.block_filters;
+}
+
 template <class T, class S, int Taps, Pixels Kind>
-void launch_multiply(const T* input, const T* packed, T* output, const Gemm& g, Stream stream) {
+void launch_multiply(const T* input, const T* packed, T* output, float* slices, const Gemm& g, Stream stream) {
   constexpr int kSharedBytes = StepOf<S, Taps>::buffers * StepOf<S, Taps>::halves * 2;
-  launch(multiply<T, S, Taps, Kind>, dim3(static_cast<unsigned>(blocks_of(g, S::outputs))),
-         dim3(static_cast<unsigned>(S::threads)), kSharedBytes, stream)(input, packed, output, g);
+  const dim3 blocks(static_cast<unsigned>(blocks_of(g, S::outputs) * g.slices)), threads(S::threads);
+  if (g.slices == 1) {
+    launch(multiply<T, S, Taps, Kind, false>, blocks, threads, kSharedBytes, stream)(input, packed, output, g);
+    return;
+  }
+  if constexpr (Kind == Pixels::in_zeros) {
+    launch(multiply<T, S, Taps, Kind, true>, blocks, threads, kSharedBytes, stream)(input, packed, slices, g);
+    launch(add_slices<T>, dim3(blocks_for(g.outputs * g.l.filters, kPackThreads)), dim3(kPackThreads), 0, stream)(
+        slices, output, g, padded_outputs(g, S::outputs), g.filter_blocks * S::filters);
+  }
 }
 
 std::int64_t packed_size(const Gemm& g) {
@@ -457,14 +530,16 @@ struct Tile {
   int outputs, filters, warps_across;
   int shared_loads;  // of a block for 16 channels of a tap
   int slots;         // with three taps
-  int time;          // of a block, as measured, where 10 is that of the smallest
+  int time;          // of a block's step, as measured, where 10 is that of the smallest
+  int alone;         // the same of a block that is alone on its multiprocessor, where nobody works while it waits
 };
 
 template <class S>
-constexpr Tile tile_of(int time) {
-  return {S::outputs, S::filters, S::warps_across, S::shared_loads, StepOf<S, kTaps>::slots, time};
+constexpr Tile tile_of(int time, int alone) {
+  return {S::outputs, S::filters, S::warps_across, S::shared_loads, StepOf<S, kTaps>::slots, time, alone};
 }
-constexpr Tile kTileSizes[] = {tile_of<Small>(10), tile_of<Tall>(18), tile_of<Square>(16), tile_of<Large>(25)};
+constexpr Tile kTileSizes[] = {tile_of<Small>(10, 16), tile_of<Tall>(18, 23), tile_of<Square>(16, 21),
+                               tile_of<Large>(25, 27)};
 
 }  // namespace
 }  // namespace convladder
