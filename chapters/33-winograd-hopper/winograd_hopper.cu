@@ -62,8 +62,6 @@ Strips strips_of(const ConvProblem& problem, int positions) {
 
 template <class T>
 class WinogradHopper final : public TunableStage {
-  static constexpr Precision kPrecision = std::is_same_v<T, half> ? Precision::fp16 : Precision::bf16;
-
   Knobs knobs() const override { return kKnobs; }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     const bool wider =
@@ -128,7 +126,8 @@ class WinogradHopper final : public TunableStage {
   }
 
   ErrorModel error_model(const ConvProblem&, const float*) const override {
-    return WinogradForm{kOutputRows, false, kPrecision, false, true};
+    constexpr Precision kStored = std::is_same_v<T, half> ? Precision::fp16 : Precision::bf16;
+    return WinogradForm{kOutputRows, false, kStored, false, true};
   }
 
   Prediction predict(const ConvProblem& problem) const override {

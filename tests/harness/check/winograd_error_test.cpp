@@ -152,7 +152,7 @@ class Simulation {
         double d[kRows][kColumns], v[kRows][kColumns];
         for (int i = 0; i < kPositions; ++i) {
           const double value = element(tile, c, i / kColumns, i % kColumns);
-          d[i / kColumns][i % kColumns] = form_.stored == Precision::fp32 ? value : to_half(value);
+          d[i / kColumns][i % kColumns] = form_.stored == Precision::fp32 ? value : rounding_of(form_)(value);
         }
         const Round round = rounding_of(form_);
         if (form_.along_height)
