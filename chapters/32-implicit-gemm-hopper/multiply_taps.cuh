@@ -26,13 +26,14 @@ __device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int b
 
 // Starts the products of so many taps with the pixels that each begins at, of Pixel bytes. ptxas wants fence, wgmmas
 // and commit without a branch between: where the steps are not always the same, each is a group of its own.
-template <int N, int Taps, int Pixel, class Sum>
-__device__ __forceinline__ void multiply_taps(Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b, int steps,
-                                              bool accumulate) {
+template <class Element, int N, int Taps, int Pixel>
+__device__ __forceinline__ void multiply_taps(typename Element::Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
+                                              int steps, bool accumulate) {
+  using Operand = typename Element::Operand;
   constexpr int kSteps = Pixel / kStepBytes;
   const auto multiply = [&](int s, int step) {
-    wgmma<N>(sums, further(a, s * kFilters * Pixel + step * kStepBytes), further(b, s * Pixel + step * kStepBytes),
-             accumulate || s > 0 || step > 0);
+    wgmma<N, Operand>(sums, further(a, s * kFilters * Pixel + step * kStepBytes),
+                      further(b, s * Pixel + step * kStepBytes), accumulate || s > 0 || step > 0);
   };
   if (steps == kSteps) {
     wgmma_fence();

@@ -1,5 +1,5 @@
 // How stages 32 and 34 cut a problem: strips for `rows`, 3 x 3 filters of up to 64 channels, and tiles for `tiles`,
-// more channels and all other filters. An Element is a struct such as Halves of 32, which tells what it has.
+// more channels and all other filters. An Element is a struct such as TwoBytes of 32, which tells what it has.
 #pragma once
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/taps.hpp"

@@ -155,6 +155,21 @@ TEST_CASE("32 implicit-gemm-hopper: several products of a tile's pixels are righ
   }
 }
 
+TEST_CASE("32 implicit-gemm-hopper: strips and tiles are right in bf16, and numbers that fp16 does not hold (sm_90)") {
+  for (const int strip : kStrips) check_suite("32:bf16", rows_suite(), positions(strip));
+  for (const int tile : kTiles) check_suite("32:bf16", tiles_suite(), positions(tile));
+  check_suite("32:bf16", short_line_tiles_suite(true), any_tiles(128, true));
+  check_suite("32:bf16", few_channels_suite());
+  for (const char* sizes : {"c=40,k=72,h=9,w=8", "c=72,k=72,h=9,w=8", "c=5,k=7,h=9,w=11"}) {
+    CHECK(run_stage_of("32:bf16", shape(sizes), InputKind::large).verified);
+    CHECK(run_stage_of("32", shape(sizes), InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("32 implicit-gemm-hopper: bf16 has the counters of fp16 (simulator)") {
+  check_prediction("32:bf16", {shape("n=3,c=7,k=5,h=5,w=5"), shape("n=5,c=72,k=136,h=9,w=7")});
+}
+
 TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simulator)") {
   for (const char* sizes : {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5", "n=2,c=40,k=72,h=9,w=130,pad_w=0",
                             "c=64,k=64,h=15,w=18,pad_h=3", "n=2,c=8,k=8,h=4,w=60,pad_h=3,pad_w=70"}) {

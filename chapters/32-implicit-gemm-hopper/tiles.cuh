@@ -214,7 +214,7 @@ struct TilesBlock {
             b = further(first_box, box.slot * g.slot * kTilePixel);
           }
           mbarrier_wait(filters_full + tap.slot, tap.parity);
-          multiply_taps<N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
+          multiply_taps<Element, N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
                                           further(b, shift % kNewBox * kTilePixel), steps, read_tap >= 0);
           wgmma_wait<1>();  // the tap before
           if (read_tap >= 0) release(filters_empty + read_tap);

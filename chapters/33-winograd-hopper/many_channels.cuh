@@ -186,14 +186,14 @@ struct LineBlock {
     }
   }
 
-  static __device__ __forceinline__ Halves8 load_chunk(const unsigned char* from) {
-    Halves8 d;
+  static __device__ __forceinline__ Chunk load_chunk(const unsigned char* from) {
+    Chunk d;
     *reinterpret_cast<uint4*>(&d) = *reinterpret_cast<const uint4*>(from);
     return d;
   }
-  template <half2 Combine(half2, half2)>
-  static __device__ __forceinline__ void store_chunk(unsigned char* to, const Halves8& a, const Halves8& b) {
-    Halves8 v;
+  template <unsigned Combine(unsigned, unsigned)>
+  static __device__ __forceinline__ void store_chunk(unsigned char* to, const Chunk& a, const Chunk& b) {
+    Chunk v;
     UNROLL
     for (int j = 0; j < 4; ++j) v.pairs[j] = Combine(a.pairs[j], b.pairs[j]);
     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(&v);
@@ -215,11 +215,11 @@ struct LineBlock {
         UNROLL_BY(1)
         for (int i = thread * 16; i < Memory::kRawRow; i += kMakerThreads * 16) {
           const unsigned char* const d = raw + pieces % 2 * Memory::kRawSlot + i;
-          const Halves8 d1 = load_chunk(d + Memory::kRawRow), d2 = load_chunk(d + 2 * Memory::kRawRow);
-          store_chunk<plus>(ring + v1 + i, d1, d2);
-          store_chunk<minus>(ring + v1 + i + Memory::kVSlot, d2, d1);
-          store_chunk<minus>(ring + v0 + i, load_chunk(d), d2);
-          store_chunk<minus>(ring + v0 + i + Memory::kVSlot, load_chunk(d + 3 * Memory::kRawRow), d1);
+          const Chunk d1 = load_chunk(d + Memory::kRawRow), d2 = load_chunk(d + 2 * Memory::kRawRow);
+          store_chunk<add_pairs<half>>(ring + v1 + i, d1, d2);
+          store_chunk<subtract_pairs<half>>(ring + v1 + i + Memory::kVSlot, d2, d1);
+          store_chunk<subtract_pairs<half>>(ring + v0 + i, load_chunk(d), d2);
+          store_chunk<subtract_pairs<half>>(ring + v0 + i + Memory::kVSlot, load_chunk(d + 3 * Memory::kRawRow), d1);
         }
         __syncwarp();
         if (thread % 32 == 0) mbarrier_arrive(raw_empty + pieces % 2);

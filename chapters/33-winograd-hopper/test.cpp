@@ -88,6 +88,20 @@ TEST_CASE("33 winograd-hopper: more channels, and tiles that end anywhere") {
                 tile);
 }
 
+TEST_CASE("33 winograd-hopper: every image is right in bf16, and numbers that fp16 does not hold") {
+  for (const char* strip : kStrips) check_suite("33:bf16", with_up_to_64_channels(short_winograd_suite()), strip);
+  for (const char* shape : {"n=2,c=40,k=72,h=9,w=8,r=3,s=3", "c=5,k=7,h=9,w=11,r=3,s=3"}) {
+    CHECK(run_stage_of("33:bf16", shape, InputKind::large).verified);
+    CHECK(run_stage_of("33", shape, InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("33 winograd-hopper: bf16 has the counters of fp16 (simulator)") {
+  for (const char* strip : kStrips)
+    check_prediction("33:bf16", {winograd_shape("n=3,c=2,k=3,h=2,w=1"), winograd_shape("n=3,c=24,k=72,h=7,w=39")},
+                     FilterForm::dense, strip);
+}
+
 TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {
   std::vector<std::string> shapes;
   for (const char* sizes : {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39",

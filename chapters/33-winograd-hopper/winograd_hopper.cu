@@ -130,6 +130,7 @@ bool is_one_of(int value, const int (&values)[Count]) {
   return found;
 }
 
+template <class T>
 class WinogradHopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
@@ -163,6 +164,8 @@ class WinogradHopper final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_winograd_form(problem);
     if (!verdict.accepted()) return verdict;
+    if (has_line(problem) && !std::is_same_v<T, half>)
+      return Verdict::refuse("in bf16 there must be at most 64 channels; got c={}", problem.c);
     if (has_line(problem))
       if (const Verdict of_line = check_line(problem); !of_line.accepted()) return of_line;
     constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1024;
@@ -206,8 +209,8 @@ class WinogradHopper final : public TunableStage {
       return;
     }
     const Strips g = strips_of(problem, positions());
-    u_.allocate<half>(std::int64_t{g.filter_blocks} * kFilterHalves);
-    launch_transform(tensors.filter, u_.as<half>(), g, stream);
+    u_.allocate<T>(std::int64_t{g.filter_blocks} * kFilterHalves);
+    launch_transform(tensors.filter, u_.as<T>(), g, stream);
   }
 
   // Calls `with` with the tile's positions as a constant.
@@ -253,20 +256,22 @@ class WinogradHopper final : public TunableStage {
     if (chunks) {
       const auto filters = static_cast<std::uint64_t>(problem.k), width = static_cast<std::uint64_t>(problem.q()),
                  height = static_cast<std::uint64_t>(problem.p()), batch = static_cast<std::uint64_t>(problem.n);
-      map = make_tensor_map(tensors.half_output, {TensorElement::fp16,
-                                                  Swizzle::bytes128,
-                                                  4,
-                                                  {{filters, 2, kFilters},
-                                                   {width, filters * 2, Positions},
-                                                   {height, width * filters * 2, 1},
-                                                   {batch, height * width * filters * 2, 1}}});
+      map = make_tensor_map(output_of<T>(tensors), {TensorElement::fp16,
+                                                    Swizzle::bytes128,
+                                                    4,
+                                                    {{filters, 2, kFilters},
+                                                     {width, filters * 2, Positions},
+                                                     {height, width * filters * 2, 1},
+                                                     {batch, height * width * filters * 2, 1}}});
     }
-    const auto launch = chunks ? launch_convolve<Positions, Pixels::chunks> : launch_convolve<Positions, Pixels::any>;
-    launch(tensors.half_input, u_.as<half>(), tensors.half_output, map, g, stream);
+    const auto launch =
+        chunks ? launch_convolve<T, Positions, Pixels::chunks> : launch_convolve<T, Positions, Pixels::any>;
+    launch(input_of<T>(tensors), u_.as<T>(), output_of<T>(tensors), map, g, stream);
   }
 
   ErrorModel error_model(const ConvProblem&, const float*) const override {
-    return WinogradForm{kOutputRows, false, Precision::fp16, false, true};
+    constexpr Precision kStored = std::is_same_v<T, half> ? Precision::fp16 : Precision::bf16;
+    return WinogradForm{kOutputRows, false, kStored, false, true};
   }
 
   Prediction predict(const ConvProblem& problem) const override {
@@ -284,4 +289,5 @@ class WinogradHopper final : public TunableStage {
 }  // namespace
 }  // namespace convladder
 
-CONVLADDER_STAGE(convladder::WinogradHopper)
+CONVLADDER_STAGE(convladder::WinogradHopper<half>)
+CONVLADDER_STAGE_IN_BF16(convladder::WinogradHopper<convladder::bfloat16>)
