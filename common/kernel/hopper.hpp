@@ -39,7 +39,6 @@
 // clang-format on
 #pragma once
 #include <cstdint>
-#include <type_traits>
 
 #if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
 #if !defined(__CUDACC_RTC__)
