@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # What Nsight Compute counts of all stages, of the simulator's test kernels and of twenty plain programs, and what bounds
 # 04, 08, 09, 15, 38 and 39. In a checkout's root, with build/bin/ncu-cases-gpu; nvcc for the programs. OUT is a folder.
-# About 3 minutes, without instructions.csv; what BUDGET seconds do not suffice for is left out.
+# About 3 minutes; what BUDGET seconds do not suffice for is left out.
 #   about.json        the device, versions, the metrics that this ncu lacks
 #   cases.json, .csv  what ncu-cases-gpu ran, and ncu's rows
 #   programs.csv      ncu's rows of the programs
 #   bounds.json, .csv the same of the six tracks' workloads, with other metrics
-#   instructions.csv  each load and store of the stages' machine code, and what it did
-# Then, anywhere: tools/ncu/compare.py build/bin/ncu-cases docs/results/NAME.json --measured OUT
+# Then, anywhere, tools/ncu/compare.py makes the results files of them.
 set -u
 OUT=${OUT:?}
 export BUDGET=${BUDGET:-500}
 python3 - "$OUT" <<'PY'
-import concurrent.futures, csv, json, os, pathlib, re, shutil, subprocess, sys, time
+import concurrent.futures, json, os, pathlib, re, shutil, subprocess, sys, time
 out, began, budget = pathlib.Path(sys.argv[1]), time.time(), float(os.environ["BUDGET"])
 left = lambda: budget - (time.time() - began)
 sys.path.insert(0, "tools/ncu")
@@ -93,29 +92,5 @@ triples = [text for row in BOUNDS for text in row]
     "missing": missing,
     "tma, ldgsts, ldsm": sorted(name for name in known if re.search("tma|ldgsts|ldsm|gmma|bank_conflicts", name))}, indent=1))
 
-# Of each kernel once: its loads and stores, with how often each ran and what it cost.
-if left() > 60:
-    begin = time.time()
-    report = "/tmp/ncu-cases.ncu-rep"
-    code, _, errors = call([ncu, "--clock-control", "none", "--section", "SourceCounters", *alone, "-f", "-o",
-                            report[:-8], CASES], 250)
-    print(f"instructions: {code}, {time.time() - begin:.0f} s", errors[-500:], flush=True)
-    code, text, errors = call([ncu, "--import", report, "--page", "source", "--csv", "--print-source", "sass"], 120)
-    kept, columns = [], None
-    for row in csv.reader(text.splitlines()):
-        joined = " ".join(row)
-        if "Kernel Name" in row or (len(row) < 4 and row):
-            kept.append(row)
-        elif "Source" in row and len(row) > 5:
-            columns = [i for i, title in enumerate(row) if re.search(
-                r"^(#|Address|Source)$|Instructions Executed|Wavefronts|Sectors|Access", title)]
-            kept.append([row[i] for i in columns])
-        elif columns and re.search(r"\b(LD|ST|LDG|STG|LDS|STS|LDSM|STSM|LDGSTS|ATOM\w*|RED\w*|UTMA\w*|UBLK\w*|LDC|HGMMA|IGMMA)\b", joined):
-            kept.append([row[i] for i in columns if i < len(row)])
-    with open(out / "instructions.csv", "w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(kept)
-    print("instructions:", len(kept), "lines", errors[-300:], flush=True)
-    if len(kept) < 100:
-        (out / "instructions-raw.txt").write_text(text[:300000])
 print(f"{time.time() - began:.0f} s in all")
 PY
