@@ -230,9 +230,13 @@ def test_limit_ends_a_program(tmp_path):
 
 
 @pytest.mark.parametrize("text, wanted", [
-    ("k<<<g, b>>>(a, f(1, 2));",
-     '::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
+    ("__global__ void k(int, int);k<<<g, b>>>(a, f(1, 2));",
+     'void k(int, int);::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0, simt_1); }, a, f(1, 2));'),
+    ("k<<<g, b>>>(a);",  # a pointer
+     '::simt_cuda::launch(::simt_cuda::name_of_kernel(reinterpret_cast<const void *>(k)), '
+     '::simt_cuda::Configuration(g, b), [&](auto simt_0) '
+     '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0); }, a);'),
     ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
     ("__device__ int f(int a);", " int f(int a);"),
     ('auto s = R"(k<<<1>>>())";', 'auto s = R"(k<<<1>>>())";'),
