@@ -3,7 +3,8 @@
 #
 # convladder_read_stages(VARIABLE DIRECTORY) sets VARIABLE to the folders' names, and for each of them
 # CONVLADDER_<folder>_KERNEL, _ON_HOST (whether that is C++ for the host), _ARCHITECTURE ("90a" where the stage runs on
-# that one alone, else empty), _TRACK, _IS_STEP, _FACTORY and _ENTRY (its line of the registry).
+# that one alone, else empty), _TRACK, _IS_STEP, _FACTORY and _ENTRY (its line of the registry), and _ENTRY_IN_BF16 (that
+# of the same stage in bf16, or empty).
 
 function(convladder_stage_key output folder json key)
   string(JSON type ERROR_VARIABLE error TYPE "${json}" ${key})
@@ -39,8 +40,8 @@ endfunction()
 # input and output, and hands every stage the same filter.
 function(convladder_tensors output folder json layout)
   set(place "chapters/${folder}/stage.json: key \"tensors\"")
-  set(formats "fp32 NCHW" "fp32 NHWC" "fp16 NHWC" "int8 NHWC")
-  set(elements floats floats_nhwc halves bytes)
+  set(formats "fp32 NCHW" "fp32 NHWC" "fp16 NHWC" "bf16 NHWC" "int8 NHWC")
+  set(elements floats floats_nhwc halves bf16s bytes)
   list(JOIN formats ", " allowed)
   foreach(tensor IN ITEMS input filter output)
     string(JSON format_${tensor} ERROR_VARIABLE error GET "${json}" tensors ${tensor})
@@ -90,6 +91,8 @@ endfunction()
 # Writes a registry source that holds the given stages and steps.
 function(convladder_write_registry file)
   set(CONVLADDER_FACTORIES "")
+  set(variants "")
+  set(CONVLADDER_VARIANT_COUNT 0)
   set(stages "")
   set(steps "")
   set(CONVLADDER_STAGE_COUNT 0)
@@ -102,8 +105,13 @@ function(convladder_write_registry file)
       string(APPEND stages "${entry}")
       math(EXPR CONVLADDER_STAGE_COUNT "${CONVLADDER_STAGE_COUNT} + 1")
     endif()
+    if(CONVLADDER_${folder}_ENTRY_IN_BF16)
+      string(APPEND CONVLADDER_FACTORIES "::convladder::Stage* ${CONVLADDER_${folder}_FACTORY}_bf16();\n")
+      string(APPEND variants "    ${CONVLADDER_${folder}_ENTRY_IN_BF16},\n")
+      math(EXPR CONVLADDER_VARIANT_COUNT "${CONVLADDER_VARIANT_COUNT} + 1")
+    endif()
   endforeach()
-  set(CONVLADDER_ENTRIES "${stages}${steps}")
+  set(CONVLADDER_ENTRIES "${stages}${variants}${steps}")
   configure_file(${PROJECT_SOURCE_DIR}/cmake/stages.cpp.in ${file} @ONLY)
 endfunction()
 
@@ -172,6 +180,14 @@ function(convladder_read_stages variable all_stages)
       message(FATAL_ERROR "chapters/${folder}/stage.json: key \"half_products\" is for stages of fp32, from 1 to 9; got "
                           "${half_products}")
     endif()
+    # Of a stage of fp16 whose kernel file has the same stage in another type (CONVLADDER_STAGE_IN_BF16). Others lack it.
+    string(JSON also ERROR_VARIABLE none GET "${json}" also)
+    if(none)
+      set(also "")
+    elseif(NOT also STREQUAL "bf16" OR NOT tensors STREQUAL "Elements::halves" OR is_step)
+      message(FATAL_ERROR "chapters/${folder}/stage.json: key \"also\" is for stages that take fp16, and must be "
+                          "\"bf16\"; got \"${also}\"")
+    endif()
     set(architecture "")
     if(requires MATCHES "^sm_(.+a)$")
       set(architecture ${CMAKE_MATCH_1})
@@ -207,6 +223,19 @@ function(convladder_read_stages variable all_stages)
     set(entry "{${entry_number}, ${quoted_name}, ${quoted_folder}, ${quoted_title}, ${quoted_track}, ${quoted_idea}, ")
     string(APPEND entry "${previous}, ${quoted_dtype}, ${quoted_layout}, ${quoted_source}, ${quoted_requires}, ")
     string(APPEND entry "&${factory}, {}, ${tensors}, 0, ${quoted_shape}, ${half_products}}")
+    # The variant has the type in its names, too.
+    set(entry_in_bf16 "")
+    if(also)
+      set(entry_in_bf16 "${entry}")
+      foreach(pair IN ITEMS "\"${name}\"=\"${name}:bf16\"" "\"${folder}\"=\"${folder}:bf16\"" "\"${dtype}\"=\"bf16\""
+                            "&${factory}=&${factory}_bf16" "Elements::halves=Elements::bf16s")
+        string(REPLACE "=" ";" pair "${pair}")
+        list(GET pair 0 from)
+        list(GET pair 1 to)
+        string(REPLACE "${from}" "${to}" entry_in_bf16 "${entry_in_bf16}")
+      endforeach()
+    endif()
+    set(CONVLADDER_${folder}_ENTRY_IN_BF16 "${entry_in_bf16}" PARENT_SCOPE)
     set(CONVLADDER_${folder}_KERNEL ${kernels} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ON_HOST ${on_host} PARENT_SCOPE)
     set(CONVLADDER_${folder}_ARCHITECTURE "${architecture}" PARENT_SCOPE)

@@ -37,6 +37,7 @@ int knob_of(const RunResult& result, std::string_view name) {
 double promised_error(const StageInfo& stage, const RunResult& result) {
   if (const int bound = knob_of(result, "bound"); bound > 0) return bound * 1e-6;
   if (stage.dtype == "int8") return 2.5e-2;
+  if (stage.dtype == "bf16") return 1e-2;
   if (stage.dtype == "fp16") return 4e-3;
   return knob_of(result, "m") > 2 ? 2e-5 : track_of(stage).fp32_error;
 }
@@ -569,6 +570,13 @@ RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::str
   const bool too_large = takes_halves(stage) && suite_case.inputs == InputKind::large;
   const InputKind inputs = too_large ? InputKind::large_half : suite_case.inputs;
   return run_stage(stage, make_workload("", suite_case.problem, inputs, suite_case.filter, kSeed), options);
+}
+
+RunResult run_stage_of(std::string_view designation, std::string_view text, InputKind inputs) {
+  RunOptions options;
+  options.time = false;
+  return run_stage(find_stage(designation), make_workload("", parse_shape(text), inputs, FilterForm::dense, kSeed),
+                   options);
 }
 
 void check_suite(std::string_view designation, const std::vector<SuiteCase>& suite, std::string_view settings) {

@@ -86,6 +86,9 @@ std::vector<SuiteCase> suite_of_track(const Track& track);
 /// @param settings knobs by name, the others as by default
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings = {});
 
+/// Runs a stage once on a shape with exactly these inputs.
+RunResult run_stage_of(std::string_view stage, std::string_view shape, InputKind inputs);
+
 /// Requires every case to be right; and of normal inputs with 1000 outputs or more, that the relative root mean square
 /// error is what the project promises for the stage's type.
 void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite, std::string_view settings = {});

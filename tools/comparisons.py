@@ -23,8 +23,10 @@ def stages_of(track):
 
 
 def key_of(row, track):
-    """The stage's number, (number, "m=4") for a row of a stage with other settings, or None: not of this track."""
+    """The stage's number, (number, "m=4") for a row of a stage with other settings, or None: not of this track. That of a
+    stage in another type ("implicit-gemm:bf16") is its number, too."""
     name, _, settings = row["stage"].partition(" ")
+    name = name.partition(":")[0]
     number = next((number for number, stage in stages_of(track).items() if stage["name"] == name), None)
     return (number, settings) if number and settings else number
 

@@ -14,7 +14,7 @@ from networks import in_resnet_50
 
 NOT_MEASURED = "Not measured on a GPU yet.\n"
 TRACK = "hopper"
-TYPES = ("fp16", "int8", "fp32")
+TYPES = ("fp16", "bf16", "int8", "fp32")
 TILED = 35  # the stage whose tile follows from a bound of the error
 SWEEP_BATCH, SWEEP_SIDE = 32, 56  # of the sweep over the channels
 
@@ -83,7 +83,9 @@ def heading(number):
 def numbers_of(workloads, dtype):
     """Of the stages of a type that have a row."""
     found = {key for stages in workloads.values() for key in stages if isinstance(key, int)}
-    return sorted(number for number in found if stages_of(TRACK)[number]["dtype"] == dtype)
+    return sorted(number for number in found if dtype in (stages_of(TRACK)[number][key] for key in ("dtype", "also")
+                                                          if key in stages_of(TRACK)[number])
+                  and any(stages[number]["dtype"] == dtype for stages in workloads.values() if number in stages))
 
 
 def error_of(row_or_trial):

@@ -8,8 +8,8 @@ import pathlib
 from report import counts, key_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
-RATES = {"fp32": "fp32_flops_per_s", "fp16": "fp16_flops_per_s", "int8": "int8_ops_per_s"}
+ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
+RATES = {"fp32": "fp32_flops_per_s", "fp16": "fp16_flops_per_s", "bf16": "fp16_flops_per_s", "int8": "int8_ops_per_s"}
 TIMES = ("time_us", "time_cold_us", "time_without_transform_us")
 FAMILIES = {"cudnn_winograd": "WINOGRAD", "cudnn_gemm": "GEMM", "cudnn_fft": "FFT"}
 
@@ -30,8 +30,14 @@ def tracks():
 
 
 def stage_of(row):
-    """The stage of the row, also where it is a row of one with other settings; None for a library's."""
-    return stages().get(row["stage"].partition(" ")[0])
+    """The stage of the row, also where it is a row of one with other settings; None for a library's. Of a row in another
+    type ("implicit-gemm:bf16") the stage in that type."""
+    name, _, dtype = row["stage"].partition(" ")[0].partition(":")
+    stage = stages().get(name)
+    if not stage or not dtype:
+        return stage
+    layout = stage["tensors"]["input"].split()[1]
+    return {**stage, "dtype": dtype, "tensors": dict.fromkeys(stage["tensors"], f"{dtype} {layout}")}
 
 
 def runs_on_host(row):

@@ -6,20 +6,35 @@
 namespace convladder {
 namespace {
 
+// Positions of [first, first + count) that are inside [0, size).
+inline std::int64_t inside_of(std::int64_t first, std::int64_t count, std::int64_t size) {
+  const std::int64_t from = first > 0 ? first : 0, to = first + count < size ? first + count : size;
+  return to > from ? to - from : 0;
+}
+
+// Pixels that a segment loads: its rows with their halo; where 16 bytes are copied at a time, whole vectors of them.
+inline std::int64_t loads_of(const Image& image, const Segment& s) {
+  const std::int64_t rows = s.height + image.rows - 1, columns = s.width + image.columns - 1;
+  if (!reads_in_place(image, s)) return rows * columns;
+  const bool vectors = copies_vectors(image, s);
+  const std::int64_t left = s.x - image.pad_x - (vectors ? shift_of(image.columns) : 0);
+  return inside_of(s.y - image.pad_y, rows, image.height) *
+         inside_of(left, vectors ? pitch_of(image.columns) : columns, image.width);
+}
+
 // One kernel: the input by segments of strips; the row sums between two segments are made twice.
-inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image, int rows) {
-  const std::int64_t segments = (image.out_height + rows - 1) / rows;
-  const std::int64_t strips = (image.out_width + kStrip - 1) / kStrip;
-  std::int64_t steps = segments * lag_of(image.rows);  // of all blocks in a strip
-  for (int y = 0; y < image.out_height; y += rows) {
-    const int outputs = rows < image.out_height - y ? rows : image.out_height - y;
-    steps += (outputs + kBand - 1) / kBand;
+inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image, int segment_rows) {
+  std::int64_t loads = 0, segments = 0;
+  for (int y = 0; y < image.out_height; y += segment_rows, ++segments) {
+    const int height = segment_rows < image.out_height - y ? segment_rows : image.out_height - y;
+    for (int x = 0; x < image.out_width; x += kStrip)
+      loads += loads_of(image, {y, x, height, kStrip < image.out_width - x ? kStrip : image.out_width - x});
   }
   Prediction p;
-  p.global_load_bytes = reads_by_tile(image, rows, kStrip) * 4;
+  p.global_load_bytes = loads * image.batch * 4;
   p.global_store_bytes = problem.output_size() * 4;
   p.shared_load_conflicts = p.shared_store_conflicts = 0;
-  p.barriers = 2 * steps * strips * image.batch;
+  p.barriers = 0;
   p.flops = 2 * ((image.out_height + segments * (image.rows - 1)) * image.out_width * image.batch * problem.s +
                  problem.output_size() * problem.r);
   return p;

@@ -26,11 +26,17 @@ constexpr const char* kRestWords[] = {"groups", "single"};
 enum { kAuto, kTwoPasses, kOneKernel };
 constexpr int kFused[] = {kAuto, kTwoPasses, kOneKernel};
 constexpr const char* kFusedWords[] = {"auto", "no", "yes"};
-constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},     {"rows", kRowCounts, 2},
-                           {"threads", kThreadCounts, kRowThreads},   {"loads", kLoads, kLoadWords, kTogether},
-                           {"index", kIndices, kIndexWords, kBorder}, {"rest", kRests, kRestWords, kGroups}};
+constexpr int kWarpCounts[] = {0, 1, 2, 4};  // of a scheduler at a time; 0: by the filter
+constexpr const char* kWarpWords[] = {"auto", "1", "2", "4"};
+constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},
+                           {"warps", kWarpCounts, kWarpWords, 0},
+                           {"rows", kRowCounts, 2},
+                           {"threads", kThreadCounts, kRowThreads},
+                           {"loads", kLoads, kLoadWords, kTogether},
+                           {"index", kIndices, kIndexWords, kBorder},
+                           {"rest", kRests, kRestWords, kGroups}};
 
-constexpr std::int64_t kLargeImage = 1 << 20, kFusedSide = 31;  // pixels; taps down, and across
+constexpr std::int64_t kLargeImage = 1 << 20;  // pixels
 
 class Separable final : public TunableStage {
   Knobs knobs() const override { return {kKnobs, false}; }
@@ -39,34 +45,37 @@ class Separable final : public TunableStage {
 
   // The choices a to e are of the two passes alone.
   static bool of_two_passes(const Configuration& configuration) {
-    for (int k = 0; k < configuration.knobs.count; ++k)
-      if (configuration.knobs.knobs[k].values != kFused && configuration.values[k] != kKnobs[k].usual) return true;
+    for (int k = 0; k < configuration.knobs.count; ++k) {
+      const int* values = configuration.knobs.knobs[k].values;
+      if (values != kFused && values != kWarpCounts && configuration.values[k] != kKnobs[k].usual) return true;
+    }
     return false;
   }
 
-  // fused=auto: one kernel for images that give every multiprocessor segments enough, and filters whose halos, which
-  // its strips and segments load and sum again, are small beside them.
+  // fused=auto: one kernel for images that give every scheduler segments enough, where it takes the filter.
   Configuration decided(const ConvProblem& problem, const DeviceLimits& limits,
                         const Configuration& configuration) const override {
     Configuration c = configuration;
-    if (c["fused"] != kAuto) return c;
-    c["fused"] = kOneKernel;
-    if (problem.input_size() < kLargeImage || problem.r > kFusedSide || problem.s > kFusedSide ||
-        !check_configuration(problem, limits, c).accepted())
-      c["fused"] = kTwoPasses;
+    if (c["fused"] == kAuto) {
+      c["fused"] = kOneKernel;
+      if (problem.input_size() < kLargeImage || !check_configuration(problem, limits, c).accepted())
+        c["fused"] = kTwoPasses;
+    }
+    if (c["fused"] == kOneKernel && c["warps"] == 0) c["warps"] = warps_of(static_cast<int>(problem.r));
     return c;
   }
 
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
+    if (configuration["fused"] == kTwoPasses && configuration["warps"] != 0)
+      return Verdict::refuse("warps is a choice of the one kernel: leave it out, or set fused=yes");
     if (configuration["fused"] != kOneKernel) return Verdict::accept();
     if (of_two_passes(configuration))
       return Verdict::refuse(
           "rows, threads, loads, index and rest are choices of the two passes: leave them out, or set fused=no");
-    const std::int64_t bytes = fused_bytes(static_cast<int>(problem.r), static_cast<int>(problem.s));
-    if (bytes > limits.shared_bytes_per_block)
-      return Verdict::refuse("both passes in one kernel take {} bytes of shared memory, a block has {}: set fused=no",
-                             bytes, limits.shared_bytes_per_block);
+    if (problem.r != problem.s || problem.r % 2 == 0 || problem.r < kLeastSide || problem.r > kMostSide)
+      return Verdict::refuse("one kernel takes square filters with an odd side from {} to {}: set fused=no", kLeastSide,
+                             kMostSide);
     return Verdict::accept();
   }
 
@@ -99,7 +108,7 @@ class Separable final : public TunableStage {
     columns(tensors.output, image, stream);
   }
 
-  static int segment(const Image& image) { return segment_of(image, device_limits().multiprocessors); }
+  int segment(const Image& image) const { return segment_of(image, device_limits().multiprocessors, knob("warps")); }
 
   // Pass 1, with as many rows a thread.
   template <int kRows>

@@ -48,6 +48,38 @@ std::vector<SuiteCase> every_fifth_image() {
   return part;
 }
 
+/// What one kernel takes, with every padding and each side of a filter: images around a strip of 128 columns, lower and
+/// higher than the filter, with rows of whole vectors and others; padding other than the radius; batches.
+std::vector<SuiteCase> squares() {
+  std::vector<std::string> shapes = {"h=1,w=1,r=3,s=3",
+                                     "h=2,w=3,r=5,s=5",
+                                     "h=40,w=1,r=3,s=3",
+                                     "h=31,w=127,r=3,s=3",
+                                     "h=32,w=128,r=5,s=5",
+                                     "h=33,w=132,r=7,s=7",
+                                     "n=3,h=17,w=129,r=5,s=5",
+                                     "n=2,h=20,w=264,r=9,s=9",
+                                     "h=9,w=72,r=31,s=31",
+                                     "h=200,w=260,r=31,s=31",
+                                     "h=131,w=130,r=31,s=31",
+                                     "h=48,w=152,r=7,s=7,pad_h=0,pad_w=0",
+                                     "h=70,w=180,r=17,s=17,pad_h=3,pad_w=8",
+                                     "h=70,w=168,r=15,s=15,pad_h=9,pad_w=4",
+                                     "h=12,w=20,r=3,s=3,pad_h=6,pad_w=9"};
+  for (int side = 3; side <= 31; side += 2)
+    shapes.push_back("h=67,w=196,r=" + std::to_string(side) + ",s=" + std::to_string(side));
+  std::vector<SuiteCase> suite;
+  for (const std::string& shape : shapes) {
+    ConvProblem problem = parse_shape(shape);
+    for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
+      problem.padding = padding;
+      if (padding == Padding::reflect && (problem.pad_h >= problem.h || problem.pad_w >= problem.w)) continue;
+      suite.push_back({problem, InputKind::normal, FilterForm::rank_one});
+    }
+  }
+  return suite;
+}
+
 /// The lines that load from global memory in many requests, in their order: where pixels are staged.
 std::vector<int> staging_lines(std::string_view settings) {
   std::vector<int> lines;
@@ -92,49 +124,69 @@ TEST_CASE("08 separable: and with every configuration (simulator)") {
 }
 
 TEST_CASE("08 separable: every image is right in one kernel") {
-  check_suite("08", image_suite(FilterForm::rank_one), "fused=yes");
+  check_suite("08", squares(), "fused=yes");
+  check_suite("08", {{parse_shape("h=150,w=140,r=31,s=31"), InputKind::normal, FilterForm::rank_one}},
+              "fused=yes,warps=4");
+}
+
+TEST_CASE("08 separable: a NaN or an infinity reaches the outputs whose windows have it, in one kernel too") {
+  const StageInfo& stage = find_stage("08");
+  for (const float value : {NAN, INFINITY}) {
+    Workload workload =
+        make_workload("", parse_shape("h=70,w=140,r=17,s=17"), InputKind::normal, FilterForm::rank_one, 3);
+    workload.tensors.input[40 * 140 + 127] = value;
+    workload.reference = convolve_reference(workload.problem, workload.tensors.input, workload.tensors.filter);
+    RunOptions options;
+    options.time = false;
+    options.settings = "fused=yes";
+    const RunResult result = run_stage(stage, workload, options);
+    CHECK_MESSAGE(result.status == Status::ok, result.reason);
+  }
 }
 
 TEST_CASE("08 separable: counters are what the lesson predicts of one kernel (simulator)") {
-  // Filters of a known size and others; one band of rows and several; segments, whole and not; lags of 0, 1 and 2
-  // bands.
+  // One strip and several, segments of one row and more; copies of 16 bytes and of 4.
   check_prediction("08",
-                   {"h=1,w=1", "h=64,w=300,r=5,s=5", "h=4,w=800,r=1,s=5", "h=300,w=8,r=7,s=3", "n=2,h=133,w=45,r=4,s=3",
-                    "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "h=80,w=70,r=65,s=33", "h=330,w=290,r=31,s=31",
-                    "h=100,w=130,r=33,s=16", "h=70,w=140,r=34,s=32"},
+                   {"h=1,w=1,r=3,s=3", "h=64,w=300,r=5,s=5", "h=4,w=800,r=5,s=5", "h=300,w=8,r=7,s=7",
+                    "n=2,h=133,w=45,r=3,s=3", "h=30,w=40,r=9,s=9,pad_h=0,pad_w=0", "h=330,w=290,r=31,s=31",
+                    "h=200,w=292,r=31,s=31", "h=70,w=140,r=17,s=17,pad_h=2"},
                    FilterForm::rank_one, "fused=yes");
 }
 
-TEST_CASE("08 separable: one kernel for large images and filters not too large, if a block has the memory") {
+TEST_CASE("08 separable: one kernel for large images and the filters that it takes") {
   const std::unique_ptr<Stage> stage(find_stage("08").make());
   const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
-  DeviceLimits limits = device_limits();
-  limits.shared_bytes_per_block = 227 << 10;
-  const auto fused = [&](const char* shape, const char* settings) {
+  const auto decided = [&](const char* shape, const char* settings, const char* knob) {
     const ConvProblem problem = parse_shape(shape);
     Configuration configuration(tunable.knobs());
     if (*settings) apply_settings(settings, configuration);
-    return value_text(tunable.knobs().knobs[0], tunable.decided(problem, limits, configuration)["fused"]);
+    const Configuration c = tunable.decided(problem, device_limits(), configuration);
+    for (int k = 0; k < c.knobs.count; ++k)
+      if (c.knobs.knobs[k].name == std::string(knob)) return value_text(c.knobs.knobs[k], c.values[k]);
+    return std::string("no such knob");
   };
-  CHECK(fused("h=2160,w=3840,r=31,s=31", "") == "yes");
-  CHECK(fused("h=1080,w=1920,r=31,s=31", "") == "yes");
-  CHECK(fused("h=256,w=256,r=11,s=11", "") == "no");
-  CHECK(fused("n=16,h=256,w=256,r=11,s=11", "") == "yes");
-  CHECK(fused("h=2160,w=3840,r=65,s=65", "") == "no");
-  CHECK(fused("h=2160,w=3840,r=3,s=65", "") == "no");
-  CHECK(fused("h=2160,w=3840,r=31,s=31", "rows=1") == "no");  // a choice of the two passes
-  CHECK(fused("h=256,w=256,r=31,s=31", "fused=yes") == "yes");
-  limits.shared_bytes_per_block = 64 << 10;
-  CHECK(fused("h=2160,w=3840,r=5,s=5", "") == "no");
-  const auto refusal = [&](const char* settings) {
+  CHECK(decided("h=2160,w=3840,r=31,s=31", "", "fused") == "yes");
+  CHECK(decided("h=1080,w=1920,r=31,s=31", "", "fused") == "yes");
+  CHECK(decided("h=256,w=256,r=11,s=11", "", "fused") == "no");
+  CHECK(decided("n=16,h=256,w=256,r=11,s=11", "", "fused") == "yes");
+  CHECK(decided("h=2160,w=3840,r=33,s=33", "", "fused") == "no");
+  CHECK(decided("h=2160,w=3840,r=8,s=8", "", "fused") == "no");
+  CHECK(decided("h=2160,w=3840,r=3,s=5", "", "fused") == "no");
+  CHECK(decided("h=2160,w=3840,r=31,s=31", "rows=1", "fused") == "no");  // a choice of the two passes
+  CHECK(decided("h=256,w=256,r=31,s=31", "fused=yes", "fused") == "yes");
+  CHECK(decided("h=256,w=256,r=31,s=31", "fused=yes", "warps") == "1");
+  CHECK(decided("h=256,w=256,r=31,s=31", "fused=yes,warps=4", "warps") == "4");
+  CHECK(decided("h=256,w=256,r=31,s=31", "", "warps") == "auto");
+  const auto refusal = [&](const char* shape, const char* settings) {
     Configuration configuration(tunable.knobs());
     apply_settings(settings, configuration);
-    return std::string(tunable.check_configuration(parse_shape("h=9,w=9,r=65,s=65"), limits, configuration).reason());
+    return std::string(tunable.check_configuration(parse_shape(shape), device_limits(), configuration).reason());
   };
-  CHECK(refusal("fused=no,rows=1") == "");
-  CHECK(refusal("fused=yes,rows=1").find("choices of the two passes") != std::string::npos);
-  CHECK(refusal("fused=yes") ==
-        "both passes in one kernel take 100864 bytes of shared memory, a block has 65536: set fused=no");
+  CHECK(refusal("h=9,w=9,r=31,s=31", "fused=no,rows=1") == "");
+  CHECK(refusal("h=9,w=9,r=31,s=31", "fused=yes,rows=1").find("choices of the two passes") != std::string::npos);
+  CHECK(refusal("h=9,w=9,r=31,s=31", "fused=no,warps=2").find("choice of the one kernel") != std::string::npos);
+  for (const char* shape : {"h=9,w=9,r=1,s=1", "h=9,w=9,r=4,s=4", "h=9,w=9,r=3,s=5", "h=9,w=9,r=33,s=33"})
+    CHECK(refusal(shape, "fused=yes") == "one kernel takes square filters with an odd side from 3 to 31: set fused=no");
 }
 
 TEST_CASE("08 separable: each setting changes what it is about (simulator)") {

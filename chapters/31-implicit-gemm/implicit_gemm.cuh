@@ -15,19 +15,22 @@
 //   5. A step is multiplied, 16 channels of a tap at a time: 16 x 16 fragments of both tiles come by ldmatrix, while
 //      those before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The epilogue: the sums are stored as halves, through shared memory, 16 bytes a lane.
+//   7. Where blocks are few, the channels are in slices: a block has one slice of a tile, and stores its sums as they
+//   are.
+//      A second kernel adds up those of all slices, in their order.
 #pragma once
 #include "common/kernel/border.hpp"
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/lowering.hpp"
 //
-#include "common/kernel/half.hpp"
+#include "common/kernel/half_or_bf16.hpp"
 #include "common/kernel/mma.hpp"
 
 namespace convladder {
 namespace {
 
 constexpr int kDepth = 32;  // channels of a step: rows of 64 bytes in shared memory
-constexpr int kChunk = 8;   // halves in 16 bytes
+constexpr int kChunk = 8;   // elements in 16 bytes: each a half, or a bfloat16
 constexpr int kChunks = kDepth / kChunk;
 constexpr int kTaps = 3;          // that a step takes together, where they read the same pixels
 constexpr int kFilterUnit = 128;  // the most filters of a block
@@ -42,31 +45,32 @@ struct Gemm {
   int outputs;                  // of the batch: rows of the product
   int channel_blocks;           // of 32
   int filter_blocks, block_filters;
+  int slices;
 };
 
 // Taps times blocks of channels.
 __host__ __device__ __forceinline__ int depth_of(const Gemm& g) { return window(g.l) * g.channel_blocks; }
+// Where a slice begins, which is where the one before ends: a block of channels.
+__device__ __forceinline__ int first_channel_block(const Gemm& g, int slice) {
+  return slice * g.channel_blocks / g.slices;
+}
 
-// Where a chunk of 16 bytes lies in a tile of rows of 64 bytes, in halves. Two rows take all 32 banks. The
+// Where a chunk of 16 bytes lies in a tile of rows of 64 bytes, in elements. Two rows take all 32 banks. The
 // chunks change places with every second row: so the same chunk of eight rows, which ldmatrix reads, is in all banks
 // too.
 __device__ __forceinline__ int place(int row, int chunk) { return row * kDepth + (chunk ^ row / 2 % 4) * kChunk; }
 
-// 16 bytes that are copied at once.
-struct __align__(16) Halves8 {
-  half2 pairs[4];
-};
-
 // 1. A thread an element.
+template <class T>
 __global__ void pack(const float* filter,  // [filters][channels][rows][columns]
-                     half* packed,         // [filter block][channel block][row][column][filters of a block][32]
+                     T* packed,            // [filter block][channel block][row][column][filters of a block][32]
                      Gemm g) {
   const int i = blockIdx.x * kPackThreads + threadIdx.x, row = i / kDepth;
   const int tap = row / g.block_filters % depth_of(g), filter_block = row / g.block_filters / depth_of(g);
   if (filter_block >= g.filter_blocks) return;
   const int k = filter_block * g.block_filters + row % g.block_filters, c = tap / window(g.l) * kDepth + i % kDepth;
   const bool inside = k < g.l.filters && c < g.l.channels;
-  packed[i] = __float2half_rn(inside ? filter[(k * g.l.channels + c) * window(g.l) + tap % window(g.l)] : 0.0f);
+  packed[i] = rounded_to<T>(inside ? filter[(k * g.l.channels + c) * window(g.l) + tap % window(g.l)] : 0.0f);
 }
 
 // ---- 2. The block ---------------------------------------------------------------------------------------------------
@@ -92,22 +96,24 @@ struct Shape {
 
 // The block's part of the problem, and the thread's part of the block.
 struct Block {
-  int filter_block, first_filter, first_output;
+  int filter_block, first_filter, first_output, slice;
   unsigned first_row;  // of the first output, among those of all images
   int first_column;
   int thread, lane;
   int y, x;  // in the tile, of the warp's first output and filter
 };
 
-template <class S>
+template <class S, bool Split>
 __device__ __forceinline__ Block this_block(const Gemm& g) {
   Block b{};
+  const int block = static_cast<int>(blockIdx.x) / g.filter_blocks;
   b.thread = threadIdx.x;
   b.lane = b.thread % 32;
   const int warp = b.thread / 32;
   b.filter_block = static_cast<int>(blockIdx.x) % g.filter_blocks;
   b.first_filter = b.filter_block * S::filters;
-  b.first_output = static_cast<int>(blockIdx.x) / g.filter_blocks * S::outputs;
+  b.slice = Split ? block % g.slices : 0;
+  b.first_output = (Split ? block / g.slices : block) * S::outputs;
   b.y = warp / S::warps_across * S::warp_outputs;
   b.x = warp % S::warps_across * S::warp_filters;
   b.first_row = static_cast<unsigned>(b.first_output) / g.by_width;
@@ -172,23 +178,23 @@ struct StepOf<S, kTaps> : StepSizes<S, kTaps, S::outputs + S::copied_together> {
 // ---- 3. The copies of a step ----------------------------------------------------------------------------------------
 
 // A thread copies one chunk of its slots, which are copied_together apart, and of as many filters.
-template <class S, int Taps>
+template <class T, class S, int Taps>
 struct Copies {
   int channels;  // of the input, from the chunk's first one on
   // Where tap (0, 0) reads: the row, the column, and the first element (of the image, where the padding is not zeros).
   int top[StepOf<S, Taps>::rows], left[StepOf<S, Taps>::rows];
   unsigned start[StepOf<S, Taps>::rows];
-  int r, s, c;       // of the step that is copied next: its tap, or the first of three, and channels
-  const half* taps;  // and its filters
+  int r, s, c;    // of the step that is copied next: its tap, or the first of three, and channels
+  const T* taps;  // and its filters
 };
 
-template <class S, int Taps, Pixels Kind>
-__device__ __forceinline__ Copies<S, Taps> copies_of(const half* packed, const Block& b, const Gemm& g) {
+template <class T, class S, int Taps, Pixels Kind, bool Split>
+__device__ __forceinline__ Copies<T, S, Taps> copies_of(const T* packed, const Block& b, const Gemm& g) {
   using Step = StepOf<S, Taps>;
   const Lowering& l = g.l;
   const int last_slot =
       Step::slot_of(min(b.first_output + S::outputs, g.outputs) - 1, b, g) + (Taps - 1) * l.dilation_x;
-  Copies<S, Taps> own;
+  Copies<T, S, Taps> own;
   const int first = b.thread / kChunks, chunk = b.thread % kChunks;
   UNROLL
   for (int i = 0; i < Step::rows; ++i) {
@@ -203,26 +209,32 @@ __device__ __forceinline__ Copies<S, Taps> copies_of(const half* packed, const B
   own.channels = l.channels - chunk * kChunk;
   own.r = own.s = own.c = 0;
   own.taps = packed + (b.filter_block * depth_of(g) * S::filters + first) * kDepth + chunk * kChunk;
+  if constexpr (Split) {
+    const int channel_block = first_channel_block(g, b.slice);
+    own.c = channel_block * kDepth;
+    own.taps += channel_block * window(l) * S::filters * kDepth;
+  }
   return own;
 }
 
 // Of a pixel whose channels are no whole chunks: not aligned, so through registers, one by one.
-__device__ __forceinline__ void copy_halves(half* shared, const half* global, int count) {
-  const half zero = __float2half_rn(0.0f);
-  Halves8 chunk;
+template <class T>
+__device__ __forceinline__ void copy_elements(T* shared, const T* global, int count) {
+  const T zero{};
+  unsigned pairs[4];
   UNROLL
   for (int i = 0; i < 4; ++i)
-    chunk.pairs[i] = __halves2half2(2 * i < count ? global[2 * i] : zero, 2 * i + 1 < count ? global[2 * i + 1] : zero);
-  *reinterpret_cast<uint4*>(shared) = *reinterpret_cast<const uint4*>(&chunk);
+    pairs[i] = pair_of(2 * i < count ? global[2 * i] : zero, 2 * i + 1 < count ? global[2 * i + 1] : zero);
+  *reinterpret_cast<uint4*>(shared) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
 // Starts copy i of a step: of a pixel, or of a filter. The thread's first chunk lies at first_place in the buffer.
-template <class S, int Taps, Pixels Kind>
-__device__ __forceinline__ void start_copy(half* buffer, int first_place, int i, const Copies<S, Taps>& own,
-                                           const half* input, const Lowering& l) {
+template <class T, class S, int Taps, Pixels Kind>
+__device__ __forceinline__ void start_copy(T* buffer, int first_place, int i, const Copies<T, S, Taps>& own,
+                                           const T* input, const Lowering& l) {
   using Step = StepOf<S, Taps>;
   constexpr int kTogether = S::copied_together * kDepth;
-  half* const to = buffer + first_place + i * kTogether;
+  T* const to = buffer + first_place + i * kTogether;
   if (i >= Step::rows) {
     copy_async<16>(to, own.taps + (i - Step::rows) * kTogether);
     return;
@@ -241,12 +253,12 @@ __device__ __forceinline__ void start_copy(half* buffer, int first_place, int i,
   if constexpr (Kind != Pixels::any)
     copy_async<16, Step::through_l1>(to, input + (own.start[i] + from), inside);
   else
-    copy_halves(to, input + (own.start[i] + from), inside ? own.channels - own.c : 0);
+    copy_elements(to, input + (own.start[i] + from), inside ? own.channels - own.c : 0);
 }
 
 // The columns of the filter, its rows, and then the next channels.
-template <class S, int Taps>
-__device__ __forceinline__ void next_step(Copies<S, Taps>& own, const Lowering& l) {
+template <class T, class S, int Taps>
+__device__ __forceinline__ void next_step(Copies<T, S, Taps>& own, const Lowering& l) {
   own.taps += Taps * S::filters * kDepth;
   if (StepOf<S, Taps>::next_column(own.s, l)) return;
   if (++own.r < l.rows) return;
@@ -278,8 +290,8 @@ __device__ __forceinline__ int filter_place_of(const Block& b) {
   return StepOf<S, Taps>::slots * kDepth + place(b.x + b.lane / 16 * 8 + b.lane % 8, b.lane / 8 % 2);
 }
 
-template <class S, int Taps>
-__device__ __forceinline__ void load_slice(Operands<S>& operands, const half* buffer, int filter_place, int slice,
+template <class T, class S, int Taps>
+__device__ __forceinline__ void load_slice(Operands<S>& operands, const T* buffer, int filter_place, int slice,
                                            const Block& b, const Lowering& l) {
   constexpr int kApart = StepOf<S, Taps>::apart;
   // The chunk after next is 32 bytes away, with this bit of the place turned over.
@@ -305,21 +317,22 @@ template <class S>
 using Sums = float[S::down][S::across][4];
 
 // Multiplies a slice. Between the products stand the copies of a later step, evenly in all slices but the last.
-template <class S, int Taps, Pixels Kind>
+template <class T, class S, int Taps, Pixels Kind>
 __device__ __forceinline__ void multiply_slice(Sums<S>& sums, const Operands<S>& operands, int slice, bool copy_more,
-                                               half* free, int first_place, const Copies<S, Taps>& own,
-                                               const half* input, const Lowering& l) {
+                                               T* free, int first_place, const Copies<T, S, Taps>& own, const T* input,
+                                               const Lowering& l) {
   using Step = StepOf<S, Taps>;
   constexpr int kCopiesAtOnce = (Step::copies - 1) / ((Step::slices - 1) * S::down) + 1;
   UNROLL
   for (int i = 0; i < S::down; ++i) {
     UNROLL
-    for (int j = 0; j < S::across; ++j) mma_m16n8k16(sums[i][j], operands.a[slice % 2][i], operands.b[slice % 2][j]);
+    for (int j = 0; j < S::across; ++j)
+      mma_m16n8k16<OperandOf<T>>(sums[i][j], operands.a[slice % 2][i], operands.b[slice % 2][j]);
     UNROLL
     for (int copy = 0; copy < kCopiesAtOnce; ++copy) {
       const int next = (slice * S::down + i) * kCopiesAtOnce + copy;
       if (slice + 1 < Step::slices && next < Step::copies && copy_more)
-        start_copy<S, Taps, Kind>(free, first_place, next, own, input, l);
+        start_copy<T, S, Taps, Kind>(free, first_place, next, own, input, l);
     }
   }
 }
@@ -328,26 +341,25 @@ __device__ __forceinline__ void multiply_slice(Sums<S>& sums, const Operands<S>&
 
 // Tiles [32 filters][outputs][32], laid out as the others, over what nobody reads since the last barrier. What a warp
 // stores there it reads itself.
-template <class S>
-__device__ __forceinline__ void store_sums(half* output, half* shared, const Sums<S>& sums, const Block& b,
-                                           const Gemm& g) {
+template <class T, class S>
+__device__ __forceinline__ void store_sums(T* output, T* shared, const Sums<S>& sums, const Block& b, const Gemm& g) {
   constexpr int kOutTile = S::outputs * kDepth;
   const Lowering& l = g.l;
   UNROLL
   for (int i = 0; i < S::down; ++i) {
     UNROLL
     for (int j = 0; j < S::across; ++j) {
-      half* const tile = shared + (b.x + 8 * j) / kDepth * kOutTile;
+      T* const tile = shared + (b.x + 8 * j) / kDepth * kOutTile;
       UNROLL
       for (int below = 0; below < 2; ++below)
-        *reinterpret_cast<half2*>(tile + place(b.y + 16 * i + 8 * below + b.lane / 4, j % 4) + b.lane % 4 * 2) =
-            __floats2half2_rn(sums[i][j][2 * below], sums[i][j][2 * below + 1]);
+        *reinterpret_cast<unsigned*>(tile + place(b.y + 16 * i + 8 * below + b.lane / 4, j % 4) + b.lane % 4 * 2) =
+            rounded_pair<T>(sums[i][j][2 * below], sums[i][j][2 * below + 1]);
     }
   }
   __syncwarp();
   UNROLL
   for (int column = 0; column < S::warp_filters; column += kDepth) {
-    const half* const tile = shared + (b.x + column) / kDepth * kOutTile;
+    const T* const tile = shared + (b.x + column) / kDepth * kOutTile;
     const int o = b.first_output + b.y, k = b.first_filter + b.x + column;
     if (l.filters % kChunk == 0) {
       const int of_lane = k + b.lane % 4 * kChunk;
@@ -364,31 +376,71 @@ __device__ __forceinline__ void store_sums(half* output, half* shared, const Sum
   }
 }
 
+// ---- 7. Slices ------------------------------------------------------------------------------------------------------
+
+// A block's sums. A lane has two neighbours, and four lanes have a whole sector.
+template <class S>
+__device__ __forceinline__ void store_slice(float* slices,  // [slice][outputs of whole blocks][filters of whole blocks]
+                                            const Sums<S>& sums, const Block& b, const Gemm& g) {
+  const int filters = g.filter_blocks * S::filters, outputs = blocks_for(g.outputs, S::outputs) * S::outputs;
+  float* const first = slices + (std::int64_t{b.slice} * outputs + b.first_output + b.y + b.lane / 4) * filters +
+                       b.first_filter + b.x + b.lane % 4 * 2;
+  UNROLL
+  for (int i = 0; i < S::down; ++i) {
+    UNROLL
+    for (int j = 0; j < S::across; ++j) {
+      UNROLL
+      for (int below = 0; below < 2; ++below)
+        *reinterpret_cast<float2*>(first + (16 * i + 8 * below) * filters + 8 * j) =
+            make_float2(sums[i][j][2 * below], sums[i][j][2 * below + 1]);
+    }
+  }
+}
+
+// A thread an output.
+template <class T>
+__global__ void add_slices(const float* slices,  // [slice][outputs, padded][filters, padded]
+                           T* output,            // [outputs][filters]
+                           Gemm g, int padded_outputs, int padded_filters) {
+  const int i = blockIdx.x * kPackThreads + threadIdx.x, o = i / g.l.filters, k = i % g.l.filters;
+  if (o >= g.outputs) return;
+  float sum = 0;
+  for (int slice = 0; slice < g.slices; ++slice)
+    sum += slices[(std::int64_t{slice} * padded_outputs + o) * padded_filters + k];
+  output[i] = rounded_to<T>(sum);
+}
+
 // ---- The kernel and its launch --------------------------------------------------------------------------------------
 
-template <class S, int Taps, Pixels Kind>
+// What a block stores: outputs, or the sums of a slice.
+template <class T, bool Split>
+using Stored = std::conditional_t<Split, float, T>;
+
+template <class T, class S, int Taps, Pixels Kind, bool Split>
 __global__ void __launch_bounds__(S::threads, S::blocks)
-    multiply(const half* input,   // [batch][height][width][channels]
-             const half* packed,  // [filter block][channel block][row][column][filters of a block][32]
-             half* output,        // [batch][out_height][out_width][filters]
+    multiply(const T* input,            // [batch][height][width][channels]
+             const T* packed,           // [filter block][channel block][row][column][filters of a block][32]
+             Stored<T, Split>* output,  // [batch][out_height][out_width][filters]; or as in store_slice()
              Gemm g) {
   using Step = StepOf<S, Taps>;
-  half* const shared = dynamic_shared<half>();  // [buffer][pixels, then filters][32]
+  T* const shared = dynamic_shared<T>();  // [buffer][pixels, then filters][32]
   const Lowering& l = g.l;
-  const Block b = this_block<S>(g);
-  Copies<S, Taps> own = copies_of<S, Taps, Kind>(packed, b, g);
+  const Block b = this_block<S, Split>(g);
+  Copies<T, S, Taps> own = copies_of<T, S, Taps, Kind, Split>(packed, b, g);
   // The two places are variables of their own: as members of `own` and `operands` they make the loop longer.
   const int first_place = place(b.thread / kChunks, b.thread % kChunks);
 
   // 4. The prologue: the first steps are on their way.
-  const int steps = depth_of(g) / Taps;
+  const int channel_blocks =
+      Split ? first_channel_block(g, b.slice + 1) - first_channel_block(g, b.slice) : g.channel_blocks;
+  const int steps = window(l) * channel_blocks / Taps;
   constexpr int kAhead = Step::buffers - 1;
   UNROLL_BY(1)
   for (int step = 0; step < kAhead; ++step) {
     if (step < steps) {
       UNROLL
       for (int i = 0; i < Step::copies; ++i)
-        start_copy<S, Taps, Kind>(shared + step * Step::halves, first_place, i, own, input, l);
+        start_copy<T, S, Taps, Kind>(shared + step * Step::halves, first_place, i, own, input, l);
       next_step(own, l);
     }
     commit_copies();
@@ -399,52 +451,71 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   const int filter_place = filter_place_of<S, Taps>(b);
   wait_copies<kAhead - 1>();
   __syncthreads();
-  load_slice<S, Taps>(operands, shared, filter_place, 0, b, l);
+  load_slice<T, S, Taps>(operands, shared, filter_place, 0, b, l);
 
   int reading = 0, writing = kAhead;
   UNROLL_BY(1)
   for (int step = 0; step < steps; ++step) {
-    const half* const buffer = shared + reading * Step::halves;
-    half* const free = shared + writing * Step::halves;
+    const T* const buffer = shared + reading * Step::halves;
+    T* const free = shared + writing * Step::halves;
     const bool more = step + kAhead < steps;
     reading = reading == kAhead ? 0 : reading + 1;
     // 5.
     UNROLL
     for (int slice = 0; slice < Step::slices; ++slice) {
       if (slice + 1 < Step::slices) {
-        load_slice<S, Taps>(operands, buffer, filter_place, slice + 1, b, l);
+        load_slice<T, S, Taps>(operands, buffer, filter_place, slice + 1, b, l);
       } else {
         commit_copies();
         wait_copies<kAhead - 1>();
         __syncthreads();  // the next step's tiles are there, and this one's are read
-        if (step + 1 < steps) load_slice<S, Taps>(operands, shared + reading * Step::halves, filter_place, 0, b, l);
+        if (step + 1 < steps) load_slice<T, S, Taps>(operands, shared + reading * Step::halves, filter_place, 0, b, l);
       }
-      multiply_slice<S, Taps, Kind>(sums, operands, slice, more, free, first_place, own, input, l);
+      multiply_slice<T, S, Taps, Kind>(sums, operands, slice, more, free, first_place, own, input, l);
     }
     next_step(own, l);
     writing = writing == kAhead ? 0 : writing + 1;
   }
 
-  store_sums<S>(output, shared, sums, b, g);
+  if constexpr (Split)
+    store_slice<S>(output, sums, b, g);
+  else
+    store_sums<T, S>(output, shared, sums, b, g);
 }
 
 std::int64_t blocks_of(const Gemm& g, int block_outputs) {
   return std::int64_t{blocks_for(g.outputs, block_outputs)} * g.filter_blocks;
 }
 
-template <class S, int Taps, Pixels Kind>
-void launch_multiply(const half* input, const half* packed, half* output, const Gemm& g, Stream stream) {
+// Whole blocks of outputs.
+int padded_outputs(const Gemm& g, int block_outputs) { return blocks_for(g.outputs, block_outputs) * block_outputs; }
+// Sums of all slices.
+std::int64_t sums_of_slices(const Gemm& g, int block_outputs) {
+  return std::int64_t{g.slices} * padded_outputs(g, block_outputs) * g.filter_blocks * g.block_filters;
+}
+
+template <class T, class S, int Taps, Pixels Kind>
+void launch_multiply(const T* input, const T* packed, T* output, float* slices, const Gemm& g, Stream stream) {
   constexpr int kSharedBytes = StepOf<S, Taps>::buffers * StepOf<S, Taps>::halves * 2;
-  launch(multiply<S, Taps, Kind>, dim3(static_cast<unsigned>(blocks_of(g, S::outputs))),
-         dim3(static_cast<unsigned>(S::threads)), kSharedBytes, stream)(input, packed, output, g);
+  const dim3 blocks(static_cast<unsigned>(blocks_of(g, S::outputs) * g.slices)), threads(S::threads);
+  if (g.slices == 1) {
+    launch(multiply<T, S, Taps, Kind, false>, blocks, threads, kSharedBytes, stream)(input, packed, output, g);
+    return;
+  }
+  if constexpr (Kind == Pixels::in_zeros) {
+    launch(multiply<T, S, Taps, Kind, true>, blocks, threads, kSharedBytes, stream)(input, packed, slices, g);
+    launch(add_slices<T>, dim3(blocks_for(g.outputs * g.l.filters, kPackThreads)), dim3(kPackThreads), 0, stream)(
+        slices, output, g, padded_outputs(g, S::outputs), g.filter_blocks * S::filters);
+  }
 }
 
 std::int64_t packed_size(const Gemm& g) {
   return std::int64_t{depth_of(g)} * g.filter_blocks * g.block_filters * kDepth;
 }
 
-void launch_pack(const float* filter, half* packed, const Gemm& g, Stream stream) {
-  launch(pack, dim3(blocks_for(static_cast<int>(packed_size(g)), kPackThreads)), dim3(kPackThreads), 0, stream)(
+template <class T>
+void launch_pack(const float* filter, T* packed, const Gemm& g, Stream stream) {
+  launch(pack<T>, dim3(blocks_for(static_cast<int>(packed_size(g)), kPackThreads)), dim3(kPackThreads), 0, stream)(
       filter, packed, g);
 }
 
@@ -459,14 +530,16 @@ struct Tile {
   int outputs, filters, warps_across;
   int shared_loads;  // of a block for 16 channels of a tap
   int slots;         // with three taps
-  int time;          // of a block, as measured, where 10 is that of the smallest
+  int time;          // of a block's step, as measured, where 10 is that of the smallest
+  int alone;         // the same of a block that is alone on its multiprocessor, where nobody works while it waits
 };
 
 template <class S>
-constexpr Tile tile_of(int time) {
-  return {S::outputs, S::filters, S::warps_across, S::shared_loads, StepOf<S, kTaps>::slots, time};
+constexpr Tile tile_of(int time, int alone) {
+  return {S::outputs, S::filters, S::warps_across, S::shared_loads, StepOf<S, kTaps>::slots, time, alone};
 }
-constexpr Tile kTileSizes[] = {tile_of<Small>(10), tile_of<Tall>(18), tile_of<Square>(16), tile_of<Large>(25)};
+constexpr Tile kTileSizes[] = {tile_of<Small>(10, 16), tile_of<Tall>(18, 23), tile_of<Square>(16, 21),
+                               tile_of<Large>(25, 27)};
 
 }  // namespace
 }  // namespace convladder

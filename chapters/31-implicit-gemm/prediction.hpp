@@ -48,19 +48,23 @@ Prediction prediction_of(const ConvProblem& problem, const Gemm& g, const Tile& 
   // of one.
   const std::int64_t epilogue =
       std::int64_t{blocks_for(g.outputs, problem.k % kChunk == 0 ? 8 : 1)} * blocks_for(g.l.filters, kDepth);
-  Prediction p;
-  p.global_load_bytes = 2 * (pixels * problem.c * g.filter_blocks + block_taps * tile.filters * kDepth);
-  p.global_store_bytes = 2 * problem.output_size();
-  p.global_store_requests = epilogue;
-  p.shared_load_requests = block_taps * 2 * tile.shared_loads + epilogue;
+  // Of slices each sum is stored, two by a lane, and those of outputs are loaded, by a thread for each output.
+  const bool split = g.slices > 1;
+  const std::int64_t sums = split ? sums_of_slices(g, tile.outputs) : 0, outputs = problem.output_size();
   const int rows = (together ? tile.slots : tile.outputs) + taps * tile.filters;
+  Prediction p;
+  p.global_load_bytes = 2 * (pixels * problem.c * g.filter_blocks + block_taps * tile.filters * kDepth) +
+                        (split ? 4 * outputs * g.slices : 0);
+  p.global_store_bytes = 2 * outputs + 4 * sums;
+  p.global_store_requests = split ? sums / 64 + (outputs - 1) / 32 + 1 : epilogue;
+  p.shared_load_requests = block_taps * 2 * tile.shared_loads + (split ? 0 : epilogue);
   p.shared_store_requests =
-      (block_taps / taps * rows * kDepth / kChunk + blocks * tile.outputs * tile.filters / 2) / 32;
+      (block_taps / taps * rows * kDepth / kChunk + (split ? 0 : blocks * tile.outputs * tile.filters / 2)) / 32;
   p.shared_load_conflicts = together ? conflicts_of_rows(g, tile) * depth_of(g) * g.filter_blocks : 0;
   p.shared_store_conflicts = 0;
   p.constant_load_requests = 0;
   p.atomic_requests = 0;
-  p.barriers = block_taps / taps + blocks;
+  p.barriers = block_taps / taps + blocks * g.slices;
   p.flops = problem.flops();
   return p;
 }

@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/settings.hpp"
 #include "common/stage/tunable.hpp"
 #include "tests/stage_suite.hpp"
 
@@ -12,6 +16,15 @@ namespace {
 
 RunResult run(const std::string& shape, std::string_view settings = {}) {
   return run_case(find_stage("31"), {parse_shape(shape), InputKind::normal}, settings);
+}
+
+void check_refusal_with(const char* settings, const char* shape, const char* rule) {
+  const std::unique_ptr<Stage> stage(find_stage("31").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  Configuration configuration(tunable.knobs());
+  REQUIRE(apply_settings(settings, configuration));
+  const std::string reason = tunable.check_configuration(parse_shape(shape), device_limits(), configuration).reason();
+  CHECK_MESSAGE(reason.find(rule) != std::string::npos, reason);
 }
 
 Counters counters_of(const std::string& shape, std::string_view settings) {
@@ -31,6 +44,76 @@ TEST_CASE("31 implicit-gemm: every image is right with the other tiles") {
   check_suite("31", short_implicit_gemm_suite(), kTiles[1]);
   check_suite("31", short_implicit_gemm_suite(), kTiles[2]);
   check_suite("31", short_implicit_gemm_suite(), kTiles[3]);
+}
+
+TEST_CASE("31 implicit-gemm: channels in slices are right") {
+  for (const char* tile : kTiles) {
+    for (const int slices : {2, 4, 8}) {
+      const std::string settings = fmt::format("{},split={}", tile, slices);
+      std::vector<SuiteCase> suite;
+      for (const char* sizes : {
+               "n=2,c=264,k=72,h=3,w=5,r=3,s=3",  // of unlike length
+               "c=256,k=130,h=9,w=23,r=3,s=3",    // three taps together
+               "n=3,c=256,k=9,h=9,w=7,r=2,s=5,stride_h=2,stride_w=2",
+           })
+        suite.push_back({parse_shape(sizes), InputKind::normal});
+      suite.push_back({suite.front().problem, InputKind::nan});
+      check_suite("31", suite, settings);
+      check_suite("31:bf16", suite, settings);
+    }
+  }
+}
+
+TEST_CASE("31 implicit-gemm: counters of slices are what the lesson predicts (simulator)") {
+  for (const char* tile : kTiles) {
+    for (const char* sizes : {"n=2,c=264,k=72,h=3,w=5,r=3,s=3", "c=136,k=130,h=9,w=23,r=3,s=3"}) {
+      const RunResult result = run(sizes, fmt::format("{},split=4", tile));
+      REQUIRE(result.counters);
+      REQUIRE(result.prediction);
+      for (const CounterField& field : kCounterFields) {
+        const std::int64_t expected = (*result.prediction).*field.member;
+        CAPTURE(std::string(field.name));
+        if (expected >= 0) CHECK((*result.counters).*field.member == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("31 implicit-gemm: refuses slices by rule") {
+  check_refusal_with("split=4", "c=96,k=8,h=9,w=9,r=3,s=3", "split=4 wants as many blocks of 32 channels; got c=96");
+  check_refusal_with("split=2", "c=65,k=8,h=9,w=9,r=3,s=3",
+                     "channels in whole multiples of 8 and zero padding; got c=65");
+  check_refusal_with("split=8", "n=64,c=256,k=512,h=56,w=56,r=3,s=3", "at most 268435456 sums");
+}
+
+TEST_CASE("31 implicit-gemm: slices where blocks are few") {
+  DeviceLimits limits = device_limits();
+  limits.multiprocessors = 132;
+  const std::unique_ptr<Stage> stage(find_stage("31").make());
+  const auto& tunable = dynamic_cast<const TunableStage&>(*stage);
+  const auto choice = [&](const char* shape) { return tunable.default_configuration(parse_shape(shape), limits); };
+  const auto slices = [&](const char* shape) { return choice(shape)["split"]; };
+  CHECK(slices("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == 4);  // 208 blocks of 128 x 128, instead of 104 of 128 x 64
+  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3")["tile"] == 2);
+  CHECK(slices("c=512,k=512,h=7,w=7,r=3,s=3") == 8);  // eight of 128 x 64
+  CHECK(slices("c=64,k=64,h=224,w=224,r=3,s=3") == 1);
+  CHECK(slices("n=128,c=512,k=512,h=7,w=7,r=3,s=3") == 1);
+  CHECK(slices("n=32,c=256,k=256,h=14,w=14,r=3,s=3") == 1);
+  CHECK(slices("c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == 1);
+}
+
+TEST_CASE("31 implicit-gemm: every image is right in bf16, and numbers that fp16 does not hold") {
+  for (const char* tile : kTiles) check_suite("31:bf16", short_implicit_gemm_suite(), tile);
+  for (const char* shape : {"n=2,c=40,k=72,h=9,w=8,r=3,s=3", "c=5,k=7,h=9,w=11,r=3,s=3"}) {
+    CHECK(run_stage_of("31:bf16", shape, InputKind::large).verified);
+    CHECK(run_stage_of("31", shape, InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("31 implicit-gemm: bf16 has the counters of fp16 (simulator)") {
+  for (const char* tile : kTiles)
+    check_prediction("31:bf16", {"n=3,c=7,k=5,h=5,w=5,r=3,s=3", "n=3,c=40,k=72,h=9,w=23,r=3,s=3"}, FilterForm::dense,
+                     tile);
 }
 
 TEST_CASE("31 implicit-gemm: counters are what the lesson predicts (simulator)") {

@@ -52,7 +52,7 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
   if (choice.products > 1 && has_kernel<Element>(problem, {choice.positions, choice.shared, 2}))
     return Verdict::refuse("a tile's pixels with all channels do not fit in the ring, as products={} wants",
                            choice.products);
-  const bool nine = cut_of(problem, choice) == Cut::nine;
+  const bool nine = cut_of<Element>(problem, choice) == Cut::nine;
   if (nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))
     return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs",
                            choice.positions);

@@ -15,45 +15,48 @@ constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
                            {"split", kSlices, 1},
                            {"products", kProducts, 1}};
 
+template <class T>
 class ImplicitGemmHopper final : public TunableStage {
+  using Element = TwoBytes<T>;
+
   Knobs knobs() const override { return kKnobs; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    return check_choice<Halves>(problem, choice_of(configuration));
+    return check_choice<Element>(problem, choice_of(configuration));
   }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    return cheapest_configuration<Halves>(knobs(), kPositions, problem, limits);
+    return cheapest_configuration<Element>(knobs(), kPositions, problem, limits);
   }
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
-    return check_problem<Halves>(problem, kPositions);
+    return check_problem<Element>(problem, kPositions);
   }
 
   Choice choice() const { return choice_of(configuration()); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    constexpr int kChannels = kTilePixel / Halves::kBytes;
+    constexpr int kChannels = kTilePixel / Element::kBytes;
     const int filters = static_cast<int>(problem.k), channels = static_cast<int>(problem.c);
     const int channel_blocks = blocks_for(channels, kChannels);
-    const TapOrder order = tap_order(in_tiles<Halves>(problem));
+    const TapOrder order = tap_order(in_tiles<Element>(problem));
     const int size = packed_filters(filters, choice().shared) * channel_blocks * order.taps * kChannels;
-    packed_.allocate<half>(size);
-    convladder::launch(pack, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
-        tensors.filter, packed_.as<half>(), order, layout_of<Halves>(problem), filters, channels, channel_blocks, size);
-    if (wide_size<Halves>(problem) > 0) wide_.allocate<half>(wide_size<Halves>(problem));
+    packed_.allocate<T>(size);
+    convladder::launch(pack<T>, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
+        tensors.filter, packed_.as<T>(), order, layout_of<Element>(problem), filters, channels, channel_blocks, size);
+    if (wide_size<Element>(problem) > 0) wide_.allocate<T>(wide_size<Element>(problem));
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    const half* const input = widened<Halves>(problem, tensors.half_input, wide_.as<half>(), stream);
-    const Halves::Filters filters{packed_.as<half>()};
+    const T* const input = widened<Element>(problem, input_of<T>(tensors), wide_.as<T>(), stream);
+    const typename Element::Filters filters{packed_.as<T>()};
     if (by_rows(problem))
-      launch_rows<Halves>(Halves::StripSizes{}, choice().positions, problem, input, filters, tensors.half_output,
-                          stream);
+      launch_rows<Element>(typename Element::StripSizes{}, choice().positions, problem, input, filters,
+                           output_of<T>(tensors), stream);
     else
-      launch_tiles<Halves>(problem, choice(), input, filters, tensors.half_output, stream);
+      launch_tiles<Element>(problem, choice(), input, filters, output_of<T>(tensors), stream);
   }
 
-  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Halves>(problem, choice()); }
+  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Element>(problem, choice()); }
 
   Workspace packed_{*this, "packed filter"};
   Workspace wide_{*this, "widened input"};
@@ -62,4 +65,5 @@ class ImplicitGemmHopper final : public TunableStage {
 }  // namespace
 }  // namespace convladder
 
-CONVLADDER_STAGE(convladder::ImplicitGemmHopper)
+CONVLADDER_STAGE(convladder::ImplicitGemmHopper<half>)
+CONVLADDER_STAGE_IN_BF16(convladder::ImplicitGemmHopper<convladder::bfloat16>)

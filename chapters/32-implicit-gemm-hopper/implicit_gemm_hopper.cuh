@@ -31,15 +31,17 @@
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
 //
-#include "common/kernel/half.hpp"
+#include "common/kernel/half_or_bf16.hpp"
 
 namespace convladder {
 namespace {
 
-// The element of both kernels.
-struct Halves {
-  using Value = half;  // of input and output
-  using Sum = float;   // of products
+// The element of both kernels: half or bfloat16.
+template <class T>
+struct TwoBytes {
+  using Value = T;               // of input and output
+  using Operand = OperandOf<T>;  // of wgmma
+  using Sum = float;             // of products
   using FourSums = float4;
   using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
@@ -53,15 +55,14 @@ struct Halves {
   static constexpr int row_stores(int positions) { return positions > 56 ? 2 : 1; }
 
   struct Filters {
-    const half* packed;
+    const T* packed;
   };
   struct Scale {};                       // of sums: none
   static constexpr int kScaleBytes = 0;  // that a lane loads
   static __device__ __forceinline__ Scale scale_of(const Filters&, int, int) { return {}; }
-  // A lane's register of a matrix that stmatrix transposes: two sums as halves.
+  // A lane's register of a matrix that stmatrix transposes: two sums, rounded.
   static __device__ __forceinline__ unsigned rounded(const float* sums, Scale) {
-    const half2 pair = __floats2half2_rn(sums[0], sums[1]);
-    return *reinterpret_cast<const unsigned*>(&pair);
+    return rounded_pair<T>(sums[0], sums[1]);
   }
 
   // Of a block of `rows`, up to a factor. A wgmma of N pixels takes N / 2 cycles, or as long as its operands pass
@@ -71,10 +72,12 @@ struct Halves {
     return std::int64_t{rows} * (products > shared ? products : shared);
   }
 };
+using Halves = TwoBytes<half>;
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
+template <class T>
 __global__ void pack(const float* filter,  // [filters][channels][order.taps][layout.columns]
-                     half* packed,         // [filter block][channel block][tap in its order][64][64]
+                     T* packed,            // [filter block][channel block][tap in its order][64][64]
                      TapOrder order, InputLayout layout, int filters, int channels, int channel_blocks, int size) {
   constexpr int kChannels = kTilePixel / Halves::kBytes;  // of `rows` as well
   const int i = blockIdx.x * kThreads + threadIdx.x;
@@ -86,7 +89,7 @@ __global__ void pack(const float* filter,  // [filters][channels][order.taps][la
   const int column = in_window / layout.channels, c = in_window % layout.channels;
   const bool inside = k < filters && column < layout.columns && c < channels;
   const int at = ((k * channels + c) * order.taps + order.tap_of[tap]) * layout.columns + column;
-  packed[i] = __float2half_rn(inside ? filter[at] : 0.0f);
+  packed[i] = rounded_to<T>(inside ? filter[at] : 0.0f);
 }
 
 }  // namespace

@@ -19,20 +19,21 @@ __device__ __forceinline__ int swizzled(int row, int byte) {
   return row * Pitch + (byte / kChunkBytes ^ row * Pitch / kLine % kChunks) * kChunkBytes + byte % kChunkBytes;
 }
 
-// The descriptor of a matrix that begins so many bytes further.
+// The descriptor of a matrix that begins so many bytes further: its lower word has the address.
 __device__ __forceinline__ std::uint64_t further(std::uint64_t descriptor, int bytes) {
-  return descriptor + bytes / 16;
+  return descriptor >> 32 << 32 | (static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(bytes / 16));
 }
 
 // Starts the products of so many taps with the pixels that each begins at, of Pixel bytes. ptxas wants fence, wgmmas
 // and commit without a branch between: where the steps are not always the same, each is a group of its own.
-template <int N, int Taps, int Pixel, class Sum>
-__device__ __forceinline__ void multiply_taps(Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b, int steps,
-                                              bool accumulate) {
+template <class Element, int N, int Taps, int Pixel>
+__device__ __forceinline__ void multiply_taps(typename Element::Sum (&sums)[N / 2], std::uint64_t a, std::uint64_t b,
+                                              int steps, bool accumulate) {
+  using Operand = typename Element::Operand;
   constexpr int kSteps = Pixel / kStepBytes;
   const auto multiply = [&](int s, int step) {
-    wgmma<N>(sums, further(a, s * kFilters * Pixel + step * kStepBytes), further(b, s * Pixel + step * kStepBytes),
-             accumulate || s > 0 || step > 0);
+    wgmma<N, Operand>(sums, further(a, s * kFilters * Pixel + step * kStepBytes),
+                      further(b, s * Pixel + step * kStepBytes), accumulate || s > 0 || step > 0);
   };
   if (steps == kSteps) {
     wgmma_fence();

@@ -71,15 +71,16 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
     p.barriers = std::int64_t{parts} * g.filter_blocks;
   } else {
-    const Cut cut = cut_of(problem, choice);
+    const Cut cut = cut_of<Element>(problem, choice);
     const Tiles g = tiles_of<Element>(problem, choice);
-    const int streams = cut == Cut::shared ? 2 : 1;
+    const int streams = is_shared(cut) ? 2 : 1;
     const std::int64_t products =
         std::int64_t{g.work_items} / g.slices * streams * g.products;  // of a tile and 64 filters
     const std::int64_t sums = g.slices > 1 ? products * g.slices * kGroupWarps * (positions / 8) : 0;  // four a thread
     p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams / g.products) +
                           products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
-    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16), places = places_for(positions);
+    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16),
+              places = is_row(cut) ? 0 : places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
                               std::int64_t{blocks_of(g)} * ((zeros + 31) / 32 + places / 32) + sums;
     p.barriers = 0;

@@ -108,10 +108,11 @@ struct RowsBlock {
           UNROLL
           for (int s = 0; s < kTaps; ++s) {
             mbarrier_wait(taps_full + r * kTaps + s, 0);
-            multiply_taps<N, 1, kPixel>(sums, further(a, s * kTap), further(b, s * kPixel), g.steps, r + s > 0);
+            multiply_taps<Element, N, 1, kPixel>(sums, further(a, s * kTap), further(b, s * kPixel), g.steps,
+                                                 r + s > 0);
           }
         } else {
-          multiply_taps<N, kTaps, kPixel>(sums, a, b, g.steps, r > 0);
+          multiply_taps<Element, N, kTaps, kPixel>(sums, a, b, g.steps, r > 0);
         }
         if (r == kTaps - 1 && row + 1 < end) named_barrier_arrive(other_products, kConsumers);
         if (r > 0) {

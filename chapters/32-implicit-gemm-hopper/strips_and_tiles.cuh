@@ -1,5 +1,5 @@
 // How stages 32 and 34 cut a problem: strips for `rows`, 3 x 3 filters of up to 64 channels, and tiles for `tiles`,
-// more channels and all other filters. An Element is a struct such as Halves of 32, which tells what it has.
+// more channels and all other filters. An Element is a struct such as TwoBytes of 32, which tells what it has.
 #pragma once
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/taps.hpp"
@@ -24,6 +24,8 @@ constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, wh
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
 constexpr int kOutputBytes = 8192;               // that a consumer rounds and stores at a time
+constexpr int kBoxedPositions = 32;              // of a box of outputs
+constexpr int kNewBox = 1 << 30;                 // beside a tap's shift, at the first tap of a box
 constexpr int kMostBox = 256;                    // positions, along one dimension
 constexpr int kMostStride = 2;                   // down and across
 constexpr int kMostPhases = kMostStride * kMostStride;
@@ -41,10 +43,14 @@ struct Positions {
 
 // What a kernel of `tiles` is made for, and whose its tiles are.
 enum class Cut {
-  nine,   // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
-  own,    // any filter, from tables; the same
-  shared  // any filter; both consumers have one tile, and 64 filters each
+  nine,       // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
+  own,        // any filter, from tables; the same
+  shared,     // any filter; both consumers have one tile, and 64 filters each
+  row,        // 1 x 1, as constants, over pixels in a row, so that TMA can store the outputs; tiles as of `own`
+  shared_row  // the same; tiles as of `shared`
 };
+constexpr bool is_row(Cut cut) { return cut == Cut::row || cut == Cut::shared_row; }
+constexpr bool is_shared(Cut cut) { return cut == Cut::shared || cut == Cut::shared_row; }
 
 // Of a position of a tile: where its output lies from the tile's first, and its image, row and column in the tile.
 struct alignas(8) Place {
@@ -98,14 +104,14 @@ struct Tiles : Lowering {
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
   Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
-  // Of Cut::own and Cut::shared. A work item has a slice of the channels; those of one tile and filters are neighbours.
+  // Of all cuts but Cut::nine. A work item has a slice of the channels; those of one tile and filters are neighbours.
   // Or it has several products: blocks of filters, or pairs of these, one after another.
   int taps, phases, pixel_slots, slices, products;
   Divisor by_pixel_slots, by_slices, by_products;
-  int first_tap[kMostPhases + 1];                  // of a phase; behind the last one's, the number of taps
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
-  short shifts[kMostTaps];                         // of the taps, phase by phase
+  int shifts[kMostTaps];                           // of the taps, phase by phase; of a phase's first, plus kNewBox
+  unsigned own_steps;                              // of the epilogue, of the first slice: every slices-th
 };
 
 // The first output of a row of a strip, or of a tile.
@@ -127,12 +133,6 @@ struct Choice {
   int slices;
   int products = 1;
 };
-Cut cut_of(const ConvProblem& problem, const Choice& choice) {
-  return choice.shared                                                     ? Cut::shared
-         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
-                                                                           : Cut::own;
-}
-
 // Channels whose pixels are whole chunks.
 template <class Element>
 int wide_channels(const ConvProblem& problem) {
@@ -191,12 +191,16 @@ int parts_of(const Rows& g, int multiprocessors) {
   return parts < 1 ? 1 : parts < g.all_rows ? parts : g.all_rows;
 }
 
+bool is_one_row(const Lowering& l) { return l.batch == 1 && l.out_height == 1; }
+
 // Tiles of outputs so many columns wide, or fewer where the image is cut evenly; no images where they do not fit.
 Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   Tiles g{};
   static_cast<Lowering&>(g) = l;
   g.strips = blocks_for(g.out_width, columns);
   g.tile_columns = blocks_for(g.out_width, g.strips);
+  // Of one row, all tiles but the last are full, so that TMA can store them.
+  if (is_one_row(l)) g.tile_columns = columns;
   // The zeros on the right of a row are those on the left of the next, and those below an image are above the next one.
   const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
   g.row_pitch = g.tile_columns + across.further - across.shared;
@@ -216,8 +220,8 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
   const TileMemory memory(positions, cut);
   g.pixel_slots = memory.slots_of(g.slot);
-  const int groups = blocks_for(l.filters, cut == Cut::shared ? 2 * kFilters : kFilters);
-  g.filter_blocks = cut == Cut::shared ? 2 * groups : groups;
+  const int groups = blocks_for(l.filters, is_shared(cut) ? 2 * kFilters : kFilters);
+  g.filter_blocks = is_shared(cut) ? 2 * groups : groups;
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
   const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
   if (!fits || g.images > kMostBox) g.images = 0;
@@ -240,24 +244,35 @@ Lowering in_tiles(const ConvProblem& problem) {
   return l;
 }
 
+template <class Element>
+Cut cut_of(const ConvProblem& problem, const Choice& choice) {
+  const Lowering l = in_tiles<Element>(problem);
+  if (l.rows * l.columns == 1 && is_one_row(l) && choice.slices == 1 && choice.positions % kBoxedPositions == 0 &&
+      l.filters % kChunk<Element> == 0)
+    return choice.shared ? Cut::shared_row : Cut::row;
+  return choice.shared                                                     ? Cut::shared
+         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
+                                                                           : Cut::own;
+}
+
 // The fewest tiles; of two ways to make them, wider ones. But with one column of taps a tile needs no pixels beside it,
 // and the narrower is the one that needs fewer below. No images where none fits.
 template <class Element>
 Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   const Lowering l = in_tiles<Element>(problem);
   const int positions = choice.positions;
-  const Cut cut = cut_of(problem, choice);
+  const Cut cut = cut_of<Element>(problem, choice);
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
     if (tiles.images == 0) continue;
     if (best.images == 0 || tiles.work_items < best.work_items ||
-        (tiles.work_items == best.work_items && l.columns == 1 && tiles.box < best.box))
+        (tiles.work_items == best.work_items && l.columns == 1 && !is_one_row(l) && tiles.box < best.box))
       best = tiles;
   }
   if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  const int groups = cut == Cut::shared ? best.filter_blocks / 2 : best.filter_blocks;
+  const int groups = is_shared(cut) ? best.filter_blocks / 2 : best.filter_blocks;
   if (groups % choice.products != 0) return Tiles{};
   best.products = choice.products;
   best.work_items /= choice.products;
@@ -272,6 +287,7 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   if (best.work_items > INT32_MAX / choice.slices) return Tiles{};
   best.work_items *= choice.slices;
   best.by_slices = divisor_of(choice.slices);
+  best.own_steps = ~0u / ((1u << choice.slices) - 1);
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
   if (choice.products > 1 && best.pixel_slots < best.channel_blocks * best.phases) return Tiles{};
@@ -285,13 +301,12 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   for (int i = 0; i < order.phases; ++i) {
     start(order.phase_y[i], l.pad_y, l.stride_y, l.height, best.first_y[i], best.phase_y[i]);
     start(order.phase_x[i], l.pad_x, l.stride_x, l.width, best.first_x[i], best.phase_x[i]);
-    best.first_tap[i + 1] = order.first_tap[i + 1];
   }
   for (int i = 0; i < order.taps; ++i) {
     const int row = order.tap_of[i] / l.columns, column = order.tap_of[i] % l.columns;
-    best.shifts[i] =
-        static_cast<short>(row * l.dilation_y / l.stride_y * best.row_pitch + column * l.dilation_x / l.stride_x);
+    best.shifts[i] = row * l.dilation_y / l.stride_y * best.row_pitch + column * l.dilation_x / l.stride_x;
   }
+  for (int i = 0; i < order.phases; ++i) best.shifts[order.first_tap[i]] += kNewBox;
   return best;
 }
 
@@ -312,7 +327,7 @@ template <class Element>
 bool has_kernel(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem))
     return !choice.shared && choice.slices == 1 && choice.products == 1 && Element::StripSizes::has(choice.positions);
-  const bool nine = cut_of(problem, choice) == Cut::nine;
+  const bool nine = cut_of<Element>(problem, choice) == Cut::nine;
   if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
   if (choice.slices > 1 && choice.products > 1) return false;
   return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;
@@ -328,22 +343,25 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
-  // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 340
-  // cycles for the waits; a box of pixels takes at least 740. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a
-  // cycle. The epilogue takes 20 cycles a position of halves, 10 of bytes; with a tile of its own, a consumer hides the
-  // other's half. Blocks that gather slices take 3900 cycles, and more with more sums; of a cluster of four or eight an
-  // eighth of the multiprocessors cannot be part. Fitted to 32, all configurations of a ResNet-50 of 32 images and
-  // of one, on an H100: what costs the least here took at most 7% longer there than the fastest.
-  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kLeastTap = 340, kLeastBox = 740,
-                         kStart = 600, kGather = 3900;
+  // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 290
+  // cycles for the waits; a box of pixels takes at least 740, but of Cut::row a tap and its box 300 together. 8 KB of a
+  // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, or 6 of
+  // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
+  // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
+  // cannot be part. Fitted to times on an H100: to all configurations of 32 on a ResNet-50 of 32 images and of one, and
+  // again, for Cut::row, on its 1 x 1 layers, with six of 34: what costs the least took at most 11% longer there than
+  // the fastest, and 2% on average.
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kStart = 600, kGather = 3900;
+  const bool row = is_row(cut_of<Element>(problem, choice));
+  const std::int64_t least_tap = row ? 300 : 290, least_box = row ? 0 : 740, epilogue_cycles = row ? 3 : 10;
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
                      taps = blocks * g.taps, boxes = blocks * g.phases;
   const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   const std::int64_t product =
-      larger(taps * larger(streams * kWgmmas * positions * 11 / 20, kLeastTap), boxes * kLeastBox);
+      larger(taps * larger(streams * kWgmmas * positions * 11 / 20, least_tap), boxes * least_box);
   const std::int64_t tap_loads = taps * streams * kTileTap / kFromL2, box_loads = boxes * g.box * kTilePixel / kFromL2;
-  const std::int64_t epilogue = 10 * positions * Element::kBytes;
+  const std::int64_t epilogue = epilogue_cycles * positions * Element::kBytes;
   if (choice.slices > 1) {
     const int places = choice.slices == 2 ? multiprocessors : multiprocessors - multiprocessors / 8;
     const std::int64_t gather = kGather + 19 * streams * positions * choice.slices / 8;

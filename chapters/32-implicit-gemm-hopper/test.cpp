@@ -155,6 +155,21 @@ TEST_CASE("32 implicit-gemm-hopper: several products of a tile's pixels are righ
   }
 }
 
+TEST_CASE("32 implicit-gemm-hopper: strips and tiles are right in bf16, and numbers that fp16 does not hold (sm_90)") {
+  for (const int strip : kStrips) check_suite("32:bf16", rows_suite(), positions(strip));
+  for (const int tile : kTiles) check_suite("32:bf16", tiles_suite(), positions(tile));
+  check_suite("32:bf16", short_line_tiles_suite(true), any_tiles(128, true));
+  check_suite("32:bf16", few_channels_suite());
+  for (const char* sizes : {"c=40,k=72,h=9,w=8", "c=72,k=72,h=9,w=8", "c=5,k=7,h=9,w=11"}) {
+    CHECK(run_stage_of("32:bf16", shape(sizes), InputKind::large).verified);
+    CHECK(run_stage_of("32", shape(sizes), InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("32 implicit-gemm-hopper: bf16 has the counters of fp16 (simulator)") {
+  check_prediction("32:bf16", {shape("n=3,c=7,k=5,h=5,w=5"), shape("n=5,c=72,k=136,h=9,w=7")});
+}
+
 TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simulator)") {
   for (const char* sizes : {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5", "n=2,c=40,k=72,h=9,w=130,pad_w=0",
                             "c=64,k=64,h=15,w=18,pad_h=3", "n=2,c=8,k=8,h=4,w=60,pad_h=3,pad_w=70"}) {
@@ -277,7 +292,8 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   };
   CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1});
   CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3")[1] > 1);
-  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{2, 1});
+  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1});
+  CHECK(choice("n=32,c=2048,k=512,h=7,w=7") == std::array{2, 1});
   CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
   CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
   CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1});

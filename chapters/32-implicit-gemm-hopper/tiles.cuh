@@ -12,13 +12,24 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
+constexpr int maps_of(Cut cut) { return cut == Cut::nine || is_row(cut) ? 1 : kMostPhases; }
+
+// A slot of a ring, and the parity of its phase: each time the ring has gone round, it is the other.
+struct RingPlace {
+  int slot, parity;
+  __device__ __forceinline__ void advance(int slots) {
+    if (++slot == slots) slot = 0, parity ^= 1;
+  }
+};
+
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N, Cut kCut>
 struct TilesBlock {
   using Value = typename Element::Value;
   using Sums = typename Element::Sum[N / 2];
-  using Maps = PhaseMaps<kCut == Cut::nine ? 1 : kMostPhases>;
-  static constexpr bool kNine = kCut == Cut::nine, kShared = kCut == Cut::shared;
+  using Maps = PhaseMaps<maps_of(kCut)>;
+  static constexpr bool kNine = kCut == Cut::nine, kRow = is_row(kCut), kShared = is_shared(kCut);
+  static constexpr bool kWhole = kNine || kRow;  // no slices of channels
   static constexpr TileMemory kMemory{N, kCut};
   static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
@@ -27,6 +38,7 @@ struct TilesBlock {
   static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
   static constexpr int kStarted = 5, kMultiplied = 6;                      // named barriers
+  static constexpr int kPitch = kFilters * Element::kBytes;                // of a position of outputs
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
   static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
   static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
@@ -45,39 +57,38 @@ struct TilesBlock {
   Mbarrier* empty = full + pixel_slots;
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
 
-  // The slot of a load of pixels, and how many that slot had before.
-  __device__ __forceinline__ int slot_of(int load) const {
-    return kNine ? load % kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) % g.by_pixel_slots);
+  // Of a load of pixels, and of a tap.
+  __device__ __forceinline__ RingPlace place_of_box(int load) const {
+    if (kNine) return {load % kMemory.pixel_slots, load / kMemory.pixel_slots % 2};
+    return {static_cast<int>(static_cast<unsigned>(load) % g.by_pixel_slots),
+            static_cast<int>(static_cast<unsigned>(load) / g.by_pixel_slots % 2)};
   }
-  __device__ __forceinline__ int round_of(int load) const {
-    return kNine ? load / kMemory.pixel_slots : static_cast<int>(static_cast<unsigned>(load) / g.by_pixel_slots);
+  __device__ __forceinline__ RingPlace place_of_tap(int load) const {
+    return {load % kFilterSlots, load / kFilterSlots % 2};
   }
-  // The taps, phase by phase.
-  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : g.taps; }
-  __device__ __forceinline__ int phases() const { return kNine ? 1 : g.phases; }
-  __device__ __forceinline__ int first_tap(int phase) const {
-    return kNine ? phase * kTaps * kTaps : g.first_tap[phase];
-  }
+  // The taps, phase by phase; and of one its shift, with kNewBox at the first of a phase.
+  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : kRow ? 1 : g.taps; }
+  __device__ __forceinline__ int phases() const { return kWhole ? 1 : g.phases; }
   __device__ __forceinline__ int shift_of(int tap) const {
-    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps : g.shifts[tap];
+    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : kRow ? kNewBox : g.shifts[tap];
   }
 
   // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
   __device__ __forceinline__ unsigned whole(int item) const {
-    return kNine ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
+    return kWhole ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
   }
   __device__ __forceinline__ int first_block_of(int item, int next) const {
-    if (kNine) return next * g.channel_blocks;
+    if (kWhole) return next * g.channel_blocks;
     return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.channel_blocks / g.by_slices);
   }
   __device__ __forceinline__ int blocks_in(int item) const {
-    return kNine ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
+    return kWhole ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
   }
   __device__ __forceinline__ int first_channel_of(int item) const {
-    return kNine ? 0 : first_block_of(item, 0) * kChannels;
+    return kWhole ? 0 : first_block_of(item, 0) * kChannels;
   }
   __device__ __forceinline__ int end_channel_of(int item) const {
-    return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
+    return kWhole ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
   }
   // Of a product of the block: its work item, and its block of filters, or the first of two.
   __device__ __forceinline__ int products() const { return kNine ? 1 : g.products; }
@@ -112,7 +123,7 @@ struct TilesBlock {
     for (int i = thread; i < pixel_slots * rest; i += kConsumers)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
-    for (int p = thread; p < kPlaces; p += kConsumers) {
+    for (int p = thread; !kRow && p < kPlaces; p += kConsumers) {
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
                 y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
@@ -129,18 +140,18 @@ struct TilesBlock {
   __device__ __forceinline__ void produce_pixels(const Maps& input) const {
     start_ring(full, empty, pixel_slots, kReaders * products());
     if (lane != 0) return;
-    int load = 0;
+    RingPlace place{0, 1};  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
       const int end = end_channel_of(item);
       for (int c = first_channel_of(item); c < end; c += kChannels) {
-        for (int phase = 0; phase < phases(); ++phase, ++load) {
-          const int slot = slot_of(load);
-          if (load >= pixel_slots) mbarrier_wait(empty + slot, (round_of(load) - 1) & 1);
-          mbarrier_expect(full + slot, g.box * kTilePixel);
-          tensor_load(ring + slot * g.slot * kTilePixel, input.of[phase], full + slot, c,
-                      origin.x + (kNine ? -g.pad_x : g.phase_x[phase]),
-                      origin.y + (kNine ? -g.pad_y : g.phase_y[phase]), origin.image);
+        for (int phase = 0; phase < phases(); ++phase, place.advance(pixel_slots)) {
+          Mbarrier* const arrived = full + place.slot;
+          mbarrier_wait(empty + place.slot, place.parity);
+          mbarrier_expect(arrived, g.box * kTilePixel);
+          tensor_load(ring + place.slot * g.slot * kTilePixel, input.of[phase], arrived, c,
+                      origin.x + (kWhole ? -g.pad_x : g.phase_x[phase]),
+                      origin.y + (kWhole ? -g.pad_y : g.phase_y[phase]), origin.image);
         }
       }
     }
@@ -151,18 +162,18 @@ struct TilesBlock {
     start_ring(filters_full, filters_empty, kFilterSlots, kReaders);
     if (lane != 0) return;
     const int all_taps = g.channel_blocks * taps();
-    int load = 0;
+    RingPlace place{0, 1};  // as of pixels
     for (int product = 0, item = blockIdx.x; item < g.work_items; item = item_of(++product)) {
       const int of_item = product - items_before(product) * products();
       const Value* const of_block = packed + filter_block_of(item, of_item) * all_taps * kTapSize;
-      const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
-      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, ++load) {
-        const int slot = load % kFilterSlots;
-        if (load >= kFilterSlots) mbarrier_wait(filters_empty + slot, (load / kFilterSlots - 1) & 1);
-        mbarrier_expect(filters_full + slot, kFilterSlot);
+      const int end = kWhole ? all_taps : first_block_of(item, 1) * taps();
+      for (int tap = kWhole ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
+        Mbarrier* const arrived = filters_full + place.slot;
+        mbarrier_wait(filters_empty + place.slot, place.parity);
+        mbarrier_expect(arrived, kFilterSlot);
         for (int stream = 0; stream < kStreams; ++stream)
-          bulk_load(filter_ring + slot * kFilterSlot + stream * kTileTap,
-                    of_block + (stream * all_taps + tap) * kTapSize, kTileTap, filters_full + slot);
+          bulk_load(filter_ring + place.slot * kFilterSlot + stream * kTileTap,
+                    of_block + (stream * all_taps + tap) * kTapSize, kTileTap, arrived);
       }
     }
   }
@@ -170,11 +181,15 @@ struct TilesBlock {
   // 5. Two consumers take the block's products alternately, ping-pong: while one multiplies, the other runs its
   // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every product, and
   // each has 64 of its filters. All products of a work item read the same pixels.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& row,
+                                          Value* output) const {
     const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
-    const auto release = [&](Mbarrier* barriers, int slot) {
-      if (lane == 0) mbarrier_arrive(barriers + slot);
+    const auto release = [&](Mbarrier* barrier) {
+      if (lane == 0) mbarrier_arrive(barrier);
     };
+    const std::uint64_t first_tap =
+                            swizzled_descriptor(filter_ring + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128),
+                        first_box = swizzled_descriptor(ring, Swizzle::bytes128);
     Sums sums;
     const int blocks = blocks_in(blockIdx.x);
     for (int product = kShared ? 0 : consumer, item; (item = item_of(product)) < g.work_items;
@@ -182,39 +197,53 @@ struct TilesBlock {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
-      int pixels = items_before(product) * blocks * phases(), filter_loads = product * blocks * taps();  // before these
-      bool first = true;
+      RingPlace box = place_of_box(items_before(product) * blocks * phases()),
+                tap = place_of_tap(product * blocks * taps());
+      int read_box = 0, read_tap = -1;  // slots of the products before, which may still be under way
+      std::uint64_t b = 0;
+      int shift = shift_of(0);
       const int end = end_channel_of(item);
       for (int c = first_channel_of(item); c < end; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
-        for (int phase = 0; phase < phases(); ++phase, ++pixels) {
-          mbarrier_wait(full + slot_of(pixels), round_of(pixels) & 1);
-          const std::uint64_t b = swizzled_descriptor(ring + slot_of(pixels) * g.slot * kTilePixel, Swizzle::bytes128);
-          UNROLL_BY(1)
-          for (int tap = first_tap(phase); tap < first_tap(phase + 1); ++tap, ++filter_loads) {
-            const int slot = filter_loads % kFilterSlots;
-            mbarrier_wait(filters_full + slot, filter_loads / kFilterSlots & 1);
-            const std::uint64_t a = swizzled_descriptor(
-                filter_ring + slot * kFilterSlot + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128);
-            multiply_taps<N, 1, kTilePixel>(sums, a, further(b, shift_of(tap) * kTilePixel), steps, !first);
-            wgmma_wait<1>();  // the tap before
-            if (!first) release(filters_empty, (filter_loads - 1) % kFilterSlots);
-            if (!first && tap == (kNine ? 0 : g.first_tap[phase])) release(empty, slot_of(pixels - 1));
-            first = false;
+        UNROLL_BY(1)
+        for (int i = 0; i < taps(); ++i) {
+          const int next_shift = shift_of(i + 1 < taps() ? i + 1 : 0);
+          const bool is_new_box = shift >= kNewBox;
+          if (is_new_box) {
+            mbarrier_wait(full + box.slot, box.parity);
+            b = further(first_box, box.slot * g.slot * kTilePixel);
           }
+          mbarrier_wait(filters_full + tap.slot, tap.parity);
+          multiply_taps<Element, N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
+                                          further(b, shift % kNewBox * kTilePixel), steps, read_tap >= 0);
+          wgmma_wait<1>();  // the tap before
+          if (read_tap >= 0) release(filters_empty + read_tap);
+          if (read_tap >= 0 && is_new_box) release(empty + read_box);
+          read_tap = tap.slot;
+          tap.advance(kFilterSlots);
+          if (is_new_box) {
+            read_box = box.slot;
+            box.advance(pixel_slots);
+          }
+          shift = next_shift;
         }
       }
       if (!kShared && item_of(product + 1) < g.work_items) named_barrier_arrive(other_products, kConsumers);
       wgmma_wait<0>();
       pin(sums);
-      release(filters_empty, (filter_loads - 1) % kFilterSlots);
-      release(empty, slot_of(pixels - 1));
-      const bool sliced = !kNine && g.slices > 1;
+      release(filters_empty + read_tap);
+      release(empty + read_box);
+      const bool sliced = !kWhole && g.slices > 1;
       if (sliced) gather(sums);
-      const int filter_block = filter_block_of(item, product - items_before(product) * products());
-      store(sums, filters, output, origin_of(item), filter_block + (kShared ? consumer : 0));
+      const int filter_block =
+          filter_block_of(item, product - items_before(product) * products()) + (kShared ? consumer : 0);
+      if (kRow)
+        store_row(sums, filters, row, origin_of(item).x, filter_block);
+      else
+        store(sums, filters, output, origin_of(item), filter_block);
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
+    if (kRow && thread % kGroup == 0) bulk_wait<0>();
   }
 
   // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
@@ -230,9 +259,10 @@ struct TilesBlock {
       own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
     cluster_arrive();
     cluster_wait();
+    const unsigned own_bits = own_steps();
     UNROLL
     for (int j = 0; j < kSteps; ++j) {
-      if (!is_own(j)) continue;
+      if (!is_in(own_bits, j)) continue;
       const int first = j * kStepFours, end = first + kStepFours < N / 8 ? first + kStepFours : N / 8;
       UNROLL
       for (int i = 4 * first; i < 4 * end; ++i) sums[i] = 0;
@@ -247,16 +277,48 @@ struct TilesBlock {
     }
     cluster_arrive();
   }
-  // Whether this block has a step of the epilogue: of slices, every g.slices-th.
-  __device__ __forceinline__ bool is_own(int step) const {
-    return kNine || g.slices == 1 || static_cast<unsigned>(step) % g.by_slices == cluster_rank();
+  // The steps of the epilogue that this block has, a bit each: of slices, every g.slices-th.
+  __device__ __forceinline__ unsigned own_steps() const {
+    return kWhole || g.slices == 1 ? ~0u : g.own_steps << cluster_rank();
+  }
+  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kWhole || (own >> step & 1) != 0; }
+
+  // 5. Epilogue of a product of Cut::row and Cut::shared_row: a consumer rounds a part into one of two buffers,
+  // and TMA stores it by boxes, which end where the row does.
+  __device__ __forceinline__ void store_row(const Sums& sums, const typename Element::Filters& filters,
+                                            const TensorMap& row, int x, int filter_block) const {
+    constexpr int kPart = kOutputBytes / kPitch;  // positions
+    const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
+    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
+    const bool leads = thread % kGroup == 0;
+    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    UNROLL
+    for (int first = 0; first < N; first += kPart) {
+      const int end = first + kPart < N ? first + kPart : N;
+      unsigned char* const buffer = outputs + (2 * consumer + first / kPart % 2) * kOutputBytes;
+      if (first != kPart) {  // the buffer is read: by the stores of the products before, or of two parts before
+        if (leads && first == 0) bulk_wait_read<0>();
+        if (leads && first > 0) bulk_wait_read<1>();
+        named_barrier_sync(of_group, kGroup);
+      }
+      UNROLL
+      for (int p = first; p < end; p += kMatrixPositions<Element>)
+        store_rounded<Element>(buffer + (p - first) * kPitch + lane_row, sums + p / 2, scale, true);
+      fence_async_proxy();
+      named_barrier_sync(of_group, kGroup);
+      if (leads) {
+        UNROLL
+        for (int p = first; p < end; p += kBoxedPositions) tensor_store(row, buffer + (p - first) * kPitch, k, x + p);
+        bulk_commit();
+      }
+    }
   }
 
-  // 5. Epilogue of a product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64 filters.
-  // Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
+  // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64
+  // filters. Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
-    constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position
+    constexpr int kChunks = kPitch / kChunkBytes;  // of a position
     constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep;
     static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
     const int consumer = warp / 4, in_group = thread % kGroup, of_group = 3 + consumer;
@@ -274,6 +336,7 @@ struct TilesBlock {
       return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
     };
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    const unsigned own = own_steps();
     named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
     for (int part = 0; part < blocks_for(kSteps, kPartSteps); ++part) {
@@ -283,7 +346,7 @@ struct TilesBlock {
       UNROLL
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
-        if (is_own(first_step + step))
+        if (is_in(own, first_step + step))
           store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
                                  first + kMatrixPositions<Element> <= N);
       }
@@ -295,7 +358,7 @@ struct TilesBlock {
         for (int step = 0; step < steps; ++step) {
           const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
           to[step] = nullptr;
-          if (!is_own(first_step + step) || position >= N) continue;
+          if (!is_in(own, first_step + step) || position >= N) continue;
           to[step] = output_at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
@@ -307,7 +370,7 @@ struct TilesBlock {
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
           Value* const to = output_at(first_step * kMatrixPositions<Element> + i);
           const int filter = in_group % kFilters;
-          if (is_own(first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
+          if (is_in(own, first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
             to[filter] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, filter * Element::kBytes));
         }
       }
@@ -319,6 +382,7 @@ template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
+                   const __grid_constant__ TensorMap row,              // of outputs, where TMA stores them
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
@@ -331,23 +395,38 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   }
   set_max_registers_increase<232>();
   block.start();
-  block.consume(filters, output);
+  block.consume(filters, row, output);
+}
+
+// One row of outputs, in boxes.
+template <class Element>
+TensorMap map_of_row(const typename Element::Value* output, const Tiles& g) {
+  constexpr unsigned kBytes = Element::kBytes;
+  const auto filters = static_cast<std::uint64_t>(g.filters), outputs = static_cast<std::uint64_t>(g.out_width);
+  return make_tensor_map(output, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
+                                  kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
+                                  2,
+                                  {{filters, kBytes, kFilters}, {outputs, kBytes * filters, kBoxedPositions}}});
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
 void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& choice, const Value* input,
                      const typename Element::Filters& filters, Value* output, Stream stream) {
   const Tiles g = tiles_of<Element>(problem, choice);
-  constexpr int kMaps = kCut == Cut::nine ? 1 : kMostPhases;
-  PhaseMaps<kMaps> from;
-  for (int phase = 0; phase < kMaps; ++phase)
+  PhaseMaps<maps_of(kCut)> from;
+  for (int phase = 0; phase < maps_of(kCut); ++phase)
     from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
+  const TensorMap row = is_row(kCut) ? map_of_row<Element>(output, g) : from.of[0];
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
-  ((choice.positions == N ? launch(multiply_tiles<Element, N, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
-                                   static_cast<std::size_t>(bytes), stream,
-                                   dim3(static_cast<unsigned>(g.slices)))(from, filters, output, g)
-                          : void()),
-   ...);
+  const auto launch_if = [&](auto size) {
+    constexpr int kN = decltype(size)::value;
+    if constexpr (!is_row(kCut) || kN % kBoxedPositions == 0)
+      if (choice.positions == kN)
+        launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
+               static_cast<std::size_t>(bytes), stream,
+               dim3(static_cast<unsigned>(g.slices)))(from, row, filters, output, g);
+  };
+  (launch_if(std::integral_constant<int, N>{}), ...);
 }
 
 template <class Element, class Value = typename Element::Value>
@@ -355,13 +434,17 @@ void launch_tiles(const ConvProblem& problem, const Choice& choice, const Value*
                   const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr typename Element::TileSizes kNineSizes;
   constexpr typename Element::AnyTileSizes kSizes;
-  switch (cut_of(problem, choice)) {
+  switch (cut_of<Element>(problem, choice)) {
     case Cut::nine:
       return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, stream);
     case Cut::own:
       return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, stream);
     case Cut::shared:
       return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, stream);
+    case Cut::row:
+      return launch_tiles_of<Cut::row, Element>(kSizes, problem, choice, input, filters, output, stream);
+    case Cut::shared_row:
+      return launch_tiles_of<Cut::shared_row, Element>(kSizes, problem, choice, input, filters, output, stream);
   }
 }
 

@@ -71,6 +71,37 @@ TEST_CASE("33 winograd-hopper: strips, chunks and blocks of filters that are ful
   }
 }
 
+TEST_CASE("33 winograd-hopper: more channels, and tiles that end anywhere") {
+  for (const char* tile : {"strip=64", "strip=96", "strip=128", "strip=160", "strip=192", "strip=208"})
+    check_suite("33",
+                cases({
+                    "c=72,k=8,h=2,w=1",                        // one position
+                    "n=3,c=128,k=128,h=14,w=14",               // full blocks of filters, several tiles
+                    "n=2,c=96,k=65,h=5,w=7",                   // three parts, an odd height, filters one by one
+                    "n=5,c=72,k=136,h=7,w=9",                  // channels and filters that end within a block
+                    "c=160,k=72,h=1,w=130",                    // one row
+                    "c=128,k=64,h=41,w=6,pad_h=0,pad_w=0",     // two columns between images
+                    "n=3,c=72,k=129,h=6,w=5,pad_h=2,pad_w=2",  //
+                    "n=2,c=104,k=16,h=3,w=4,pad_h=3,pad_w=4",  //
+                    "n=260,c=72,k=8,h=2,w=1"                   // many images in a tile
+                }),
+                tile);
+}
+
+TEST_CASE("33 winograd-hopper: every image is right in bf16, and numbers that fp16 does not hold") {
+  for (const char* strip : kStrips) check_suite("33:bf16", with_up_to_64_channels(short_winograd_suite()), strip);
+  for (const char* shape : {"n=2,c=40,k=72,h=9,w=8,r=3,s=3", "c=5,k=7,h=9,w=11,r=3,s=3"}) {
+    CHECK(run_stage_of("33:bf16", shape, InputKind::large).verified);
+    CHECK(run_stage_of("33", shape, InputKind::large).status == Status::refused);
+  }
+}
+
+TEST_CASE("33 winograd-hopper: bf16 has the counters of fp16 (simulator)") {
+  for (const char* strip : kStrips)
+    check_prediction("33:bf16", {winograd_shape("n=3,c=2,k=3,h=2,w=1"), winograd_shape("n=3,c=24,k=72,h=7,w=39")},
+                     FilterForm::dense, strip);
+}
+
 TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {
   std::vector<std::string> shapes;
   for (const char* sizes : {"n=3,c=2,k=3,h=2,w=1", "c=64,k=64,h=8,w=16", "n=3,c=24,k=72,h=7,w=39",
@@ -78,10 +109,16 @@ TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)
                             "n=2,c=8,k=8,h=5,w=112,pad_w=2", "n=2,c=8,k=16,h=4,w=118,pad_w=3", "c=7,k=8,h=3,w=230"})
     shapes.push_back(winograd_shape(sizes));
   for (const char* strip : kStrips) check_prediction("33", shapes, FilterForm::dense, strip);
+  shapes.clear();
+  for (const char* sizes : {"n=3,c=72,k=129,h=7,w=9", "c=128,k=64,h=24,w=16", "n=2,c=96,k=8,h=5,w=31,pad_h=3,pad_w=0",
+                            "n=40,c=72,k=8,h=3,w=4,pad_w=3"})
+    shapes.push_back(winograd_shape(sizes));
+  for (const char* tile : {"strip=64", "strip=160", "strip=208"})
+    check_prediction("33", shapes, FilterForm::dense, tile);
 }
 
 TEST_CASE("33 winograd-hopper: refuses by rule") {
-  check_refusal("33", "c=65,h=8,w=8,r=3,s=3", "at most 64 channels, whose filters fill shared memory; got c=65");
+  check_refusal("33", "c=65,h=8,w=8,r=3,s=3", "more than 64 channels must be a multiple of 8; got c=65");
   struct Refusal {
     const char* shape;
     const char* rule;
@@ -96,6 +133,8 @@ TEST_CASE("33 winograd-hopper: refuses by rule") {
            Refusal{"n=1024,c=64,h=224,w=224,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 3288334336"},
            Refusal{"n=65536,k=32,h=32,w=32,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 2147483648"},
            Refusal{"n=715827883,r=3,s=3", "must have fewer than 2^31 - 1024 elements; got 2147483649"},
+           Refusal{"c=72,h=8,w=8,r=3,s=3,pad_h=128", "the padding is at most 127; got pad_h=128, pad_w=1"},
+           Refusal{"c=16384,k=16384,h=8,w=8,r=3,s=3", "at most 2^31 elements, with padding; got 3252731904"},
            Refusal{"k=2796203,r=3,s=3", "at most 2796160 filters; got k=2796203"},
        }) {
     CAPTURE(text);

@@ -19,8 +19,9 @@
 //   5. The epilogue of a row of outputs: as halves, through shared memory, by a bulk copy; by the threads where the
 //      strip meets several images.
 #pragma once
-#include "common/kernel/tracks/winograd_half.hpp"
+#include "common/kernel/tracks/winograd.hpp"
 //
+#include "common/kernel/half_or_bf16.hpp"
 #include "common/kernel/hopper.hpp"
 #include "common/kernel/mma.hpp"
 #include "common/kernel/wide_load.hpp"
@@ -31,7 +32,7 @@ namespace {
 constexpr int kSize = kTileSize<F2>, kOutputRows = kTileOutputs<F2>;  // of a pair: rows of the input, of the output
 constexpr int kChannels = 64, kFilters = 64;                          // of a block
 constexpr int kRow = kChannels * 2;                                   // bytes of a pixel or filter in shared memory
-constexpr int kChunk = 8, kChunks = kChannels / kChunk;               // halves in 16 bytes; of a pixel
+constexpr int kChunk = 8, kChunks = kChannels / kChunk;               // elements in 16 bytes; of a pixel
 constexpr int kTap = kFilters * kRow;                                 // bytes of the filters of one column
 constexpr int kFilterRow = kWinogradTaps * kTap;                      // of Ui
 constexpr int kSlots = 3;                                             // of the ring, two transformed rows each
@@ -57,17 +58,18 @@ enum class Pixels {
   any      // nothing
 };
 
-// 16 bytes that are moved at once.
-struct __align__(16) Halves8 {
-  half2 pairs[4];
+// 16 bytes that are moved at once: eight elements, two in a word.
+struct __align__(16) Chunk {
+  unsigned pairs[4];
 };
 
 // Where chunk c of row r lies in rows of 128 bytes, in bytes: as bulk copies and wgmma swizzle.
 __device__ __forceinline__ int place(int row, int chunk) { return row * kRow + (chunk ^ row % 8) * 16; }
 
 // 1. A thread for a column s of a filter and channel. V1 and V2 are multiplied first, so U1 and U2 come first.
+template <class T>
 __global__ void transform_filters(const float* filter,  // [filters][channels][3][3]
-                                  half* u,              // [block of 64 filters][U1, U2, U0, U3][s][64][64 swizzled]
+                                  T* u,                 // [block of 64 filters][U1, U2, U0, U3][s][64][64 swizzled]
                                   Strips g) {
   const int i = blockIdx.x * kPackThreads + threadIdx.x, block = i / (kWinogradTaps * kFilters * kChannels);
   if (block >= g.filter_blocks) return;
@@ -83,7 +85,7 @@ __global__ void transform_filters(const float* filter,  // [filters][channels][3
   constexpr int kOrder[kSize] = {1, 2, 0, 3};
   UNROLL
   for (int v = 0; v < kSize; ++v)
-    u[((block * kSize + v) * kWinogradTaps + s) * (kTap / 2) + at] = __float2half_rn(transformed[kOrder[v]]);
+    u[((block * kSize + v) * kWinogradTaps + s) * (kTap / 2) + at] = rounded_to<T>(transformed[kOrder[v]]);
 }
 
 // ---- 2. The block --------------------------------------------------------------------------------------------------
@@ -131,7 +133,8 @@ __device__ __forceinline__ Block this_block(const Strips& g) {
 }
 
 // Asks for the filters of one product, by one thread: v counts U1, U2, U0, U3.
-__device__ __forceinline__ void load_filters(const Block& b, const half* u, int v) {
+template <class T>
+__device__ __forceinline__ void load_filters(const Block& b, const T* u, int v) {
   mbarrier_expect(b.filters_full + v, kFilterRow);
   bulk_load(b.filters + v * kFilterRow, u + (b.filter_block * kSize + v) * (kFilterRow / 2), kFilterRow,
             b.filters_full + v);
@@ -156,7 +159,7 @@ __device__ __forceinline__ void meet() { named_barrier_sync(1 + kGroups, kThread
 template <int Positions>
 constexpr int kLoads = blocks_for(Positions + kWinogradTaps - 1, kLoadedTogether);
 template <int Positions>
-using Row = Halves8[kLoads<Positions>];
+using Row = Chunk[kLoads<Positions>];
 
 template <int Positions>
 struct Chunks {
@@ -184,38 +187,35 @@ __device__ __forceinline__ Chunks<Positions> chunks_of(const Block& b, const Str
 }
 
 // Loads the chunks of row y of the input, or zeros where y is negative.
-template <int Positions, Pixels Kind>
-__device__ __forceinline__ void load_row(Row<Positions>& to, const half* input, int y, const Chunks<Positions>& own,
+template <class T, int Positions, Pixels Kind>
+__device__ __forceinline__ void load_row(Row<Positions>& to, const T* input, int y, const Chunks<Positions>& own,
                                          const Winograd& w) {
   const int c = own.chunk * kChunk;
   UNROLL
   for (int i = 0; i < kLoads<Positions>; ++i) {
-    const half* const from = input + (own.at[i] + y * w.width * w.channels);
+    const T* const from = input + (own.at[i] + y * w.width * w.channels);
     const bool inside = y >= 0 && own.at[i] >= 0;
     if constexpr (Kind == Pixels::chunks) {
       *reinterpret_cast<uint4*>(&to[i]) = load_or_zero(from, inside);
     } else {
-      const half zero = __float2half_rn(0.0f);
+      const T zero{};
       UNROLL
       for (int j = 0; j < 4; ++j)
-        to[i].pairs[j] = __halves2half2(inside && c + 2 * j < w.channels ? from[2 * j] : zero,
-                                        inside && c + 2 * j + 1 < w.channels ? from[2 * j + 1] : zero);
+        to[i].pairs[j] = pair_of(inside && c + 2 * j < w.channels ? from[2 * j] : zero,
+                                 inside && c + 2 * j + 1 < w.channels ? from[2 * j + 1] : zero);
     }
   }
 }
 
-__device__ __forceinline__ half2 plus(half2 a, half2 b) { return __hadd2(a, b); }
-__device__ __forceinline__ half2 minus(half2 a, half2 b) { return __hsub2(a, b); }
-
 // Stores one transformed row to the ring: the sum or the difference of two rows.
-template <int Positions, half2 Combine(half2, half2)>
+template <int Positions, unsigned Combine(unsigned, unsigned)>
 __device__ __forceinline__ void store_row(unsigned char* row, const Row<Positions>& a, const Row<Positions>& b,
                                           const Chunks<Positions>& own) {
   const bool has_last = own.pixel + (kLoads<Positions> - 1) * kLoadedTogether < Positions + kWinogradTaps - 1;
   UNROLL
   for (int i = 0; i < kLoads<Positions>; ++i) {
     if (i == kLoads<Positions> - 1 && !has_last) continue;
-    Halves8 v;
+    Chunk v;
     UNROLL
     for (int j = 0; j < 4; ++j) v.pairs[j] = Combine(a[i].pairs[j], b[i].pairs[j]);
     *reinterpret_cast<uint4*>(row + place(own.pixel, own.chunk) + i * kLoadedTogether * kRow) =
@@ -235,16 +235,16 @@ __device__ __forceinline__ void hand_over(const Block& b, int fill) {
   if (b.lane == 0) mbarrier_arrive(b.full + fill % kSlots);
 }
 
-template <int Positions, Pixels Kind>
-__device__ __forceinline__ void produce(const half* input, const Block& b, const Strips& g) {
+template <class T, int Positions, Pixels Kind>
+__device__ __forceinline__ void produce(const T* input, const Block& b, const Strips& g) {
   const Winograd& w = g.w;
   const Chunks<Positions> own = chunks_of<Positions>(b, g);
   const int top = b.first_pair * kOutputRows - w.pad_y, rows = b.pairs * kOutputRows + kWinogradTaps - 1;
   const auto load = [&](int row, Row<Positions>& to) {
     const int y = row < rows ? tile_index(top + row, w.height, w.pad_y, w.padding) : -1;
-    load_row<Positions, Kind>(to, input, y, own, w);
+    load_row<T, Positions, Kind>(to, input, y, own, w);
   };
-  constexpr int kRowsHeld = Kind == Pixels::chunks ? 5 : 4;  // single halves take registers of their own
+  constexpr int kRowsHeld = Kind == Pixels::chunks ? 5 : 4;  // single elements take registers of their own
   Row<Positions> d[kRowsHeld];                               // row i in i % kRowsHeld
   load(1, d[1]);
   load(2, d[2]);
@@ -261,12 +261,12 @@ __device__ __forceinline__ void produce(const half* input, const Block& b, const
       Row<Positions>&d0 = d[2 * j % kRowsHeld], &d1 = d[(2 * j + 1) % kRowsHeld];
       Row<Positions>&d2 = d[(2 * j + 2) % kRowsHeld], &d3 = d[(2 * j + 3) % kRowsHeld];
       unsigned char* slot = wait_empty<Positions>(b, 2 * pair);
-      store_row<Positions, plus>(slot, d1, d2, own);                         // V1
-      store_row<Positions, minus>(slot + kRingRow<Positions>, d2, d1, own);  // V2
+      store_row<Positions, add_pairs<T>>(slot, d1, d2, own);                             // V1
+      store_row<Positions, subtract_pairs<T>>(slot + kRingRow<Positions>, d2, d1, own);  // V2
       hand_over(b, 2 * pair);
       slot = wait_empty<Positions>(b, 2 * pair + 1);
-      store_row<Positions, minus>(slot, d0, d2, own);                        // V0
-      store_row<Positions, minus>(slot + kRingRow<Positions>, d3, d1, own);  // V3
+      store_row<Positions, subtract_pairs<T>>(slot, d0, d2, own);                        // V0
+      store_row<Positions, subtract_pairs<T>>(slot + kRingRow<Positions>, d3, d1, own);  // V3
       hand_over(b, 2 * pair + 1);
       load(2 * pair + kRowsHeld, d0);
       load(2 * pair + kRowsHeld + 1, d1);
@@ -287,7 +287,7 @@ __device__ __forceinline__ void release(const Block& b, int fill) {
 }
 
 // Adds to `m`, or begins it: Ui Vi of a pair, for i = 1, 2, 0, 3.
-template <int Positions>
+template <class T, int Positions>
 __device__ __forceinline__ void multiply(float (&m)[Positions / 2], int i, bool add, int pair, bool first,
                                          const Block& b) {
   const int slot = (2 * pair + i / 2) % kSlots;
@@ -300,7 +300,7 @@ __device__ __forceinline__ void multiply(float (&m)[Positions / 2], int i, bool 
   for (int s = 0; s < kWinogradTaps; ++s) {
     UNROLL
     for (int c = 0; c < kRow; c += 32)
-      wgmma<Positions>(m, u + (s * kTap + c) / 16, v + (s * kRow + c) / 16, add || s + c > 0);
+      wgmma<Positions, OperandOf<T>>(m, u + (s * kTap + c) / 16, v + (s * kRow + c) / 16, add || s + c > 0);
   }
   wgmma_commit();
 }
@@ -308,47 +308,45 @@ __device__ __forceinline__ void multiply(float (&m)[Positions / 2], int i, bool 
 // ---- 5. The epilogue -----------------------------------------------------------------------------------------------
 
 // Of a sum, a lane holds two neighbouring positions of a filter. Transposed, they are rows of filters.
-template <int Positions>
+template <class T, int Positions>
 __device__ __forceinline__ void round_to_buffer(unsigned char* buffer, const float (&m)[Positions / 2],
                                                 const Block& b) {
-  const auto halves = [&](int i) {
-    const half2 pair = __floats2half2_rn(m[i], m[i + 1]);
-    return *reinterpret_cast<const unsigned*>(&pair);
-  };
+  const auto pair = [&](int i) { return rounded_pair<T>(m[i], m[i + 1]); };
   unsigned char* const row = buffer + place(b.lane / 16 * 8 + b.lane % 8, b.warp % 4 * 2 + b.lane / 8 % 2);
   UNROLL
   for (int j = 0; j + 1 < Positions / 8; j += 2)
-    stmatrix_transposed(row + j * 8 * kRow, {halves(4 * j), halves(4 * j + 2), halves(4 * j + 4), halves(4 * j + 6)});
+    stmatrix_transposed(row + j * 8 * kRow, {pair(4 * j), pair(4 * j + 2), pair(4 * j + 4), pair(4 * j + 6)});
   if constexpr (Positions / 8 % 2 == 1) {
     constexpr int kLast = Positions / 8 - 1;
-    stmatrix_transposed(row + kLast * 8 * kRow, {halves(4 * kLast), halves(4 * kLast + 2)});
+    stmatrix_transposed(row + kLast * 8 * kRow, {pair(4 * kLast), pair(4 * kLast + 2)});
   }
 }
 
 // Stores positions of several images, which a box cannot be cut into: it may not begin before its tensor.
-template <int Positions, Pixels Kind>
-__device__ __forceinline__ void store_positions(half* output, const unsigned char* buffer, int p, const Block& b,
+template <class T, int Positions, Pixels Kind>
+__device__ __forceinline__ void store_positions(T* output, const unsigned char* buffer, int p, const Block& b,
                                                 const Strips& g) {
   const Winograd& w = g.w;
-  constexpr int kTogether = Kind == Pixels::chunks ? kChunk : 1;  // halves
+  constexpr int kTogether = Kind == Pixels::chunks ? kChunk : 1;  // elements
   for (int i = b.thread % kGroupThreads; i < Positions * kFilters / kTogether; i += kGroupThreads) {
     const int row = i * kTogether / kFilters, of_row = i * kTogether % kFilters;
     const unsigned position = static_cast<unsigned>(b.first_position + row);
     const int image = static_cast<int>(position / g.by_pitch), q = static_cast<int>(position % g.by_pitch);
     const int k = b.filter_block * kFilters + of_row;
     if (image >= w.batch || q >= w.out_width || k >= w.filters) continue;
-    half* const to = output + (((image * w.out_height + p) * w.out_width + q) * w.filters + k);
+    T* const to = output + (((image * w.out_height + p) * w.out_width + q) * w.filters + k);
     const unsigned char* const from = buffer + place(row, of_row / kChunk) + of_row % kChunk * 2;
     if constexpr (Kind == Pixels::chunks)
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     else
-      *to = *reinterpret_cast<const half*>(from);
+      *to = *reinterpret_cast<const T*>(from);
   }
 }
 
 // What a warpgroup sends its rows of outputs with.
+template <class T>
 struct Sender {
-  half* output;
+  T* output;
   const TensorMap& output_map;
   unsigned char* buffer;
   int group;
@@ -357,12 +355,12 @@ struct Sender {
 };
 
 // Sends row p of outputs. It may still be on its way when this returns.
-template <int Positions, Pixels Kind>
-__device__ __forceinline__ void send_row(const float (&m)[Positions / 2], int p, const Sender& sender, const Block& b,
-                                         const Strips& g) {
+template <class T, int Positions, Pixels Kind>
+__device__ __forceinline__ void send_row(const float (&m)[Positions / 2], int p, const Sender<T>& sender,
+                                         const Block& b, const Strips& g) {
   if (sender.leads) bulk_wait_read<0>();
   named_barrier_sync(1 + sender.group, kGroupThreads);  // the buffer is free
-  round_to_buffer<Positions>(sender.buffer, m, b);
+  round_to_buffer<T, Positions>(sender.buffer, m, b);
   fence_async_proxy();
   named_barrier_sync(1 + sender.group, kGroupThreads);
   if (p >= g.w.out_height) return;
@@ -373,29 +371,29 @@ __device__ __forceinline__ void send_row(const float (&m)[Positions / 2], int p,
     bulk_commit();
     return;
   }
-  store_positions<Positions, Kind>(sender.output, sender.buffer, p, b, g);
+  store_positions<T, Positions, Kind>(sender.output, sender.buffer, p, b, g);
 }
 
 // ---- 4. and 5. A consumer ------------------------------------------------------------------------------------------
 
-template <int Positions, Pixels Kind>
-__device__ __forceinline__ void consume(const half* u, half* output, const TensorMap& output_map, const Block& b,
+template <class T, int Positions, Pixels Kind>
+__device__ __forceinline__ void consume(const T* u, T* output, const TensorMap& output_map, const Block& b,
                                         const Strips& g) {
   const int group = b.warp / (kGroupThreads / 32);
   const auto image_at = [&](int position) { return static_cast<int>(static_cast<unsigned>(position) / g.by_pitch); };
-  const Sender sender{output,
-                      output_map,
-                      b.buffers + group * kBuffer<Positions>,
-                      group,
-                      b.thread % kGroupThreads == 0,
-                      image_at(b.first_position),
-                      min(image_at(b.first_position + Positions - 1), g.w.batch - 1)};
+  const Sender<T> sender{output,
+                         output_map,
+                         b.buffers + group * kBuffer<Positions>,
+                         group,
+                         b.thread % kGroupThreads == 0,
+                         image_at(b.first_position),
+                         min(image_at(b.first_position + Positions - 1), g.w.batch - 1)};
   float sums[Positions / 2], differences[Positions / 2];
   for (int pair = group; pair < b.pairs; pair += kGroups) {
     const bool first = pair == group;
     wait_full(b, 2 * pair);
-    multiply<Positions>(sums, 0, false, pair, first, b);         // M1
-    multiply<Positions>(differences, 1, false, pair, first, b);  // M2
+    multiply<T, Positions>(sums, 0, false, pair, first, b);         // M1
+    multiply<T, Positions>(differences, 1, false, pair, first, b);  // M2
     if (b.thread == 0 && pair == 0) {  // those needed later come later: the first rows are on their way until now
       load_filters(b, u, 2);
       load_filters(b, u, 3);
@@ -412,28 +410,28 @@ __device__ __forceinline__ void consume(const half* u, half* output, const Tenso
     pin(sums);
     pin(differences);
     wait_full(b, 2 * pair + 1);
-    multiply<Positions>(sums, 2, true, pair, first, b);         // M0
-    multiply<Positions>(differences, 3, true, pair, first, b);  // M3
+    multiply<T, Positions>(sums, 2, true, pair, first, b);         // M0
+    multiply<T, Positions>(differences, 3, true, pair, first, b);  // M3
 
     const int p = (b.first_pair + pair) * kOutputRows;
     wgmma_wait<1>();
     pin(sums);
-    send_row<Positions, Kind>(sums, p, sender, b, g);
+    send_row<T, Positions, Kind>(sums, p, sender, b, g);
     wgmma_wait<0>();
     pin(differences);
     release(b, 2 * pair + 1);
-    send_row<Positions, Kind>(differences, p + 1, sender, b, g);
+    send_row<T, Positions, Kind>(differences, p + 1, sender, b, g);
   }
   if (sender.leads) bulk_wait_read<0>();  // shared memory is the block's as long as that
 }
 
 // ---- The kernel and its launch -------------------------------------------------------------------------------------
 
-template <int Positions, Pixels Kind>
+template <class T, int Positions, Pixels Kind>
 __global__ void __launch_bounds__(kThreads, 1)
-    convolve(const half* input,                             // [batch][height][width][channels]
-             const half* u,                                 // as transform_filters() leaves it
-             half* output,                                  // [batch][out_height][out_width][filters]
+    convolve(const T* input,                                // [batch][height][width][channels]
+             const T* u,                                    // as transform_filters() leaves it
+             T* output,                                     // [batch][out_height][out_width][filters]
              const __grid_constant__ TensorMap output_map,  // of it, with boxes of Positions x 64; not for Pixels::any
              Strips g) {
   static_assert(Positions % 8 == 0, "swizzles repeat after 8 pixels: rows of the ring and buffers begin with one");
@@ -446,26 +444,27 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   if (b.warp >= kConsumers / 32) {
     set_max_registers_decrease<104>();
-    produce<Positions, Kind>(input, b, g);
+    produce<T, Positions, Kind>(input, b, g);
   } else {
     set_max_registers_increase<152>();
     meet();
-    consume<Positions, Kind>(u, output, output_map, b, g);
+    consume<T, Positions, Kind>(u, output, output_map, b, g);
   }
 }
 
 std::int64_t blocks_of(const Strips& g) { return std::int64_t{g.filter_blocks} * g.strips * g.blocks_down; }
 
-void launch_transform(const float* filter, half* u, const Strips& g, Stream stream) {
+template <class T>
+void launch_transform(const float* filter, T* u, const Strips& g, Stream stream) {
   const int threads = g.filter_blocks * kWinogradTaps * kFilters * kChannels;
-  launch(transform_filters, dim3(blocks_for(threads, kPackThreads)), dim3(kPackThreads), 0, stream)(filter, u, g);
+  launch(transform_filters<T>, dim3(blocks_for(threads, kPackThreads)), dim3(kPackThreads), 0, stream)(filter, u, g);
 }
 
-template <int Positions, Pixels Kind>
-void launch_convolve(const half* input, const half* u, half* output, const TensorMap& output_map, const Strips& g,
+template <class T, int Positions, Pixels Kind>
+void launch_convolve(const T* input, const T* u, T* output, const TensorMap& output_map, const Strips& g,
                      Stream stream) {
-  launch(convolve<Positions, Kind>, dim3(static_cast<unsigned>(blocks_of(g))), dim3(kThreads), kSharedBytes<Positions>,
-         stream)(input, u, output, output_map, g);
+  launch(convolve<T, Positions, Kind>, dim3(static_cast<unsigned>(blocks_of(g))), dim3(kThreads),
+         kSharedBytes<Positions>, stream)(input, u, output, output_map, g);
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ constexpr float kLeastStep = 0x1p-126f;                  // of a filter of zeros
 constexpr double kMostScale = 0x1.fffffep127;            // zero times it is zero
 constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fits in 32 bits
 
-// The element of both kernels, with what Halves of 32 has.
+// The element of both kernels, with what TwoBytes of 32 has.
 struct Bytes {
   using Value = std::int8_t;
+  using Operand = std::int8_t;
   using Sum = int;
   using FourSums = int4;
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16

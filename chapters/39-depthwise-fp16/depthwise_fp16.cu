@@ -7,6 +7,7 @@
 // stages them. pairs.cuh has the kernel and its numbered steps; this file has the strips, the filter's copy and the
 // launch.
 
+#include "chapters/39-depthwise-fp16/columns.cuh"
 #include "chapters/39-depthwise-fp16/pairs.cuh"
 #include "common/kernel/compiled_kernel.hpp"
 #include "common/kernel/tracks/depthwise.hpp"
@@ -17,11 +18,14 @@
 namespace convladder {
 namespace {
 
-// The first two and the last are Strip's members.
-constexpr int kRows[] = {1, 2, 4, 8}, kColumns[] = {1, 2, 4, 7, 8, 14}, kThreads[] = {64, 128, 256};
-constexpr int kStaged[] = {0, 4, 8, 16, 32};
-constexpr Knob kKnobs[] = {
-    {"rows", kRows, 2}, {"columns", kColumns, 4}, {"threads", kThreads, 128}, {"staged", kStaged, 0}};
+// All but `threads` are Strip's members.
+constexpr int kRows[] = {1, 2, 4, 8, 16, 32, 64}, kColumns[] = {1, 2, 4, 7, 8, 14}, kThreads[] = {64, 128, 256};
+constexpr int kStaged[] = {0, 4, 8, 16, 32}, kAhead[] = {0, 1, 2};
+constexpr Knob kKnobs[] = {{"rows", kRows, 2},
+                           {"columns", kColumns, 4},
+                           {"threads", kThreads, 128},
+                           {"staged", kStaged, 0},
+                           {"ahead", kAhead, 0}};
 
 // Whether a smaller value covers everything already.
 template <int kCount>
@@ -36,6 +40,7 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
 // number of pixels apart, they read different banks.
 Strip strip_of(const Depthwise& d, const Configuration& c) {
   Strip best{c["rows"], c["columns"], c["staged"]};
+  best.ahead = c["ahead"];
   if (best.staged == 0) return best;
   constexpr double kProductsOfPixel = 8;
   const int strips = c["threads"] / best.staged, all_across = strips_across(d, best);
@@ -53,6 +58,7 @@ Strip strip_of(const Depthwise& d, const Configuration& c) {
 }
 
 std::int64_t blocks_of(const Depthwise& d, const Strip& s, int threads) {
+  if (s.ahead > 0) return (threads_of_band(d, s) - 1) / threads + 1;
   return s.staged > 0 ? staging_blocks(d, s) : (threads_in_all(d, s) - 1) / threads + 1;
 }
 
@@ -60,6 +66,21 @@ Verdict check_strip(const Depthwise& d, const Strip& s, int threads, std::int64_
   if (is_twin(kRows, s.rows, d.out_height) || is_twin(kColumns, s.columns, d.out_width) ||
       is_twin(kStaged, s.staged, pairs_of(d)))
     return Verdict::refuse("a smaller value covers all rows, columns or pairs already");
+  if (s.ahead > 0) {
+    constexpr int kMostBands = 65535;
+    if (s.staged > 0) return Verdict::refuse("a thread that walks down an image stages nothing: staged is 0");
+    if (d.stride_y > d.rows || d.dilation_y > 1)
+      return Verdict::refuse("a thread that walks down an image adds each row: no dilation, and stride_h up to r");
+    if (filter_plane(d) > kMostTaps || d.rows > kMostTapRows || s.columns > kMostColumns ||
+        window_of(d, s, 1) > kMostPixels)
+      return Verdict::refuse(
+          "a thread that walks down an image holds up to {} taps in {} rows, {} columns of outputs and {} of input",
+          kMostTaps, kMostTapRows, kMostColumns, kMostPixels);
+    if (blocks_of(d, s, threads) > INT32_MAX || strips_down(d, s) > kMostBands)
+      return Verdict::refuse("a grid has at most 2^31 - 1 blocks of {} bands; got {} of {}", kMostBands,
+                             blocks_of(d, s, threads), strips_down(d, s));
+    return Verdict::accept();
+  }
   if (s.rows * s.columns > kMostPairs)
     return Verdict::refuse("a thread has at most {} outputs of two channels; got {}", kMostPairs, s.rows * s.columns);
   if (s.staged > 0 && asks_for_each(d, s, 1))
@@ -81,7 +102,7 @@ Strip largest_strip(const Depthwise& d, const DeviceLimits& limits) {
   constexpr int kOutputs = 28;
   Strip best{1, 1};
   for (const int columns : kColumns) {
-    for (const int rows : kRows) {
+    for (int rows = 1; rows <= 8; rows *= 2) {
       const Strip s{rows, columns};
       const std::int64_t covered = std::int64_t{strips_down(d, s)} * rows * strips_across(d, s) * columns;
       const bool fits = check_strip(d, s, kThreads[0], 0).accepted() && covered <= output_plane(d) / 8 * 9;
@@ -122,12 +143,15 @@ Configuration default_of(const Depthwise& d, const DeviceLimits& limits) {
 __global__ void depthwise_pairs_any(const half* input, const half2* taps, half* output, Depthwise d, Strip s) {
   convolve_pairs(input, taps, output, d, s);
 }
+__global__ void depthwise_columns_any(const half* input, const half2* taps, half* output, Depthwise d, Strip s) {
+  convolve_columns(input, taps, output, d, s);
+}
 
 // What NVRTC compiles.
 KernelSource source_of(const Depthwise& d, const Configuration& configuration) {
   const Strip s = strip_of(d, configuration);
   KernelSource source;
-  source.add(R"(#include "chapters/39-depthwise-fp16/pairs.cuh"
+  source.add(R"(#include "chapters/39-depthwise-fp16/columns.cuh"
 namespace convladder {)");
   source.add_problem(d);
   source.add("struct Point {");
@@ -138,7 +162,12 @@ namespace convladder {)");
 }
 extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
     depthwise_pairs(const half* __restrict__ input, const half2* __restrict__ taps, half* __restrict__ output) {
-  convladder::convolve_pairs(input, taps, output, convladder::Problem{}, convladder::Point{});
+  constexpr convladder::Problem d{};
+  constexpr convladder::Point s{};
+  if constexpr (s.ahead > 0)
+    convladder::convolve_columns(input, taps, output, d, s);
+  else
+    convladder::convolve_pairs(input, taps, output, d, s);
 })");
   return source;
 }
@@ -176,14 +205,15 @@ class DepthwiseFp16 final : public TunableStage {
     const Depthwise d = depthwise_of(problem);
     const Strip s = strip_of(d, configuration());
     const int threads = s.staged > 0 ? staging_threads(s) : knob("threads");
-    const dim3 grid(static_cast<unsigned>(blocks_of(d, s, threads))), block(static_cast<unsigned>(threads));
+    const dim3 grid(static_cast<unsigned>(blocks_of(d, s, threads)), s.ahead > 0 ? strips_down(d, s) : 1);
+    const dim3 block(static_cast<unsigned>(threads));
     const std::size_t bytes = s.staged > 0 ? static_cast<std::size_t>(staged_bytes(d, s)) : 0;
     const half2* const taps = taps_.as<half2>();
     if (kernel_.compiled())
       kernel_.launch(grid, block, bytes, stream)(tensors.half_input, taps, tensors.half_output);
     else
-      ::convladder::launch(depthwise_pairs_any, grid, block, bytes, stream)(tensors.half_input, taps,
-                                                                            tensors.half_output, d, s);
+      ::convladder::launch(s.ahead > 0 ? depthwise_columns_any : depthwise_pairs_any, grid, block, bytes, stream)(
+          tensors.half_input, taps, tensors.half_output, d, s);
   }
 
   Prediction predict(const ConvProblem& problem) const override {
@@ -194,6 +224,17 @@ class DepthwiseFp16 final : public TunableStage {
     Prediction p;
     p.global_store_bytes = problem.output_size() * 2;
     p.flops = problem.flops();
+    if (s.ahead > 0) {  // each thread its part of each row of its band, and all of its taps
+      std::int64_t rows = 0;
+      for (int band = 0; band < strips_down(d, s); ++band)
+        rows += reads_of_range(readable(down), std::int64_t{band_top(band, d, s)} * d.stride_y - readable(down).pad,
+                               band_span(d, s));
+      const std::int64_t columns = whole ? d.width : reads_of_tiles(readable(across), s.columns, 0, window_of(d, s, 1));
+      p.global_load_bytes =
+          d.batch * rows * columns * d.channels * 2 + strips_down(d, s) * threads_of_band(d, s) * filter_plane(d) * 4;
+      p.shared_load_requests = p.barriers = 0;
+      return p;
+    }
     if (s.staged > 0) {  // each block its pixels once, and its taps
       const std::int64_t blocks = staging_blocks(d, s), groups = ceil_div(pairs_of(d), s.staged);
       const std::int64_t rows = reads_of_tiles(readable(down), s.down * s.rows, 0, staged_rows(d, s));

@@ -26,6 +26,7 @@ struct Strip {
   int rows, columns;
   int staged = 0;            // pairs of channels of a block, a multiple of four; 0: nothing is staged
   int down = 1, across = 1;  // strips of a block that stages
+  int ahead = 0;             // not 0: none of this, but columns.cuh
 };
 
 constexpr int kMostPairs = 32;    // outputs of a thread
@@ -149,6 +150,18 @@ __device__ __forceinline__ int rows_that_exist(const Place& at, const D& d, cons
   return d.out_height % s.rows == 0 ? s.rows : smaller(s.rows, d.out_height - at.p);
 }
 
+// Two channels of a pixel.
+template <class D>
+__device__ __forceinline__ void store_pair(half* pixel, float2 sum, bool has_second, const D& d) {
+  const half2 rounded = __floats2half2_rn(sum.x, sum.y);
+  if (d.channels % 2 == 0) {
+    *reinterpret_cast<half2*>(pixel) = rounded;
+  } else {
+    pixel[0] = __low2half(rounded);
+    if (has_second) pixel[1] = __high2half(rounded);
+  }
+}
+
 // 4.
 template <class D, class S>
 __device__ __forceinline__ void store(half* output, const float2 (&sums)[StripSizes<D, S>::outputs], const Place& at,
@@ -162,13 +175,7 @@ __device__ __forceinline__ void store(half* output, const float2 (&sums)[StripSi
     for (int e = 0; e < s.columns; ++e) {
       if (d.out_width % s.columns != 0 && at.q + e >= d.out_width) continue;
       half* const pixel = out + (static_cast<long long>(v) * d.out_width + e) * d.channels;
-      const half2 rounded = __floats2half2_rn(sums[v * s.columns + e].x, sums[v * s.columns + e].y);
-      if (d.channels % 2 == 0) {
-        *reinterpret_cast<half2*>(pixel) = rounded;
-      } else {
-        pixel[0] = __low2half(rounded);
-        if (has_second) pixel[1] = __high2half(rounded);
-      }
+      store_pair(pixel, sums[v * s.columns + e], has_second, d);
     }
   }
 }

@@ -81,6 +81,42 @@ TEST_CASE("39 depthwise-fp16: the default is valid, whatever the problem") {
     staged(shape);
 }
 
+TEST_CASE("39 depthwise-fp16: threads that walk down an image are right") {
+  // Bands that divide the plane and that do not; strips as wide as the plane; fewer rows than the filter has; channels
+  // one by one.
+  std::vector<SuiteCase> cases;
+  const auto add = [&](int channels, const char* sizes, Padding padding = Padding::zero) {
+    ConvProblem problem = parse_shape(depthwise_shape(channels, sizes));
+    problem.padding = padding;
+    cases.push_back({problem, InputKind::normal});
+  };
+  for (const Padding padding : {Padding::zero, Padding::replicate, Padding::reflect}) {
+    add(6, "n=2,h=37,w=28,r=7,s=7", padding);
+    add(5, "n=2,h=22,w=17,r=3,s=5,stride_w=2", padding);
+    add(10, "n=2,h=41,w=24,r=5,s=3,stride_h=2,stride_w=2", padding);
+    add(2, "h=40,w=20,r=3,s=3,stride_h=3", padding);
+  }
+  add(70, "n=2,h=13,w=11,r=1,s=3");
+  add(4, "h=19,w=8,r=3,s=3,dilation_w=2,pad_h=5,pad_w=3");
+  cases.push_back({parse_shape(depthwise_shape(12, "n=2,h=23,w=20,r=5,s=5")), InputKind::nan});
+  for (const char* strip : {"rows=4,columns=4,staged=0,ahead=1", "rows=8,columns=7,threads=64,staged=0,ahead=2",
+                            "rows=16,columns=8,staged=0,ahead=1"})
+    check_suite("39", cases, strip);
+  const auto check = [](const char* sizes, const char* strip) {
+    check_suite("39", {{parse_shape(depthwise_shape(5, sizes)), InputKind::normal}}, strip);
+  };
+  check("n=2,h=41,w=7,r=7,s=7", "rows=64,columns=7,staged=0,ahead=2");
+  check("h=3,w=24,r=7,s=3", "rows=4,columns=4,staged=0,ahead=1");
+  check("h=1,w=5,r=7,s=7", "rows=1,columns=7,staged=0,ahead=2");
+}
+
+TEST_CASE("39 depthwise-fp16: threads that walk down load what the lesson predicts (simulator)") {
+  check_prediction("39",
+                   {depthwise_shape(6, "n=2,h=37,w=28,r=7,s=7"), depthwise_shape(5, "h=20,w=30,r=5,s=3"),
+                    depthwise_shape(12, "h=42,w=27,r=5,s=5,stride_h=2,stride_w=2")},
+                   FilterForm::dense, "rows=8,columns=4,staged=0,ahead=1");
+}
+
 TEST_CASE("39 depthwise-fp16: refuses by rule") {
   check_refusal("39", "c=2,k=2,groups=2,h=8,w=8,r=2,s=3", "odd filters");
   check_refusal("39", "c=2,k=2,h=8,w=8,r=3,s=3", "groups = c = k");
@@ -92,16 +128,19 @@ TEST_CASE("39 depthwise-fp16: refuses by rule") {
                                                  with_values(tunable->knobs(), values))
                            .reason());
   };
-  CHECK(refusal_of({8, 4, 128, 0}) == "");                                         // rows, columns, threads, staged
-  CHECK(refusal_of({4, 4, 128, 8}).find("a smaller value") != std::string::npos);  // for one channel's pair: none
-  CHECK(refusal_of({8, 14, 128, 0}).find("at most 32 outputs") != std::string::npos);
+  CHECK(refusal_of({8, 4, 128, 0, 0}) == "");  // rows, columns, threads, staged, ahead
+  CHECK(refusal_of({4, 4, 128, 8, 0}).find("a smaller value") != std::string::npos);  // for one channel's pair: none
+  CHECK(refusal_of({8, 14, 128, 0, 0}).find("at most 32 outputs") != std::string::npos);
   CHECK(std::string(tunable
                         ->check_configuration(parse_shape("h=3,w=20,r=3,s=3"), device_limits(),
-                                              with_values(tunable->knobs(), {8, 4, 128, 0}))
+                                              with_values(tunable->knobs(), {8, 4, 128, 0, 0}))
                         .reason())
             .find("a smaller value") != std::string::npos);
+  CHECK(refusal_of({8, 4, 128, 0, 2}) == "");
+  CHECK(refusal_of({16, 4, 128, 4, 1}).find("stages nothing") != std::string::npos);
+  CHECK(refusal_of({16, 14, 128, 0, 1}).find("8 columns of outputs") != std::string::npos);
   const auto staged_refusal = [&](const char* sizes) {
-    const Configuration staged = with_values(tunable->knobs(), {4, 4, 128, 16});
+    const Configuration staged = with_values(tunable->knobs(), {4, 4, 128, 16, 0});
     return std::string(
         tunable->check_configuration(parse_shape(depthwise_shape(64, sizes)), device_limits(), staged).reason());
   };

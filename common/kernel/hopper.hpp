@@ -39,6 +39,7 @@
 // clang-format on
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
 #if !defined(__CUDACC_RTC__)
@@ -674,9 +675,10 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4],
   WgmmaOfRegisters<N, Fp16>::run(d, a, b, accumulate);
 }
 /// `wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8`: the same over a sum of 32 signed bytes. @tparam N 8, 24, or a
-/// multiple of 16 up to 256
-template <int N>
+/// multiple of 16 up to 256  @tparam Element signed bytes
+template <int N, class Element = std::int8_t>
 __device__ __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate) {
+  static_assert(std::is_same_v<Element, std::int8_t>, "sums in int are of signed bytes");
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
   Wgmma<N, std::int8_t>::run(d, a, b, accumulate);
 }

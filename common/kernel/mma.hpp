@@ -17,8 +17,12 @@
 // clang-format on
 #pragma once
 #if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)
+#include <type_traits>
 
 namespace convladder {
+
+struct Fp16;
+struct Bf16;
 
 /// Loads 1, 2 or 4 matrices of 8 x 8 halves from shared memory (sm_80). Row r of matrix i, 16 bytes, begins where lane
 /// 8 i + r says; the other lanes' pointers are not looked at.
@@ -109,18 +113,27 @@ __device__ __forceinline__ void stmatrix_transposed(void* row, const unsigned (&
 #endif
 }
 
-/// d += a b (sm_80): 16 x 16 halves times 16 x 8 halves, sums in fp32.
+/// @cond
+#define CONVLADDER_MMA_M16N8K16(types)                                            \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col." types                         \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                   \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+/// @endcond
+
+/// d += a b (sm_80): 16 x 16 halves times 16 x 8 halves, sums in fp32. @tparam Element Fp16, or Bf16 of both
+template <class Element = Fp16>
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  if constexpr (std::is_same_v<Element, Fp16>)
+    CONVLADDER_MMA_M16N8K16("f32.f16.f16.f32");
+  else
+    CONVLADDER_MMA_M16N8K16("f32.bf16.bf16.f32");
 #else
   __trap();
 #endif
 }
+#undef CONVLADDER_MMA_M16N8K16
 
 /// d += a b (sm_80): 16 x 32 signed bytes times 32 x 8 signed bytes, sums in int32, which wrap.
 __device__ __forceinline__ void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {

@@ -2,6 +2,8 @@
 /// The instructions of sm_90 in the simulator: the names of common/kernel/hopper.hpp, which tells what each does.
 /// Included through it.
 #pragma once
+#include <type_traits>
+
 #include "common/simt/cluster.hpp"
 #include "common/simt/simt.hpp"
 #include "common/stage/tensor_map.hpp"
@@ -233,9 +235,10 @@ __forceinline__ void wgmma(float (&d)[N / 2], const unsigned (&a)[4], std::uint6
   simt::wgmma({d, a, 0, b, N, simt::WgmmaElement::fp16, accumulate}, line);
 }
 /// The same for a sum of 32 signed bytes.
-template <int N>
+template <int N, class Element = std::int8_t>
 __forceinline__ void wgmma(int (&d)[N / 2], std::uint64_t a, std::uint64_t b, bool accumulate,
                            int line = __builtin_LINE()) {
+  static_assert(std::is_same_v<Element, std::int8_t>, "sums in int are of signed bytes");
   static_assert(kWgmmaBytes<N>, "for bytes N is 8, 24, or a multiple of 16 up to 256");
   simt::wgmma({d, nullptr, a, b, N, simt::WgmmaElement::int8, accumulate}, line);
 }

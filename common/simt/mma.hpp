@@ -2,6 +2,8 @@
 /// `ldmatrix`, `stmatrix` and `mma.sync` in the simulator. Included through common/kernel/mma.hpp, which says what each
 /// does and which lane holds what; docs/simulator.md tells what they count, and what they order: nothing.
 #pragma once
+#include <type_traits>
+
 #include "common/simt/simt.hpp"
 
 /// @cond
@@ -28,6 +30,9 @@ void multiply_matrices(const MmaForm& form, unsigned* d, const unsigned* a, cons
 
 namespace convladder {
 
+struct Fp16;
+struct Bf16;
+
 /// @name Matrix instructions of a warp
 /// As in common/kernel/mma.hpp. A lane that never arrives is a fault.
 /// @{
@@ -53,9 +58,15 @@ __forceinline__ void stmatrix_transposed(void* row, const unsigned (&values)[Cou
   static_assert(Count == 1 || Count == 2 || Count == 4, "stmatrix stores 1, 2 or 4 matrices");
   simt::store_matrices(row, values, Count, true, line);
 }
+template <class Element = Fp16>
 __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                                   int line = __builtin_LINE()) {
-  simt::multiply_halves(d, a, b, line);
+  if constexpr (std::is_same_v<Element, Fp16>) {
+    simt::multiply_halves(d, a, b, line);
+  } else {
+    constexpr simt::MmaForm kForm{simt::MmaElement::bf16, simt::MmaElement::bf16, 32, false};
+    simt::multiply_matrices(kForm, reinterpret_cast<unsigned*>(d), a, b, line);
+  }
 }
 __forceinline__ void mma_m16n8k32(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                                   int line = __builtin_LINE()) {

@@ -10,6 +10,7 @@ namespace convladder {
 enum class Precision {
   fp32,  ///< IEEE binary32
   fp16,  ///< IEEE binary16
+  bf16,  ///< the upper half of a binary32
   int8,  ///< 8-bit integers with scales
 };
 

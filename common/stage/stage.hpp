@@ -14,6 +14,8 @@ struct __half;
 
 namespace convladder {
 
+struct bfloat16;
+
 /// A CUDA stream; always null in the simulator, which runs every launch to its end.
 using Stream = CUstream_st*;
 
@@ -73,13 +75,15 @@ class Verdict {
 };
 
 /// Tensors in device memory, with the element type and in the layout that the stage's stage.json states under
-/// "tensors": floats in NCHW or NHWC, halves or bytes in NHWC. The pointers of the other kinds are null.
+/// "tensors": floats in NCHW or NHWC, halves, bf16 or bytes in NHWC. The pointers of the other kinds are null.
 struct Tensors {
   const float* input;   ///< (n, c, h, w); in NHWC (n, h, w, c)
   const float* filter;  ///< (k, c/groups, r, s), floats for every stage: prepare() makes of them what its kernels want
   float* output;        ///< (n, k, p, q); in NHWC (n, p, q, k)
   const __half* half_input = nullptr;       ///< (n, h, w, c)
   __half* half_output = nullptr;            ///< (n, p, q, k)
+  const bfloat16* bf16_input = nullptr;     ///< (n, h, w, c)
+  bfloat16* bf16_output = nullptr;          ///< (n, p, q, k)
   const std::int8_t* byte_input = nullptr;  ///< (n, h, w, c), from -127 to 127: so many times input_step
   std::int8_t* byte_output = nullptr;       ///< (n, p, q, k), likewise of output_step
   float input_step = 1, output_step = 1;    ///< the largest magnitude of the input, of the exact output, is 127 of them
@@ -156,3 +160,11 @@ class Stage {
 /// Ends a kernel file: makes `Type` the stage of its chapter. The build names the factory after the folder.
 #define CONVLADDER_STAGE(Type) \
   ::convladder::Stage* CONVLADDER_STAGE_FACTORY() { return new Type; }
+
+/// @cond
+#define CONVLADDER_JOIN_NAMES(a, b) a##b
+#define CONVLADDER_JOIN(a, b) CONVLADDER_JOIN_NAMES(a, b)
+/// @endcond
+/// Follows it where "also" of stage.json has "bf16": `Type` is the same stage, whose tensors are of bf16.
+#define CONVLADDER_STAGE_IN_BF16(Type) \
+  ::convladder::Stage* CONVLADDER_JOIN(CONVLADDER_STAGE_FACTORY, _bf16)() { return new Type; }

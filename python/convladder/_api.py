@@ -40,8 +40,8 @@ class Conv:
     """A stage with its filter, prepared once for each shape of input and called repeatedly.
 
     Args:
-        stage: its number, name or folder: 3, "tiled-1d".
-        w: the filter, float32: (K, C/groups, R, S); (R, S) for images of one channel; (S,) for signals. It is copied.
+        stage: its number, name or folder: 3, "tiled-1d"; in another type that it computes in, "32:bf16".
+        w: the filter, float32 or of torch.bfloat16: (K, C/groups, R, S); (R, S) for images of one channel; (S,) for signals. It is copied.
         padding: what lies outside the input: "zero", "replicate" or "reflect".
         pad, stride, dilation: a number, or (height, width). Without `pad`, (R-1)//2 and (S-1)//2.
         groups: of channels.
@@ -78,7 +78,7 @@ class Conv:
     def __call__(self, x: Any, *, stream: Any = None) -> Any:
         """The convolution of `x` (N, C, H, W), or (H, W), or (W,): an array (N, K, P, Q).
 
-        On the host: float32; runs in the simulator (stage 22 on the host's processor) and gives a NumPy array, or a
+        On the host: float32, or of torch.bfloat16 for a stage in bf16; runs in the simulator (stage 22 on the host's processor) and gives a NumPy array, or a
         tensor for a tensor of torch. On a GPU: an array of torch or CuPy with the element type and layout of the
         stage's tensors, which is read where it lies; runs on the library's current stream, or on `stream`, and gives an
         array of the same library and type. It does not wait for the GPU. With an array of JAX it does, at both ends.
@@ -96,6 +96,8 @@ class Conv:
             reason = "the filter lies on a GPU" if self._of_gpu else "a stream is given"
             raise BadInput(f"the input lies on the host, and {reason}; hand over an input on the GPU, as torch and CuPy do")
         values = host_floats(x, "the input")
+        if _device.is_bf16(x) and not self._tensors.startswith("bf16"):
+            raise BadInput(f"{self._name} computes in {self._tensors.split()[0]}, and the input is in bf16; convert it")
         output = _named(self._name, lambda: self._prepare(_sim, values.shape).run(values))
         return _device.like(x, output)
 
@@ -160,13 +162,14 @@ def conv(
     stream: Any = None,
 ) -> Any:
     """The convolution of `x` with `w` by a stage: cross-correlation, as in PyTorch. Arguments and result are those of
-    Conv.
+    Conv; for a tensor of torch.bfloat16 the stage is the one in bf16.
 
     What the stage prepared is kept for the last few filters; a filter with other numbers prepares anew. On a GPU that
     comparison needs the filter's numbers on the host, but for tensors of torch, which tell when they changed (not when
     they were written to by their `data`): use Conv where calls are many.
     """
-    options = (stage_text(stage), padding, pad, stride, dilation, groups, configuration_text(configuration))
+    stage = _device.stage_for(stage_text(stage), x)
+    options = (stage, padding, pad, stride, dilation, groups, configuration_text(configuration))
     identity = _device.identity_of(w)
     values = None
     if identity is None:

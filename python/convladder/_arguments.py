@@ -31,10 +31,12 @@ def on_gpu(array: Any) -> bool:
 def host_floats(array: Any, name: str) -> Floats:
     """An array of float32 on the host, in C order; a copy only where it is not that yet.
 
-    `array` is NumPy's, or has NumPy's protocol or DLPack's.
+    `array` is NumPy's, or has NumPy's protocol or DLPack's; or it is a tensor of torch.bfloat16, which float32 holds.
     """
     if hasattr(array, "detach"):  # torch's, perhaps with a gradient, which DLPack does not hand out
         array = array.detach()
+        if str(array.dtype) == "torch.bfloat16":
+            array = array.float()
     if not isinstance(array, np.ndarray):
         try:
             array = np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(array)

@@ -50,9 +50,22 @@ def is_torch(array: Any) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def is_bf16(array: Any) -> bool:
+    """Whether it is a tensor of torch.bfloat16."""
+    return is_torch(array) and str(array.dtype) == "torch.bfloat16"
+
+
+def stage_for(stage: str, x: Any) -> str:
+    """The stage in the type of its input: "32:bf16" for "32" and a tensor of torch.bfloat16."""
+    return stage if ":" in stage or not is_bf16(x) else f"{stage}:bf16"
+
+
 def like(array: Any, output: Floats) -> Any:
-    """An output on the host in the kind of its input: a tensor for a tensor, else NumPy's."""
-    return sys.modules["torch"].from_numpy(output) if is_torch(array) else output
+    """An output on the host in the kind of its input: a tensor for a tensor, in bf16 where that is, else NumPy's."""
+    if not is_torch(array):
+        return output
+    tensor = sys.modules["torch"].from_numpy(output)
+    return tensor.to(array.dtype) if is_bf16(array) else tensor
 
 
 def lie_of(array: Any) -> tuple[Any, ...] | None:
@@ -112,7 +125,7 @@ class DeviceArray:
         element, self.layout = tensors.split()
         if element == "int8":
             raise BadInput(f"{stage} quantises its input by the exact result; give it arrays on the host")
-        have = {"float32": "fp32", "float16": "fp16"}.get(self.element, self.element)
+        have = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(self.element, self.element)
         if have == element and _same(self.shape, self.strides, self.layout):
             return
         dense = [layout for layout in ("NCHW", "NHWC") if _same(self.shape, self.strides, layout)]

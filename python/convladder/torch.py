@@ -53,7 +53,7 @@ def _(
     p = (height + 2 * pad[0] - dilation[0] * (r - 1) - 1) // stride[0] + 1
     q = (width + 2 * pad[1] - dilation[1] * (s - 1) - 1) // stride[1] + 1
     on_gpu = x.device.type == "cuda"
-    last = on_gpu and _sim.tensors_of(str(stage)).endswith("NHWC")
+    last = on_gpu and _sim.tensors_of(_device.stage_for(str(stage), x)).endswith("NHWC")
     form = torch.channels_last if last else torch.contiguous_format
     return torch.empty((n, k, p, q), dtype=x.dtype, device=x.device, memory_format=form)
 

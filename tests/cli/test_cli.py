@@ -30,7 +30,7 @@ ENVIRONMENT = dict(os.environ, CUDA_VISIBLE_DEVICES="-1", CONVLADDER_TUNED="tune
 
 RESULT_KEYS = ("stage number backend device workload status reason verified max_abs_err rel_l2_err tolerance time_us "
                "effective_tflops prepare_us workspace_bytes kernels speedup cudnn roofline counters faults").split()
-STAGE_KEYS = "number name title track idea previous dtype layout source requires tensors".split()
+STAGE_KEYS = "number name title track idea previous dtype types layout source requires tensors".split()
 COUNTERS = ("global_load_bytes global_load_requests global_load_sectors global_load_unique_bytes global_store_bytes "
             "global_store_requests global_store_sectors shared_load_requests shared_load_conflicts "
             "shared_store_requests shared_store_conflicts constant_load_requests barriers flops").split()
@@ -184,6 +184,23 @@ def test_steps_are_beside_the_ladder():
     assert (trace["stage"], trace["number"], trace["status"]) == ("ldmatrix-mma", None, "ok"), trace["stage"]
     refuses(["bench", "--stage", "31a"], "31a-ldmatrix-mma is a step of a chapter", "./lab run 31a")
     refuses(["run", "32z"], "unknown step '32z'; chapter 32 has the steps 32a, 32b, 32c")
+
+
+def test_stages_compute_in_other_types():
+    shape = "c=16,h=8,w=9,k=16,r=3,s=3"
+    for arguments in (["run", "31", "--dtype", "bf16"], ["run", "31:bf16"], ["run", "31-implicit-gemm:bf16"]):
+        result = json.loads(succeeds(*arguments, "--backend", "sim", "--shape", shape, "--json").stdout)
+        assert (result["stage"], result["number"], result["dtype"]) == ("implicit-gemm:bf16", 31, "bf16"), result
+        assert result["status"] == "ok" and 1e-3 < result["rel_l2_err"] < 1e-2, result
+    out = succeeds("compare", "31", "31:bf16", "--backend", "sim", "--shape", shape).stdout
+    assert "31-implicit-gemm: verified" in out and "31-implicit-gemm:bf16: verified" in out, out
+    out = succeeds("bench", "--dtype", "bf16", "--backend", "sim", "--shape", shape).stdout
+    assert [name in out for name in ("31-", "32-", "33-", "34-")] == [True, True, True, False], out
+    stage = json.loads(succeeds("list", "--json").stdout)[30]
+    assert (stage["dtype"], stage["types"]) == ("fp16", ["fp16", "bf16"]), stage
+    refuses(["run", "34", "--dtype", "bf16"], "34-int8-hopper computes in int8; got 'bf16'")
+    refuses(["bench", "--dtype", "fp64"], "no stage computes in 'fp64'")
+    refuses(["best", "--shape", shape, "--dtype", "fp64"], "--dtype must be fp32, fp16, bf16 or int8; got 'fp64'")
 
 
 def test_run_prints_a_verified_result():

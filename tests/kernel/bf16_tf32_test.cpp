@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "common/harness/check/half_bits.hpp"
 #include "tests/kernel/arrays.hpp"
 
 using namespace convladder;
@@ -73,4 +74,43 @@ TEST_CASE("bf16 and TF32: floats are rounded to nearest, infinity and NaN remain
   CHECK(wrong_bf16 == 0);
   CHECK(wrong_tf32 == 0);
   CHECK(wrong_back == 0);
+}
+
+TEST_CASE("words of two halves or bf16: sums and differences are rounded once, to nearest") {
+  std::vector<float> values = floats();
+  values.resize(values.size() / 4 * 4);
+  const std::size_t n = values.size();
+  for (std::size_t i = 0; i < n; i += 4)  // some that are near each other, so that digits meet
+    if (i % 8 == 0) values[i + 2] = values[i] * 1.37f, values[i + 3] = values[i + 1] * -0.0041f;
+  for (const bool bf16 : {false, true}) {
+    CAPTURE(bf16);
+    const auto bits_of = [&](float value) { return bf16 ? bf16_bits(value) : half_bits(value); };
+    const auto value_of = [&](std::uint16_t bits) { return bf16 ? bf16_value(bits) : half_value(bits); };
+    const auto is_same = [&](std::uint16_t bits, double expected) {
+      if (std::isnan(expected)) return std::isnan(value_of(bits));
+      if (!bf16) return bits == half_bits(expected);
+      // To odd, so that a second rounding does no harm.
+      float rounded = static_cast<float>(expected);
+      if (rounded != expected && (std::bit_cast<std::uint32_t>(rounded) & 1) == 0)
+        rounded = std::nextafter(rounded, static_cast<float>(expected > rounded ? INFINITY : -INFINITY));
+      return bits == bf16_bits(rounded);
+    };
+    DeviceArray<float> input(values, "input");
+    DeviceArray<std::uint32_t> pairs(n / 2, "pairs"), sums(n / 4, "sums"), differences(n / 4, "differences");
+    run_kernel(
+        [&](Stream stream) { launch_pairs(bf16, input, pairs, sums, differences, static_cast<int>(n), stream); });
+    const auto of_pairs = pairs.values(), of_sums = sums.values(), of_differences = differences.values();
+    int wrong_pairs = 0, wrong_sums = 0, wrong_differences = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto bits = static_cast<std::uint16_t>(of_pairs[i / 2] >> 16 * (i % 2));
+      wrong_pairs += std::isnan(values[i]) ? !std::isnan(value_of(bits)) : bits != bits_of(values[i]);
+      if (i % 4 >= 2) continue;
+      const double a = value_of(bits), b = value_of(static_cast<std::uint16_t>(of_pairs[i / 2 + 1] >> 16 * (i % 2)));
+      wrong_sums += !is_same(static_cast<std::uint16_t>(of_sums[i / 4] >> 16 * (i % 2)), a + b);
+      wrong_differences += !is_same(static_cast<std::uint16_t>(of_differences[i / 4] >> 16 * (i % 2)), a - b);
+    }
+    CHECK(wrong_pairs == 0);
+    CHECK(wrong_sums == 0);
+    CHECK(wrong_differences == 0);
+  }
 }

@@ -1,4 +1,4 @@
-#include "chapters/39-depthwise-fp16/pairs.cuh"
+#include "chapters/39-depthwise-fp16/columns.cuh"
 #include "common/stage/workspace.hpp"
 #include "tests/kernel/constant_problem.hpp"
 #include "tests/kernel/constant_schedules.hpp"
@@ -6,15 +6,19 @@
 namespace convladder {
 namespace {
 
-template <int kRows, int kColumns, int kStaged = 0, int kDown = 1, int kAcross = 1>
+template <int kRows, int kColumns, int kStaged = 0, int kDown = 1, int kAcross = 1, int kAhead = 0>
 struct Point {
-  static constexpr int rows = kRows, columns = kColumns, staged = kStaged, down = kDown, across = kAcross;
+  static constexpr int rows = kRows, columns = kColumns, staged = kStaged, down = kDown, across = kAcross,
+                       ahead = kAhead;
 };
 
 template <class D, class S>
 __global__ void constant_strip(const half* __restrict__ input, const half2* __restrict__ taps,
                                half* __restrict__ output) {
-  convolve_pairs(input, taps, output, D{}, S{});
+  if constexpr (S::ahead > 0)
+    convolve_columns(input, taps, output, D{}, S{});
+  else
+    convolve_pairs(input, taps, output, D{}, S{});
 }
 
 template <class D, class S>
@@ -32,8 +36,10 @@ class ConstantStage final : public Stage {
     constexpr D d;
     constexpr S s;
     constexpr int kThreads = s.staged > 0 ? staging_threads(s) : 64;
-    const long long blocks = s.staged > 0 ? staging_blocks(d, s) : (threads_in_all(d, s) - 1) / kThreads + 1;
-    ::convladder::launch(constant_strip<D, S>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+    const long long threads = s.ahead > 0 ? threads_of_band(d, s) : threads_in_all(d, s);
+    const long long blocks = s.staged > 0 ? staging_blocks(d, s) : (threads - 1) / kThreads + 1;
+    const dim3 grid(static_cast<unsigned>(blocks), s.ahead > 0 ? strips_down(d, s) : 1);
+    ::convladder::launch(constant_strip<D, S>, grid, dim3(kThreads),
                          s.staged > 0 ? static_cast<std::size_t>(staged_bytes(d, s)) : 0,
                          stream)(tensors.half_input, taps_.as<half2>(), tensors.half_output);
   }
@@ -54,7 +60,7 @@ using Wide = ConstantProblem<2, 1, 5, 120, 3, 95, 1, Padding::reflect>;       //
 
 }  // namespace
 
-const ConstantSchedule kConstantStrips[7] = {
+const ConstantSchedule kConstantStrips[10] = {
     {"n=2,c=10,k=10,groups=10,h=14,w=14,r=5,s=5", Padding::zero, &make<Fourteen, Point<2, 14>>},
     {"n=2,c=10,k=10,groups=10,h=14,w=14,r=5,s=5", Padding::zero, &make<Fourteen, Point<2, 14, 4, 3, 1>>},
     {"n=2,c=5,k=5,groups=5,h=9,w=16,r=3,s=3", Padding::reflect, &make<Odd, Point<2, 7>>},
@@ -63,6 +69,10 @@ const ConstantSchedule kConstantStrips[7] = {
     {"c=12,k=12,groups=12,h=21,w=24,r=3,s=3,stride_h=2,stride_w=2", Padding::replicate,
      &make<Strided, Point<2, 4, 8, 3, 2>>},
     {"n=2,c=1,k=1,groups=1,h=5,w=120,r=3,s=95", Padding::reflect, &make<Wide, Point<4, 8>>},
+    {"n=2,c=40,k=40,groups=40,h=19,w=30,r=7,s=7", Padding::zero, &make<Large, Point<8, 4, 0, 1, 1, 1>>},
+    {"c=12,k=12,groups=12,h=21,w=24,r=3,s=3,stride_h=2,stride_w=2", Padding::replicate,
+     &make<Strided, Point<4, 4, 0, 1, 1, 2>>},
+    {"n=2,c=5,k=5,groups=5,h=9,w=16,r=3,s=3", Padding::reflect, &make<Odd, Point<16, 7, 0, 1, 1, 1>>},
 };
 
 }  // namespace convladder

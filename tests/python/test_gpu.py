@@ -24,7 +24,7 @@ def tensors(stage, x, w):
     """Random ones on the GPU, the input as the stage takes it."""
     element, layout = _sim.tensors_of(str(stage)).split()
     form = torch.channels_last if layout == "NHWC" else torch.contiguous_format
-    dtype = torch.float16 if element == "fp16" else torch.float32
+    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(element, torch.float32)
     return torch.randn(x, device="cuda", dtype=dtype).to(memory_format=form), torch.randn(w, device="cuda")
 
 
@@ -49,7 +49,10 @@ LAYERS = [
     (15, (2, 32, 40, 40), (32, 1, 3, 3), 2e-5),
     (25, X, W, 2e-5),
     (30, X, W, 2.5e-2),
+    ("31:bf16", X, W, 1e-2),
+    ("32:bf16", X, W, 1e-2),
     (33, X, W, 4e-3),
+    ("33:bf16", X, W, 1e-2),
     (35, X, W, 1e-5),
     (36, X, W, 3e-7),
     (37, X, W, 1e-5),
@@ -81,6 +84,20 @@ def test_beside_torchs_own():
     torch.testing.assert_close(
         convladder.conv(half, w, stage=33), torch.nn.functional.conv2d(half, w.half(), padding=1), rtol=2e-2, atol=0.3
     )
+
+
+@pytest.mark.parametrize("stage", [31, 32, 33])
+def test_bf16_is_taken_by_the_tensors_type(stage):
+    x, w = tensors("33:bf16", X, W)
+    for filter in (w, w.to(torch.bfloat16)):
+        y = convladder.conv(x, filter, stage=stage)
+        assert_near(y, x, filter, 1e-2)
+        torch.testing.assert_close(
+            y, torch.nn.functional.conv2d(x, filter.to(x.dtype), padding=1), rtol=2e-2, atol=0.5
+        )
+    layer = torch.nn.Conv2d(64, 64, 3, padding=1).cuda().to(torch.bfloat16)
+    module = convladder.torch.Conv2d(stage, layer)
+    torch.testing.assert_close(torch.compile(module, fullgraph=True)(x), layer(x), rtol=2e-2, atol=5e-2)
 
 
 @pytest.mark.parametrize("stage", [30, 36])
@@ -188,7 +205,7 @@ def test_what_does_not_fit_is_an_error():
     for bad, message in (
         (x.contiguous(), r"fp16 in NHWC \(torch.channels_last\) on a GPU, and the input is fp16 NCHW; convert it"),
         (x.float(), "is fp32 NHWC"),
-        (x.to(torch.bfloat16), "is bfloat16 NHWC"),
+        (x.double(), "is float64 NHWC"),
         (x[:, :, ::2], "fp16 in another order"),
     ):
         with pytest.raises(convladder.BadInput, match=message):
@@ -196,6 +213,10 @@ def test_what_does_not_fit_is_an_error():
     x, w = tensors(25, X, W)
     with pytest.raises(convladder.BadInput, match="fp32 in NCHW on a GPU, and the input is fp32 NHWC"):
         convladder.conv(x.to(memory_format=torch.channels_last), w, stage=25)
+    with pytest.raises(convladder.BadInput, match="25-winograd-fused computes in fp32; got 'bf16'"):
+        convladder.conv(x.to(torch.bfloat16), w, stage=25)
+    with pytest.raises(convladder.BadInput, match="fp16 in NHWC .* and the input is bf16 NHWC"):
+        convladder.Conv(33, w)(tensors("33:bf16", X, W)[0])
     with pytest.raises(convladder.BadInput, match="lies on the host, and the filter lies on a GPU"):
         convladder.conv(x.cpu(), w, stage=25)
     with pytest.raises(convladder.BadInput, match="lies on the host, and a stream is given"):
@@ -298,6 +319,7 @@ def test_gradients_are_torchs():
     (1e-5, torch.float32, torch.channels_last),
     (1e-5, torch.float32, torch.contiguous_format),
     (4e-3, torch.float16, torch.channels_last),
+    (1e-2, torch.bfloat16, torch.channels_last),
 ])
 def test_choice_is_kept(tmp_path, monkeypatch, error, dtype, form):
     monkeypatch.setenv("CONVLADDER_TUNED", str(tmp_path))

@@ -37,8 +37,8 @@ def test_signal():
     np.testing.assert_allclose(y.ravel(), np.correlate(np.pad(x, 2), w), atol=1e-5)
 
 
-# fp32 NCHW, on the host, a tuned one, fp16 and int8 in NHWC, and fp32 of scales that depend on the input.
-@pytest.mark.parametrize("stage, error", [(16, 1e-6), (22, 1e-6), (25, 1e-5), (33, 4e-3), (34, 2.5e-2), (36, 1e-6)])
+# fp32 NCHW, on the host, a tuned one, fp16, bf16 and int8 in NHWC, and fp32 of scales that depend on the input.
+@pytest.mark.parametrize("stage, error", [(16, 1e-6), (22, 1e-6), (25, 1e-5), (33, 4e-3), ("33:bf16", 1e-2), (34, 2.5e-2), (36, 1e-6)])
 def test_layer(stage, error):
     w = normal(16, 16, 3, 3, seed=2)
     prepared = convladder.Conv(stage, w)

@@ -18,6 +18,20 @@ def test_tensors_come_back_as_tensors():
     torch.testing.assert_close(y, torch.nn.functional.conv2d(x, w.detach(), padding=1), rtol=1e-4, atol=1e-4)
 
 
+def test_bf16_stays_bf16():
+    x, w = torch.randn(1, 16, 8, 8), torch.randn(8, 16, 3, 3)
+    exact = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
+    x = x.to(torch.bfloat16)
+    for stage, filter in ((33, w), ("33:bf16", w), (33, w.to(torch.bfloat16))):
+        y = convladder.conv(x, filter, stage=stage)
+        assert y.dtype == torch.bfloat16 and float((y.double() - exact).norm() / exact.norm()) < 1e-2
+    assert convladder.torch.conv2d(x, w, 33, [1, 1], [1, 1], [1, 1], 1).dtype == torch.bfloat16
+    with pytest.raises(convladder.BadInput, match="16-direct computes in fp32; got 'bf16'"):
+        convladder.conv(x, w, stage=16)
+    with pytest.raises(convladder.BadInput, match="computes in fp16, and the input is in bf16"):
+        convladder.Conv(33, w)(x)
+
+
 def test_operator_passes_torchs_own_tests():
     x, w = torch.randn(1, 2, 6, 7, requires_grad=True), torch.randn(4, 2, 3, 3, requires_grad=True)
     arguments = (x, w, 16, [2, 0], [2, 1], [1, 1], 1)

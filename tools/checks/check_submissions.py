@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/checks")]
-from recompute import derived, differs, stage_of, stages  # noqa: E402
+from recompute import derived, differs, stage_of  # noqa: E402
 from report import repeated_trials  # noqa: E402
 
 SUBMITTED = ROOT / "docs/results/submitted"
@@ -60,7 +60,7 @@ def of_row(path, row, device):
     if row["status"] not in ("ok", "refused"):
         yield finding(f"{path}/status", row["status"], '"ok" or "refused": a stage that fails is an issue to open')
     if row["number"] is not None:
-        known = stages().get(row["stage"])
+        known = stage_of(row)
         yield from same(f"{path}/number", row["number"], known and known["number"])
     if stage_of(row):
         yield from same(f"{path}/dtype", row["dtype"], stage_of(row)["dtype"])

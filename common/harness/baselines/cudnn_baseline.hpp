@@ -151,6 +151,9 @@ inline constexpr double kCudnnHalfErrorLimit = 4e-3;
 /// The same for Winograd in fp16: cuDNN's transforms round more often and amplify it. A filter
 /// that is shifted by a tap makes an error near 1.
 inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
+/// The same in bf16: rounded to 8 bits, which makes about 3e-3, with sums in fp32; and 8 times that of fp16 for
+/// Winograd.
+inline constexpr double kCudnnBf16ErrorLimit = 1e-2, kCudnnBf16WinogradErrorLimit = 8e-2;
 /// The same in int8, with one scale for the input, one for the filter and one for the output: each is rounded to a
 /// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
 inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
@@ -171,6 +174,7 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 ///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
 ///   one trial.
 /// - fp16: both layouts, with sums in fp32, and where cudnnConvolutionForward offers it in fp16.
+/// - bf16: both layouts, with sums in fp32.
 /// - int8: NHWC, with outputs of int8 and of float. The input, the filter and the reference's output are quantised by
 ///   their largest magnitude over the whole tensor. After them the Winograd trials of fp16.
 /// @param search_seconds search the engines and their knobs so long first, if earlier searches were not as long

@@ -30,7 +30,7 @@ constexpr double kNearRatio = 1.15;  // times the best so far: checked
 // ---- Element types --------------------------------------------------------------------------------------------------
 
 std::size_t size_of(Precision precision) {
-  return precision == Precision::fp32 ? sizeof(float) : precision == Precision::fp16 ? sizeof(std::uint16_t) : 1;
+  return precision == Precision::fp32 ? sizeof(float) : precision == Precision::int8 ? 1 : sizeof(std::uint16_t);
 }
 
 /// The bytes of the values in a precision. @param step of int8
@@ -52,6 +52,9 @@ std::vector<std::byte> encoded(const std::vector<float>& values, Precision preci
     case Precision::fp16:
       fill(std::uint16_t{}, [](float value) { return half_bits(value); });
       break;
+    case Precision::bf16:
+      fill(std::uint16_t{}, [](float value) { return bf16_bits(value); });
+      break;
     case Precision::int8:
       fill(std::int8_t{}, [step](float value) { return int8_of(value, step); });
       break;
@@ -72,6 +75,8 @@ auto with_elements(const std::vector<std::byte>& bytes, Precision precision, con
       return work([&](std::size_t i) { return static_cast<double>(element(float{}, i)); });
     case Precision::fp16:
       return work([&](std::size_t i) { return static_cast<double>(half_value(element(std::uint16_t{}, i))); });
+    case Precision::bf16:
+      return work([&](std::size_t i) { return static_cast<double>(bf16_value(element(std::uint16_t{}, i))); });
     case Precision::int8:
       return work([&](std::size_t i) { return static_cast<double>(element(std::int8_t{}, i)); });
   }
@@ -84,6 +89,8 @@ double error_limit(Precision precision, std::string_view family) {
       return kCudnnErrorLimit;
     case Precision::fp16:
       return family == kWinogradFamily ? kCudnnHalfWinogradErrorLimit : kCudnnHalfErrorLimit;
+    case Precision::bf16:
+      return family == kWinogradFamily ? kCudnnBf16WinogradErrorLimit : kCudnnBf16ErrorLimit;
     case Precision::int8:
       return kCudnnInt8ErrorLimit;
   }

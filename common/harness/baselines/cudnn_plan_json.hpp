@@ -13,7 +13,7 @@ namespace convladder {
 
 /// The type of this name. @throws UsageError if there is none
 inline Precision parse_precision(const std::string& name) {
-  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8})
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16, Precision::int8})
     if (name == to_string(precision)) return precision;
   throw UsageError("no element type is called " + name);
 }

@@ -99,4 +99,12 @@ std::vector<const StageInfo*> configurations_of(int number) {
   return result;
 }
 
+std::vector<const StageInfo*> previous_configurations(const StageInfo& stage) {
+  std::vector<const StageInfo*> result;
+  for (const StageInfo* previous : configurations_of(stage.previous))
+    if (const StageInfo* const alike = takes_bf16(stage) ? in_type(*previous, stage.dtype) : previous)
+      result.push_back(alike);
+  return result;
+}
+
 }  // namespace convladder

@@ -17,4 +17,7 @@ const std::vector<StageInfo>& settings_rows();
 /// configuration. Nothing where the stage is not in the program, as for the number 0.
 std::vector<const StageInfo*> configurations_of(int number);
 
+/// The same of the stage that a stage follows; of one in bf16, what of them is in bf16, too.
+std::vector<const StageInfo*> previous_configurations(const StageInfo& stage);
+
 }  // namespace convladder

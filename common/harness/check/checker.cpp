@@ -69,9 +69,12 @@ struct Kept {
   double least;     ///< half the spacing of subnormal numbers
   double overflow;  ///< from here on a number is infinite
 };
-constexpr Kept kKeptInFloat{0x1p-24, 0x1p-150, kOverflow}, kKeptInHalf{0x1p-11, 0x1p-25, kHalfOverflow};
+constexpr Kept kKeptInFloat{0x1p-24, 0x1p-150, kOverflow}, kKeptInHalf{0x1p-11, 0x1p-25, kHalfOverflow},
+    kKeptInBf16{0x1p-8, 0x1p-134, kBf16Overflow};
 
-const Kept& kept_in(Precision precision) { return precision == Precision::fp32 ? kKeptInFloat : kKeptInHalf; }
+const Kept& kept_in(Precision precision) {
+  return precision == Precision::fp32 ? kKeptInFloat : precision == Precision::bf16 ? kKeptInBf16 : kKeptInHalf;
+}
 
 Expected expected(double exact, double bound, const Kept& kept, bool infinities_arrive) {
   Expected result{.value = exact, .nan_for_infinity = true};
@@ -236,6 +239,30 @@ OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& t
     const double terms = std::min(kLambda * std::sqrt(variance * sums[i]), 2 * unit * (1 + unit) * magnitude);
     result.bounds[i] =
         static_cast<float>(largest_tap < kHalfOverflow ? terms + relative * magnitude + least : kInfinity);
+  }
+  return result;
+}
+
+OutputBounds direct_bf16_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
+  const auto rounded = [](std::vector<float> values) {
+    for (float& value : values) value = bf16_value(bf16_bits(value));
+    return values;
+  };
+  const std::vector<float> filter = rounded(tensors.filter);
+  const bool fits = std::all_of(filter.begin(), filter.end(), [](float tap) { return std::isfinite(tap); });
+  const Reference sums = convolve_reference(problem, rounded(tensors.input), filter);
+  SumBound sum = direct_fp32_bound(problem);
+  sum.unit_roundoff *= 4;
+  const double relative = relative_bound(sum);
+
+  OutputBounds result;
+  result.kept = Precision::bf16;
+  result.bounds.resize(sums.output.size());
+  for (std::size_t i = 0; i < sums.output.size(); ++i) {
+    // No partial sum exceeds the magnitudes together: beyond fp32 both infinities, and NaN, may come of them.
+    const double terms = std::abs(sums.output[i] - reference.output[i]), magnitude = sums.magnitudes[i];
+    const bool checked = fits && magnitude * (1 + relative) < kOverflow;
+    result.bounds[i] = static_cast<float>(checked ? terms + relative * magnitude + sum.steps * 0x1p-149 : kInfinity);
   }
   return result;
 }

@@ -33,7 +33,7 @@ struct OutputBounds {
   /// (n, k, p, q), before the output is rounded to what it is kept in. Infinity: the output is unchecked, and may be
   /// anything but poison.
   std::vector<float> bounds;
-  Precision kept = Precision::fp32;  ///< what outputs are rounded to: fp32 or fp16
+  Precision kept = Precision::fp32;  ///< what outputs are rounded to: fp32, fp16 or bf16
   /// Where the reference is not finite, the output must not be either (be it NaN or infinity); otherwise it is
   /// unchecked.
   bool infinities_arrive = true;
@@ -45,6 +45,12 @@ struct OutputBounds {
 /// truncate. Infinite where a tap overflows.
 /// @param reference of the problem and the tensors
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
+
+/// Of a direct sum, added in fp32, of products of bf16 numbers, its output rounded to bf16. The sum of the rounded
+/// numbers is known: an output may be as far from the exact one as that sum is, and what direct_fp32_bound() says
+/// further, with 4 times the unit roundoff, since Tensor Cores may truncate. Infinite where a tap overflows.
+/// @param reference of the problem and the tensors
+OutputBounds direct_bf16_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 
 /// Of a direct sum, added exactly, of products of int8 numbers (quantise.hpp), its output rounded to int8. The steps
 /// are those of the whole input, of each filter and of the whole exact output. The sum of the rounded numbers is known:

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "common/harness/check/half_bits.hpp"
 #include "common/harness/check/quantise.hpp"
@@ -13,9 +14,9 @@ namespace convladder {
 namespace {
 
 std::size_t bytes_of(std::int64_t count, Elements elements) {
-  const std::size_t size = elements == Elements::halves  ? sizeof(std::uint16_t)
-                           : elements == Elements::bytes ? sizeof(std::int8_t)
-                                                         : sizeof(float);
+  const std::size_t size = elements == Elements::halves || elements == Elements::bf16s ? sizeof(std::uint16_t)
+                           : elements == Elements::bytes                               ? sizeof(std::int8_t)
+                                                                                       : sizeof(float);
   return static_cast<std::size_t>(count) * size;
 }
 
@@ -39,7 +40,7 @@ void for_each_element(std::int64_t n, std::int64_t c, std::int64_t pixels, const
 }  // namespace
 
 std::string_view to_string(Elements elements) {
-  constexpr std::string_view kNames[] = {"fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "int8 NHWC"};
+  constexpr std::string_view kNames[] = {"fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "bf16 NHWC", "int8 NHWC"};
   return kNames[static_cast<int>(elements)];
 }
 
@@ -72,6 +73,8 @@ void DeviceTensors::set_input(const float* input) {
     upload(std::vector<float>(), [](float value) { return value; });
   } else if (elements_ == Elements::halves) {
     upload(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
+  } else if (elements_ == Elements::bf16s) {
+    upload(std::vector<std::uint16_t>(), [](float value) { return bf16_bits(value); });
   } else {
     input_step_ = int8_step(std::vector<float>(input, input + problem.input_size()));
     upload(std::vector<std::int8_t>(), [this](float value) { return int8_of(value, input_step_); });
@@ -83,6 +86,9 @@ Tensors DeviceTensors::view() const {
   if (elements_ == Elements::halves) {
     tensors.half_input = static_cast<const __half*>(input_.data());
     tensors.half_output = static_cast<__half*>(output_.data());
+  } else if (elements_ == Elements::bf16s) {
+    tensors.bf16_input = static_cast<const bfloat16*>(input_.data());
+    tensors.bf16_output = static_cast<bfloat16*>(output_.data());
   } else if (elements_ == Elements::bytes) {
     tensors.byte_input = static_cast<const std::int8_t*>(input_.data());
     tensors.byte_output = static_cast<std::int8_t*>(output_.data());
@@ -126,9 +132,10 @@ void DeviceTensors::unpack_output(const std::byte* bytes, float* output) const {
       output[to] = steps == kInt8Poison ? std::bit_cast<float>(kPoison) : static_cast<float>(steps) * output_step_;
       return;
     }
-    std::uint16_t half;
-    std::memcpy(&half, bytes + from * static_cast<std::int64_t>(sizeof half), sizeof half);
-    output[to] = half == kHalfPoison ? std::bit_cast<float>(kPoison) : from_half_bits(half);
+    std::uint16_t bits;
+    std::memcpy(&bits, bytes + from * static_cast<std::int64_t>(sizeof bits), sizeof bits);
+    const float value = elements_ == Elements::bf16s ? bf16_value(bits) : from_half_bits(bits);
+    output[to] = bits == kHalfPoison ? std::bit_cast<float>(kPoison) : value;
   });
 }
 
@@ -140,9 +147,13 @@ std::vector<const char*> DeviceTensors::damaged() const {
   return names;
 }
 
-std::optional<std::size_t> first_beyond_half(const std::vector<float>& values) {
-  const auto found = std::find_if(values.begin(), values.end(),
-                                  [](float value) { return std::isfinite(value) && std::abs(value) >= kHalfOverflow; });
+std::optional<std::size_t> first_beyond(Elements elements, const std::vector<float>& values) {
+  const double overflow = elements == Elements::halves  ? kHalfOverflow
+                          : elements == Elements::bf16s ? kBf16Overflow
+                                                        : std::numeric_limits<double>::infinity();
+  const auto found = std::find_if(values.begin(), values.end(), [overflow](float value) {
+    return std::isfinite(value) && std::abs(static_cast<double>(value)) >= overflow;
+  });
   if (found == values.end()) return std::nullopt;
   return static_cast<std::size_t>(found - values.begin());
 }

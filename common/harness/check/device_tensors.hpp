@@ -17,16 +17,17 @@ enum class Elements {
   floats,       ///< fp32, NCHW
   floats_nhwc,  ///< fp32, NHWC
   halves,       ///< fp16, NHWC
+  bf16s,        ///< bf16, NHWC
   bytes,        ///< int8 (quantise.hpp), NHWC
 };
 
-/// "fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "int8 NHWC".
+/// "fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "bf16 NHWC", "int8 NHWC".
 std::string_view to_string(Elements elements);
 
 /// Input, filter and output, the first two filled in.
 class DeviceTensors {
  public:
-  /// @param input (n, c, h, w), rounded where elements are halves or bytes  @param filter (k, c/groups, r, s)
+  /// @param input (n, c, h, w), rounded where elements are halves, bf16 or bytes  @param filter (k, c/groups, r, s)
   /// @param output_step of bytes
   /// @throws MachineError if the memory is not there
   DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
@@ -52,7 +53,7 @@ class DeviceTensors {
   DeviceBuffer input_, filter_, output_;
 };
 
-/// The index of the first finite number that is infinite in fp16, if there is one.
-std::optional<std::size_t> first_beyond_half(const std::vector<float>& values);
+/// The index of the first finite number that becomes infinite where it is rounded to such elements, if there is one.
+std::optional<std::size_t> first_beyond(Elements elements, const std::vector<float>& values);
 
 }  // namespace convladder

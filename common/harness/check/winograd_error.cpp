@@ -109,12 +109,19 @@ struct Rounding {
 };
 constexpr Rounding kToFloat{0x1p-24, 0x1p-150, kFloatOverflow};
 constexpr Rounding kToHalf{0x1p-11, 0x1p-25, kHalfOverflow};
+constexpr Rounding kToBf16{0x1p-8, 0x1p-134, kBf16Overflow};
 constexpr Rounding kToTwoHalves{0x1p-22, 0, kFloatOverflow};  // scaled: what they lose of small numbers is told apart
 
 /// What transformed numbers are kept in.
 const Rounding& kept_in(const WinogradForm& form) {
   if (form.stored == Precision::fp16) return kToHalf;
+  if (form.stored == Precision::bf16) return kToBf16;
   return form.split_channels != 0 ? kToTwoHalves : kToFloat;
+}
+
+/// What the input, and each operation of its transform, is rounded to.
+const Rounding& transformed_in(const WinogradForm& form) {
+  return form.stored == Precision::fp32 ? kToFloat : form.stored == Precision::bf16 ? kToBf16 : kToHalf;
 }
 
 /// Exact values, the variances of the errors of the computed ones, and what no partial sum on the way exceeds.
@@ -267,7 +274,8 @@ class Tiles {
       : problem_(problem),
         matrix_down_(matrices_down(form).input),
         matrix_across_(matrices_across(form).input),
-        rounding_(form.stored == Precision::fp32 ? kToFloat : kToHalf),
+        rounding_(transformed_in(form)),
+        rounds_input_(form.stored != Precision::fp32),
         input_(input.data()),
         m_(form.m),
         m_across_(matrices_across(form).output.rows),
@@ -332,7 +340,7 @@ class Tiles {
           Uncertain& element = elements[i * matrix_across_.rows + j];
           element.value[lane] = value;
           element.magnitude[lane] = std::abs(value);
-          if (rounding_.overflow == kHalfOverflow) element.variance[lane] = kToHalf.variance(value * value);
+          if (rounds_input_) element.variance[lane] = rounding_.variance(value * value);
         }
       }
     }
@@ -352,6 +360,7 @@ class Tiles {
   const ConvProblem& problem_;
   const Matrix &matrix_down_, &matrix_across_;
   const Rounding& rounding_;
+  const bool rounds_input_;
   const float* input_;
   const std::int64_t m_, m_across_, down_, across_;
 };
@@ -467,8 +476,8 @@ class Bounds {
         terms_(problem.c * columns_of_sum(form)),
         kept_(kept_in(form)),
         sum_unit_(form.stored == Precision::fp32   ? 0x1p-24
-                  : form.stored == Precision::fp16 ? 0x1p-22
-                                                   : 0),
+                  : form.stored == Precision::int8 ? 0
+                                                   : 0x1p-22),
         least_of_all_(form.split_channels < 0 ? tiles.least_of_all() : 0),
         v_(static_cast<std::size_t>(positions_ * terms_)) {}
 
@@ -600,7 +609,7 @@ OutputBounds winograd_bounds(const ConvProblem& problem, const WinogradForm& for
   if (form.stored == Precision::int8) quantisations = calibrate(tiles, problem.c);
 
   OutputBounds result;
-  result.kept = form.stored == Precision::fp32 ? Precision::fp32 : Precision::fp16;
+  result.kept = form.stored == Precision::int8 ? Precision::fp16 : form.stored;
   result.infinities_arrive = form.stored != Precision::int8;
   result.bounds.resize(static_cast<std::size_t>(problem.output_size()));
   const std::int64_t count = tiles.count();

@@ -17,9 +17,11 @@ inline constexpr int kClippingValues = 8;
 /// type with unit roundoff u has the variance (u x)^2 / 3; a quantisation with step s, s^2 / 12. With V = B^T d B,
 /// U = G g G^T, M = sum over the channels of U V and y = A^T M A, all computed here for the numbers at hand:
 ///
-/// - d is rounded to fp16, and so is each operation of its transform, unless everything is fp32. U is transformed in
-///   fp32.
-/// - V and U are rounded to fp16, or to int8. The step of U is the largest |U| of a position and filter over 127. The
+/// - d is rounded to fp16 or bf16, and so is each operation of its transform, unless everything is fp32. U is
+/// transformed
+///   in fp32.
+/// - V and U are rounded to fp16, to bf16, or to int8. The step of U is the largest |U| of a position and filter over
+/// 127. The
 ///   step of V is a position's clipping value over 127: of kClippingValues values, the largest |V| of a sample and
 ///   tenths of it, the one with the smallest squared error on the sample. What lies beyond is off by its distance.
 /// - V and U may be kept as two halves, of 22 bits together, scaled; and then wl xl is left out of a product.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -45,12 +46,14 @@ std::vector<std::string> tracks_of(const std::vector<const StageInfo*>& stages) 
   return tracks;
 }
 
-/// The rows that stand below stages of these tracks: none below stages that were asked for by name.
+/// The rows that stand below stages of these tracks, of the type that was asked for: none below stages that were asked
+/// for by name.
 void add_rows_beside(PlannedWorkload& planned, const BenchCommand& command, const std::vector<std::string>& tracks,
                      Backend on) {
   if (!command.stages.empty()) return;
   for (const std::string& track : tracks)
     for (const StageInfo* row : rows_beside(track, on)) {
+      if (command.dtype && row->dtype != *command.dtype) continue;
       const auto same = [&](const StageInfo* other) { return other->name == row->name; };  // beside another track, too
       if (std::none_of(planned.stages.begin(), planned.stages.end(), same)) planned.stages.push_back(row);
     }
@@ -62,8 +65,9 @@ void add_followed(PlannedWorkload& planned) {
     return std::find(list.begin(), list.end(), stage) != list.end();
   };
   for (const StageInfo* stage : planned.stages) {
-    for (const StageInfo* previous : configurations_of(stage->previous))
-      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous)) planned.followed.push_back(previous);
+    for (const StageInfo* previous : previous_configurations(*stage))
+      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous))
+        planned.followed.push_back(previous);
   }
 }
 
@@ -158,20 +162,30 @@ std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
     throw UsageError(
         fmt::format("unknown track {}; the tracks are {}", in_quotes(track), fmt::join(all_tracks(), ", ")));
   }
-  std::set<int> numbers;
+  std::vector<const StageInfo*> named;
   for (const std::string& designation : command.stages) {
-    const StageInfo& stage = find_stage(designation);
+    const StageInfo& stage = require_type(find_stage(designation), command.dtype);
     if (is_step(stage))
       throw UsageError(fmt::format("{} is a step of a chapter, and bench takes the ladder's stages; try ./lab run {}",
                                    stage.folder, label_of(stage)));
-    numbers.insert(stage.number);
+    named.push_back(&stage);
   }
   std::vector<const StageInfo*> chosen;
+  const auto choose = [&](const StageInfo& stage) {
+    if (command.tracks.empty() || contains(command.tracks, stage.track)) chosen.push_back(&stage);
+  };
   for (const StageInfo& stage : stages()) {
-    if (!numbers.empty() && !numbers.contains(stage.number)) continue;
-    if (!command.tracks.empty() && !contains(command.tracks, stage.track)) continue;
-    chosen.push_back(&stage);
+    if (named.empty()) {
+      if (const StageInfo* const in = command.dtype ? in_type(stage, *command.dtype) : &stage) choose(*in);
+      continue;
+    }
+    for (const std::span<const StageInfo> known : {std::span(&stage, 1), variants()})
+      for (const StageInfo& each : known)
+        if (each.number == stage.number && std::find(named.begin(), named.end(), &each) != named.end()) choose(each);
   }
+  if (chosen.empty() && named.empty() && command.dtype)
+    throw UsageError(fmt::format("no stage {}computes in {}", command.tracks.empty() ? "" : "in --track ",
+                                 in_quotes(*command.dtype)));
   if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
   return chosen;
 }

@@ -16,6 +16,7 @@ namespace convladder {
 struct BenchCommand {
   std::vector<std::string> stages;                 ///< empty: all
   std::vector<std::string> tracks;                 ///< empty: all
+  std::optional<std::string> dtype;                ///< that they compute in; none: each in its own
   std::vector<std::string> workloads;              ///< names, or "all"; empty: the first few of each track
   std::vector<std::string> shapes;                 ///< the user's layers, instead of workloads
   std::optional<std::string> padding;              ///< of those
@@ -30,8 +31,9 @@ struct BenchCommand {
 /// @throws UsageError where the options do not fit together, or the seconds are not above 0
 std::optional<double> cudnn_search_seconds(const BenchCommand& command);
 
-/// The stages that are both among the named ones and of a named track, in the order of their numbers.
-/// @throws UsageError for an unknown stage or track, and where there is none
+/// The stages that are both among the named ones and of a named track, in the type that was asked for, in the order of
+/// their numbers.
+/// @throws UsageError for an unknown stage or track, for one that has not the type, and where there is none
 std::vector<const StageInfo*> chosen_stages(const BenchCommand& command);
 
 /// A workload, and what runs on it: stages of its track (of a user's layer, of every track), and after them the rows

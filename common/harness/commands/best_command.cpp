@@ -40,7 +40,7 @@ constexpr double kRivals = 1.15;       // so near to the fastest of its error, a
 constexpr double kErrorOfFp32 = 1e-5;  // unless the caller says more: no single products of halves, no large tiles
 constexpr std::int64_t kFewPoints = 12;  // of a space that is searched: so many are all tried
 constexpr std::size_t kShown = 8;        // stages in the table
-constexpr std::string_view kTypes[] = {"fp32", "fp16", "int8"};
+constexpr std::string_view kTypes[] = {"fp32", "fp16", "bf16", "int8"};
 
 /// A stage with some of its knobs set, and what its run found.
 struct Candidate {
@@ -64,8 +64,10 @@ std::int64_t points_of(const Knobs& knobs) {
 std::vector<Candidate> candidates_of(std::string_view dtype) {
   std::vector<Candidate> all;
   std::set<std::pair<const StageInfo*, std::string>> known;
-  for (const StageInfo& stage : stages()) {
-    if (stage.dtype != dtype || runs_on_host(stage)) continue;
+  for (const StageInfo& listed : stages()) {
+    const StageInfo* const in = in_type(listed, dtype);
+    if (!in || runs_on_host(*in)) continue;
+    const StageInfo& stage = *in;
     const auto add = [&](std::string settings) {
       if (known.emplace(&stage, settings).second) all.push_back({&stage, std::move(settings), "", "", 0, 0});
     };
@@ -251,7 +253,7 @@ class Ranking {
     fmt::print("{}", table.text(terminal_of(stdout)));
     fmt::print("{}\n", others(best));
     const Candidate& first = *best.front();
-    fmt::print("./lab run {} {}{}\n", label_of(*first.stage), shape_option(),
+    fmt::print("./lab run {} {}{}\n", designation_of(*first.stage), shape_option(),
                first.settings.empty() ? "" : " --configuration " + first.settings);
     fmt::print("{} {} in {}\n", kept ? "kept from" : "measured", when_, path_.string());
     if (kept) fmt::print("--again measures again\n");
@@ -298,7 +300,7 @@ class Ranking {
 
 void require_usable(const BestCommand& command) {
   if (std::find(std::begin(kTypes), std::end(kTypes), command.dtype) == std::end(kTypes))
-    throw UsageError(fmt::format("--dtype must be fp32, fp16 or int8; got {}", in_quotes(command.dtype)));
+    throw UsageError(fmt::format("--dtype must be fp32, fp16, bf16 or int8; got {}", in_quotes(command.dtype)));
   if (command.error && !(*command.error > 0))
     throw UsageError(fmt::format("--error must be above 0, as in 3e-7; got {}", *command.error));
   if (!command.problem.shape) throw UsageError("best needs a layer, as in --shape c=64,h=56,w=56,k=64,r=3,s=3");

@@ -11,7 +11,7 @@ namespace convladder {
 /// What `best` was asked for.
 struct BestCommand {
   ProblemOptions problem;
-  std::string dtype = "fp32";   ///< what a stage computes in: "fp32", "fp16" or "int8"
+  std::string dtype = "fp32";   ///< what a stage computes in: "fp32", "fp16", "bf16" or "int8"
   std::optional<double> error;  ///< the largest relative error (L2) of a result; none: 1e-5 in fp32, else any
   bool again = false;           ///< measure, whatever was kept
   bool json = false;

@@ -49,9 +49,10 @@ struct CommandLine {
   std::string backend = "auto";
   std::optional<std::string> gpu;  ///< which the simulator stands for
   bool json = false, sass = false;
-  bool measures = false;            ///< of explore
-  std::string stage;                ///< of run
-  std::vector<std::string> stages;  ///< of compare
+  bool measures = false;             ///< of explore
+  std::optional<std::string> dtype;  ///< of run
+  std::string stage;                 ///< of run
+  std::vector<std::string> stages;   ///< of compare
   RunCommand run;
   CompareCommand compare;
   BenchCommand bench;
@@ -145,8 +146,13 @@ void add_list(CLI::App& app, CommandLine& line, Body& body) {
   list->callback([&] { body = [&line] { return list_stages(line.json); }; });
 }
 
+void add_dtype(CLI::App& app, std::optional<std::string>& dtype, const char* help) {
+  add_optional(app, "--dtype", dtype, help)->type_name("TYPE");
+}
+
 int do_run(CommandLine& line, char** arguments) {
-  const StageInfo& stage = find_stage(line.stage);  // an unknown stage is told before anything else
+  // An unknown stage is told before anything else.
+  const StageInfo& stage = require_type(find_stage(line.stage), line.dtype);
   if (runs_on_host(stage)) {
     const std::pair<bool, std::pair<const char*, const char*>> unusable[] = {
         {line.sass, {"has no machine code for a GPU", "--sass"}},
@@ -171,12 +177,13 @@ int do_run(CommandLine& line, char** arguments) {
 
 void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
   CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
-  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03; a step: 32a), name or folder");
+  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03; a step: 32a; in bf16: 32:bf16), name or folder");
   if (one_stage) {
     line.stage = std::string(stages().front().folder);
   } else {
     stage->required();
   }
+  add_dtype(*run, line.dtype, "what the stage computes in, where it can in several: bf16");
   add_problem(*run, line.run.problem);
   add_configuration(*run, line.run.configuration);
   add_backend(*run, line);
@@ -208,6 +215,7 @@ void add_bench(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   };
   add_list_option("--stage", line.bench.stages, "only these stages (repeat, or separate by commas)");
   add_list_option("--track", line.bench.tracks, "only these tracks");
+  add_dtype(*bench, line.bench.dtype, "only stages that compute in fp32, fp16, bf16 or int8, and cuDNN in it");
   // Not separated by commas: names have some.
   CLI::Option* const workload = bench
                                     ->add_option("--workload", line.bench.workloads,
@@ -253,7 +261,7 @@ void add_best(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   CLI::App* const command =
       app.add_subcommand("best", "the fastest stage and configuration for a layer here, within an error");
   add_problem(*command, best.problem);
-  command->add_option("--dtype", best.dtype, "what the stages compute in: fp32 (default), fp16 or int8")
+  command->add_option("--dtype", best.dtype, "what the stages compute in: fp32 (default), fp16, bf16 or int8")
       ->type_name("TYPE");
   add_number(*command, "--error", best.error,
              "the largest relative error (L2) against the reference in double; default: 1e-5 in fp32, else any");

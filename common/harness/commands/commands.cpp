@@ -1,6 +1,7 @@
 #include "common/harness/commands/commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -43,7 +44,7 @@ struct Beside {
 
 /// In the simulator, which has no times to tell the fastest configuration by, the previous stage as it comes.
 Beside beside(const StageInfo& stage) {
-  std::vector<const StageInfo*> followed = configurations_of(stage.previous);
+  std::vector<const StageInfo*> followed = previous_configurations(stage);
   if (backend() != Backend::gpu && followed.size() > 1) followed.resize(1);
   return {std::move(followed), backend() == Backend::gpu && !runs_on_host(stage)};
 }
@@ -135,7 +136,7 @@ int list_stages(bool json) {
   TextTable table({"no.", "name", "track", "type", "needs", "after", "idea"}, 5);
   const auto add = [&](const StageInfo& stage) {
     table.add({std::string(label_of(stage)), std::string(stage.name), std::string(stage.track),
-               std::string(stage.dtype), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
+               fmt::format("{}", fmt::join(types_of(stage), ", ")), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
                stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
   };
   for (const StageInfo& stage : stages()) {

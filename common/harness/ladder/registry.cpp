@@ -56,6 +56,8 @@ void throw_if_unknown_step(std::string_view designation) {
 }  // namespace
 
 const StageInfo& find_stage(std::string_view designation) {
+  if (const std::size_t colon = designation.rfind(':'); colon != std::string_view::npos)
+    return require_type(find_stage(designation.substr(0, colon)), std::string(designation.substr(colon + 1)));
   const int number = number_of(designation);
   for (const StageInfo& stage : stages()) {
     if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
@@ -64,6 +66,29 @@ const StageInfo& find_stage(std::string_view designation) {
     if (label_of(step) == designation || step.name == designation || step.folder == designation) return step;
   if (stages().size() > 1) throw_if_unknown_step(designation);
   throw_unknown_stage(designation);
+}
+
+const StageInfo* in_type(const StageInfo& stage, std::string_view dtype) {
+  if (stage.dtype == dtype) return &stage;
+  for (const std::span<const StageInfo> known : {stages(), variants()})
+    for (const StageInfo& each : known)
+      if (on_ladder(stage) && each.number == stage.number && each.dtype == dtype) return &each;
+  return nullptr;
+}
+
+std::vector<std::string_view> types_of(const StageInfo& stage) {
+  std::vector<std::string_view> types{stage.dtype};
+  for (const StageInfo& variant : variants())
+    if (on_ladder(stage) && variant.number == stage.number && variant.dtype != stage.dtype)
+      types.push_back(variant.dtype);
+  return types;
+}
+
+const StageInfo& require_type(const StageInfo& stage, const std::optional<std::string>& dtype) {
+  if (!dtype) return stage;
+  if (const StageInfo* const found = in_type(stage, *dtype)) return *found;
+  throw UsageError(
+      fmt::format("{} computes in {}; got {}", stage.folder, fmt::join(types_of(stage), " and "), in_quotes(*dtype)));
 }
 
 std::vector<const StageInfo*> steps_of(const StageInfo& stage) {
@@ -82,9 +107,9 @@ bool all_on_host(const std::vector<const StageInfo*>& stages) {
 }
 
 Precision precision_of(const StageInfo& stage) {
-  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8})
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16, Precision::int8})
     if (stage.dtype == to_string(precision)) return precision;
-  throw UsageError(fmt::format("the dtype of {} must be fp32, fp16 or int8; got {}", stage.name, stage.dtype));
+  throw UsageError(fmt::format("the dtype of {} must be fp32, fp16, bf16 or int8; got {}", stage.name, stage.dtype));
 }
 
 std::string_view to_string(Precision precision) {
@@ -93,6 +118,8 @@ std::string_view to_string(Precision precision) {
       return "fp32";
     case Precision::fp16:
       return "fp16";
+    case Precision::bf16:
+      return "bf16";
     case Precision::int8:
       return "int8";
   }

@@ -262,6 +262,7 @@ Json to_json(const StageInfo& stage) {
           {"idea", stage.idea},
           {"previous", stage.previous > 0 ? Json(stage.previous) : Json()},
           {"dtype", stage.dtype},
+          {"types", types_of(stage)},
           {"layout", stage.layout},
           {"source", stage.source},
           {"requires", runs_on_host(stage) ? Json() : Json(stage.requires_capability)},

@@ -25,6 +25,7 @@ std::shared_ptr<const OutputBounds> KnownBounds::of(const WinogradForm& form, co
   while (!known_.empty() && (known_.size() + 1) * bytes > kMostBytes) known_.pop_front();
   OutputBounds bounds = form.m > 0                       ? winograd_bounds(problem, form, tensors)
                         : form.stored == Precision::int8 ? direct_int8_bounds(problem, tensors, reference)
+                        : form.stored == Precision::bf16 ? direct_bf16_bounds(problem, tensors, reference)
                                                          : direct_half_bounds(problem, tensors, reference);
   return known_.emplace_back(form, std::make_shared<const OutputBounds>(std::move(bounds))).second;
 }

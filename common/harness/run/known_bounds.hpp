@@ -21,8 +21,8 @@ class KnownBounds {
   /// So many bytes of bounds are kept at most, or the latest alone where it is larger.
   static constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 
-  /// @param form of a stage that transforms tiles; of a direct one its `stored` is the type that it computes in, fp16
-  /// or int8
+  /// @param form of a stage that transforms tiles; of a direct one its `stored` is the type that it computes in, fp16,
+  /// bf16 or int8
   std::shared_ptr<const OutputBounds> of(const WinogradForm& form, const ConvProblem& problem,
                                          const HostTensors& tensors, const Reference& reference);
 

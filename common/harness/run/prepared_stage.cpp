@@ -128,6 +128,9 @@ void PreparedStage::launch(const void* input, void* output, Stream stream) {
   if (takes_halves(info_)) {
     tensors.half_input = static_cast<const __half*>(input);
     tensors.half_output = static_cast<__half*>(output);
+  } else if (takes_bf16(info_)) {
+    tensors.bf16_input = static_cast<const bfloat16*>(input);
+    tensors.bf16_output = static_cast<bfloat16*>(output);
   } else {
     tensors.input = static_cast<const float*>(input);
     tensors.output = static_cast<float*>(output);

@@ -34,7 +34,7 @@ class PreparedStage {
 
   /// On the host's arrays, in the simulator or on the host itself. The first run prepares.
   /// @param input (n, c, h, w)  @return (n, k, p, q)
-  /// @throws RefusedError for an input that fp16 does not hold; FaultError, MachineError, DeviceError
+  /// @throws RefusedError for an input that fp16 or bf16 does not hold; FaultError, MachineError, DeviceError
   std::vector<float> run(const std::vector<float>& input);
 
   /// On the GPU's memory, in the stage's element type and layout; returns once everything is on the stream. The first

@@ -58,13 +58,14 @@ std::string configure_stage(const StageInfo& info, Stage& instance, const ConvPr
 }
 
 std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input) {
-  if (!takes_halves(stage)) return "";
-  const std::optional<std::size_t> found = first_beyond_half(input);
+  const std::optional<std::size_t> found = first_beyond(stage.tensors, input);
   if (!found) return "";
   const auto index = static_cast<std::int64_t>(*found);
-  return fmt::format("the input is rounded to fp16 and has {:.1e} at ({},{},{},{}), beyond {}", input[*found],
+  const double largest = takes_bf16(stage) ? kLargestBf16 : kLargestHalf;
+  return fmt::format("the input is rounded to {} and has {:.{}e} at ({},{},{},{}), beyond {:.6g}",
+                     takes_bf16(stage) ? "bf16" : "fp16", input[*found], takes_bf16(stage) ? 6 : 1,
                      index / problem.w / problem.h / problem.c, index / problem.w / problem.h % problem.c,
-                     index / problem.w % problem.h, index % problem.w, kLargestHalf);
+                     index / problem.w % problem.h, index % problem.w, largest);
 }
 
 void StageRun::execute() {
@@ -157,7 +158,7 @@ bool StageRun::check(const Observation& seen) {
 CheckResult StageRun::compare_with_reference() {
   const WinogradForm& form = errors_->winograd;
   const StageInfo& stage = *result_.stage;
-  if (form.m == 0 && !takes_halves(stage) && !takes_bytes(stage)) {
+  if (form.m == 0 && !takes_halves(stage) && !takes_bf16(stage) && !takes_bytes(stage)) {
     const SumBound sum{.steps = static_cast<double>(errors_->roundings),
                        .exact = workload_.inputs == InputKind::integers,
                        .spread = errors_->spread,
@@ -166,7 +167,8 @@ CheckResult StageRun::compare_with_reference() {
   }
   if (!bounds_) {
     WinogradForm way = form;
-    if (form.m == 0) way.stored = takes_bytes(stage) ? Precision::int8 : Precision::fp16;
+    if (form.m == 0)
+      way.stored = takes_bytes(stage) ? Precision::int8 : takes_bf16(stage) ? Precision::bf16 : Precision::fp16;
     bounds_ = workload_.bounds->of(way, workload_.problem, workload_.tensors, workload_.reference);
   }
   return check_output(workload_.problem, output_, workload_.reference, *bounds_);

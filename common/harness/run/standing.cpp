@@ -28,7 +28,7 @@ void add_speedup(std::optional<double>& speedup, const RunResult& result, const 
 
 /// Each tensor once. The filter of a stage of int8 is of int8, even where it reads and writes halves.
 std::int64_t bytes_of(const ConvProblem& problem, const StageInfo& stage) {
-  const std::int64_t activation = takes_bytes(stage) ? 1 : takes_halves(stage) ? 2 : 4;
+  const std::int64_t activation = takes_bytes(stage) ? 1 : takes_halves(stage) || takes_bf16(stage) ? 2 : 4;
   const std::int64_t tap = precision_of(stage) == Precision::int8 ? 1 : activation;
   return activation * (problem.input_size() + problem.output_size()) + tap * problem.filter_size();
 }
@@ -40,10 +40,11 @@ std::int64_t operations_of(const RunResult& result) {
   return track_of(*result.stage).uses_winograd && claimed > 0 ? std::min(claimed, direct) : direct;
 }
 
+/// Tensor Cores multiply bf16 as fast as fp16.
 double rate_of(const Ceilings& ceilings, Precision precision) {
   return precision == Precision::fp32   ? ceilings.fp32_flops_per_s
-         : precision == Precision::fp16 ? ceilings.fp16_flops_per_s
-                                        : ceilings.int8_ops_per_s;
+         : precision == Precision::int8 ? ceilings.int8_ops_per_s
+                                        : ceilings.fp16_flops_per_s;
 }
 
 }  // namespace
@@ -86,13 +87,14 @@ void add_speedups(std::vector<RunResult>& results) {
     if (result.status != Status::ok || !result.time_us) continue;
     if (on_ladder(*result.stage)) {
       const int previous = result.stage->previous, first = first_of_track(*result.stage);
+      const auto is_alike = [&](const StageInfo& stage) { return takes_bf16(stage) == takes_bf16(*result.stage); };
       const RunResult* const over = fastest(results, [&](const StageInfo& stage) {
-        return previous > 0 && (stage.number == previous || stage.settings_of == previous);
+        return previous > 0 && (stage.number == previous || stage.settings_of == previous) && is_alike(stage);
       });
       add_speedup(result.speedup.previous, result, over);
       if (over) result.speedup.over = ComparedWith{over->stage, over->configuration, over->tile, over->time_us->median};
       add_speedup(result.speedup.first, result,
-                  fastest(results, [&](const StageInfo& stage) { return stage.number == first; }));
+                  fastest(results, [&](const StageInfo& stage) { return stage.number == first && is_alike(stage); }));
     }
     if (!result.cudnn) continue;
     add_speedup(result.speedup.cudnn_winograd, result, result.cudnn->best_of(kWinogradFamily));

@@ -115,7 +115,7 @@ TEST_CASE("cuDNN's best is timed with cold buffers, too") {
   problem.r = problem.s = 3, problem.pad_h = problem.pad_w = 1;
   const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
   const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
-  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::int8}) {
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16, Precision::int8}) {
     CudnnBaseline baseline = measure_cudnn(problem, tensors, reference, precision);
     if (!baseline.unavailable.empty()) {
       MESSAGE(baseline.unavailable);
@@ -166,6 +166,27 @@ TEST_CASE("cuDNN in fp16: both layouts, algorithms and plans, sums in both types
 
   for (double& value : reference.output) value *= 1.02;
   CHECK(measure_cudnn(problem, tensors, reference, Precision::fp16).best() == nullptr);
+}
+
+TEST_CASE("cuDNN in bf16: both layouts, plans, and errors of that type") {
+  const ConvProblem problem = square_problem();
+  const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  const CudnnBaseline right = measure_cudnn(problem, tensors, reference, Precision::bf16);
+  if (!right.unavailable.empty()) {
+    MESSAGE(right.unavailable);
+    return;
+  }
+  MESSAGE(log_of(right));
+  CHECK(right.precision == Precision::bf16);
+  for (const CudnnTrial& one : right.trials) CHECK(one.precision == Precision::bf16);
+  CHECK(any_ok(right, is_plan));
+  REQUIRE(right.best() != nullptr);
+  CHECK(*right.best()->rel_l2_err > 1e-3);
+  CHECK(*right.best()->rel_l2_err <= kCudnnBf16ErrorLimit);
+
+  for (double& value : reference.output) value *= 1.02;
+  CHECK(measure_cudnn(problem, tensors, reference, Precision::bf16).best() == nullptr);
 }
 
 TEST_CASE("cuDNN's Winograd counts in fp16") {

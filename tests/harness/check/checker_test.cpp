@@ -313,6 +313,10 @@ TEST_CASE("an output may have a bound of its own") {
   CHECK(check({1 + 0x1p-11f, -2 - 0x1p-10f, 0x1p-25f, 1}, {1, -2, 0, 1}, halves).ok);
   CHECK(check({1 + 0x1p-9f, -2 - 0x1p-8f, 0x1p-23f, 1}, {1, -2, 0, 1}, halves).wrong == 3);
 
+  const OutputBounds bf16{{0, 0, 0, 0}, Precision::bf16};
+  CHECK(check({1 + 0x1p-8f, -2 - 0x1p-7f, 0x1p-134f, 1}, {1, -2, 0, 1}, bf16).ok);
+  CHECK(check({1 + 0x1p-6f, -2 - 0x1p-5f, 0x1p-132f, 1}, {1, -2, 0, 1}, bf16).wrong == 3);
+
   // An infinite bound: unchecked, in no norm, but written.
   for (const float output : {7.0f, kNan, -kInfinity}) {
     const CheckResult result = check({1, 1, 1, output}, {1, 1, 1, 1}, bounds);
@@ -374,6 +378,43 @@ TEST_CASE("honest sums of fp16 products are within their bounds, and a wrong tap
       filter[0] = filter[0] + 0.5f;  // of the first output channel
       if (kind == InputKind::normal || kind == InputKind::constant)
         CHECK(check_output(problem, computed(), reference, bounds).wrong > problem.p() * problem.q() / 2);
+    }
+  }
+}
+
+TEST_CASE("honest sums of bf16 products are within their bounds; truncated numbers and a wrong tap are not") {
+  const auto in_bf16 = [](std::vector<float> values, bool truncated) {
+    for (float& value : values) {
+      const auto bits = std::bit_cast<std::uint32_t>(value);
+      value = bf16_value(truncated ? static_cast<std::uint16_t>(bits >> 16) : bf16_bits(value));
+    }
+    return values;
+  };
+  for (const char* text : {"c=64,k=8,h=9,w=11,r=3,s=3", "c=2,k=3,h=5,w=6,r=1,s=1", "n=2,c=7,k=2,h=8,w=8,r=5,s=3"}) {
+    CAPTURE(text);
+    const ConvProblem problem = parse_shape(text);
+    for (const InputKind kind : {InputKind::normal, InputKind::uniform, InputKind::integers, InputKind::constant,
+                                 InputKind::impulse, InputKind::large, InputKind::nan, InputKind::infinity}) {
+      CAPTURE(static_cast<int>(kind));
+      const HostTensors tensors = make_inputs(problem, kind, FilterForm::dense, 1);
+      const Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+      const OutputBounds bounds = direct_bf16_bounds(problem, tensors, reference);
+      std::vector<float> filter = in_bf16(tensors.filter, false);
+      const auto computed = [&](bool truncated) {
+        const std::vector<double> sums = convolve_reference(problem, in_bf16(tensors.input, truncated), filter).output;
+        return in_bf16(std::vector<float>(sums.begin(), sums.end()), false);
+      };
+      const CheckResult result = check_output(problem, computed(false), reference, bounds);
+      CHECK_MESSAGE(result.ok, result.message);
+      CHECK(result.unchecked == 0);
+      if (kind == InputKind::normal) {
+        CHECK(result.rel_l2_err < 4e-3);
+        CHECK(result.tolerance < 8e-3);
+        CHECK_FALSE(check_output(problem, computed(true), reference, bounds).ok);
+      }
+      filter[0] = filter[0] + 0.5f;  // of the first output channel
+      if (kind == InputKind::normal || kind == InputKind::constant)
+        CHECK(check_output(problem, computed(false), reference, bounds).wrong > problem.p() * problem.q() / 2);
     }
   }
 }

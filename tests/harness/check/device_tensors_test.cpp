@@ -136,6 +136,33 @@ TEST_CASE("poisoned halves come as poisoned floats, in any number") {
   }
 }
 
+TEST_CASE("bf16 is rounded to on the way in, and comes back as it is, poison too") {
+  const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=7,k=5");
+  const HostTensors host = make_inputs(problem, InputKind::large, FilterForm::dense, 1);
+  DeviceTensors tensors(problem, Elements::bf16s, host.input.data(), host.filter.data());
+  const Tensors view = tensors.view();
+  CHECK(view.half_input == nullptr);
+  CHECK(tensors.bytes() == 2 * 210 + 4 * 15 + 2 * 350);
+  const auto* input = reinterpret_cast<const std::uint16_t*>(view.bf16_input);
+  for (std::int64_t n = 0; n < 2; ++n)
+    for (std::int64_t c = 0; c < 3; ++c)
+      for (std::int64_t pixel = 0; pixel < 35; ++pixel)
+        CHECK(input[(n * 35 + pixel) * 3 + c] ==
+              bf16_bits(host.input[static_cast<std::size_t>((n * 3 + c) * 35 + pixel)]));
+  tensors.poison_output();
+  auto* written = reinterpret_cast<std::uint16_t*>(view.bf16_output);
+  for (int i = 0; i < 349; ++i) written[i] = bf16_bits(static_cast<float>(i % 200) * 1e30f);
+  std::vector<float> output(350);
+  tensors.download_output(output.data());
+  CHECK(output[1] == bf16_value(bf16_bits(5e30f)));   // (0,0,0,1)
+  CHECK(output[35] == bf16_value(bf16_bits(1e30f)));  // (0,1,0,0)
+  CHECK(std::bit_cast<std::uint32_t>(output[349]) == kPoison);
+
+  CHECK(first_beyond(Elements::bf16s, {1e30f, 3.389e38f, 3.4e38f}) == 2);
+  CHECK(first_beyond(Elements::halves, {1, 1e30f}) == 1);
+  CHECK(first_beyond(Elements::floats, {3.4e38f}) == std::nullopt);
+}
+
 TEST_CASE("a stage of fp16 runs as others do") {
   const StageInfo stage = half_stage();
   for (const char* text : {"n=2,c=3,h=5,w=7,k=5", "c=1,h=1,w=3,k=1", "c=64,h=9,w=9,k=33"}) {

@@ -1,8 +1,9 @@
-// Halves on the host: every one of them, and every midpoint between two, to and from numbers.
+// Halves and bf16 on the host: every one of them, and every midpoint between two, to and from numbers.
 #include "common/harness/check/half_bits.hpp"
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -58,4 +59,29 @@ TEST_CASE("numbers are rounded to the nearest half, once, ties to even") {
   CHECK(half_bits(INFINITY) == 0x7c00);
   CHECK(is_nan(half_bits(NAN)));
   CHECK(half_bits(5e-324) == 0);
+}
+
+TEST_CASE("every bf16 keeps its value, and floats between two go to the nearest, ties to even") {
+  using convladder::bf16_bits;
+  using convladder::bf16_value;
+  int wrong = 0;
+  for (std::uint32_t i = 0; i <= 0xffff; ++i) {
+    const auto bits = static_cast<std::uint16_t>(i);
+    const float value = bf16_value(bits);
+    if ((bits & 0x7fff) > 0x7f80) {
+      wrong += !std::isnan(value) || bf16_bits(value) != 0x7fff;
+      continue;
+    }
+    wrong += bf16_bits(value) != bits;
+    if ((bits & 0x7fff) == 0x7f80) continue;
+    const std::uint32_t tie = i << 16 | 0x8000;
+    const auto next = static_cast<std::uint16_t>(bits + 1), even = static_cast<std::uint16_t>(bits + (bits & 1));
+    wrong += bf16_bits(std::bit_cast<float>(tie)) != even;
+    wrong += bf16_bits(std::bit_cast<float>(tie - 1)) != bits;
+    wrong += bf16_bits(std::bit_cast<float>(tie + 1)) != next;
+  }
+  CHECK(wrong == 0);
+  CHECK(bf16_value(0x7f7f) == convladder::kLargestBf16);
+  CHECK(bf16_bits(static_cast<float>(convladder::kBf16Overflow)) == 0x7f80);
+  CHECK(bf16_bits(std::nextafter(static_cast<float>(convladder::kBf16Overflow), 0.0f)) == 0x7f7f);
 }

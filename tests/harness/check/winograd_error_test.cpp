@@ -21,7 +21,13 @@ enum class Flaw { none, swapped_taps, shifted_tiles, missing_channel };
 
 double to_float(double value) { return static_cast<float>(value); }
 double to_half(double value) { return half_value(half_bits(value)); }
+double to_bf16(double value) { return bf16_value(bf16_bits(static_cast<float>(value))); }
 using Round = double (*)(double);
+
+/// Of the input, its transform and the outputs.
+Round rounding_of(const WinogradForm& form) {
+  return form.stored == Precision::fp32 ? to_float : form.stored == Precision::bf16 ? to_bf16 : to_half;
+}
 
 /// Winograd's algorithm, operation by operation, in the types of a form.
 template <class Down, class Across = Down>
@@ -51,7 +57,7 @@ class Simulation {
           for (int j = 0; j < columns(); ++j) {
             const std::int64_t row = row_of(tile) + i, column = column_of(tile) + j;
             if (row >= p || column >= q) continue;
-            const double value = form_.stored == Precision::fp32 ? y[i][j] : to_half(y[i][j]);
+            const double value = form_.stored == Precision::fp32 ? y[i][j] : rounding_of(form_)(y[i][j]);
             result[static_cast<std::size_t>(((tile / down() / across() * problem_.k + k) * p + row) * q + column)] =
                 static_cast<float>(value);
           }
@@ -146,9 +152,9 @@ class Simulation {
         double d[kRows][kColumns], v[kRows][kColumns];
         for (int i = 0; i < kPositions; ++i) {
           const double value = element(tile, c, i / kColumns, i % kColumns);
-          d[i / kColumns][i % kColumns] = form_.stored == Precision::fp32 ? value : to_half(value);
+          d[i / kColumns][i % kColumns] = form_.stored == Precision::fp32 ? value : rounding_of(form_)(value);
         }
-        const Round round = form_.stored == Precision::fp32 ? to_float : to_half;
+        const Round round = rounding_of(form_);
         if (form_.along_height)
           transform_columns(input_down_, d, v, round);
         else
@@ -194,7 +200,9 @@ class Simulation {
           transform(filter_down_, filter_across_, g, u, to_float);
         for (int i = 0; i < kPositions; ++i) {
           const double value = u[i / kColumns][i % kColumns];
-          u_[v_index(k, c, i)] = form_.stored == Precision::fp16 ? to_half(value) : value;
+          u_[v_index(k, c, i)] = form_.stored == Precision::fp16   ? to_half(value)
+                                 : form_.stored == Precision::bf16 ? to_bf16(value)
+                                                                   : value;
         }
       }
       if (form_.stored != Precision::int8) continue;
@@ -259,6 +267,7 @@ const Named kForms[] = {
     {"fp32 F7 x F4 with fractions", {7, true, Precision::fp32, false, false, 4}, 1e-5},
     {"fp16 F2", {2, false, Precision::fp16, false}, 4e-3},
     {"fp16 F2 along the height", {2, false, Precision::fp16, false, true}, 4e-3},
+    {"bf16 F2 along the height", {2, false, Precision::bf16, false, true}, 1e-2},
     {"fp16 F4 with fractions", {4, true, Precision::fp16, false}, 4e-3},
     {"fp16 F4 with fractions and half products", {4, true, Precision::fp16, true}, 4e-3},
     {"int8 F2", {2, false, Precision::int8, false}, 2.5e-2},
@@ -378,9 +387,10 @@ TEST_CASE("numbers that may overflow on the way are unchecked") {
   HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
   for (const Named& named : kForms) {
     CAPTURE(named.name);
-    const bool single = named.form.stored == Precision::fp32;
+    const bool bf16 = named.form.stored == Precision::bf16, single = named.form.stored == Precision::fp32 || bf16;
     HostTensors scaled = tensors;
-    scaled.input[0] = scaled.input[1] = scaled.input[12] = single ? 3e38f : 60000;  // in the first tile
+    // In the first tile. Products of bf16 are added in fp32, with the same range, so half as much.
+    scaled.input[0] = scaled.input[1] = scaled.input[12] = bf16 ? 1.8e38f : single ? 3e38f : 60000;
     CheckResult result = check(problem, named.form, scaled, simulate(problem, named.form, scaled));
     CHECK_MESSAGE(result.ok, result.message);
     CHECK(result.unchecked > 0);

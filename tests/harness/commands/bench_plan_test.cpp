@@ -46,6 +46,30 @@ TEST_CASE("a GPU also measures what the ratios over previous stages need, and no
   CHECK(planned_workloads(of_stages({"1"}), Backend::gpu).front().followed.empty());
 }
 
+TEST_CASE("stages in one type: those that compute in it, each over the previous one in it") {
+  BenchCommand command;
+  command.dtype = "bf16";
+  CHECK(names_of(chosen_stages(command)) ==
+        Names{"implicit-gemm:bf16", "implicit-gemm-hopper:bf16", "winograd-hopper:bf16"});
+  command.stages = {"33", "32"};
+  PlannedWorkload planned = planned_workloads(command, Backend::gpu).front();
+  CHECK(names_of(planned.stages) == Names{"implicit-gemm-hopper:bf16", "winograd-hopper:bf16"});
+  CHECK(names_of(planned.followed) == Names{"implicit-gemm:bf16"});
+  command.stages = {"34"};
+  CHECK(has(usage_error([&] { chosen_stages(command); }), "34-int8-hopper computes in int8; got 'bf16'"));
+  planned = planned_workloads(of_stages({"32", "32:bf16"}), Backend::sim).front();
+  CHECK(names_of(planned.stages) == Names{"implicit-gemm-hopper", "implicit-gemm-hopper:bf16"});
+
+  command = {};
+  command.tracks = {"hopper"};
+  command.dtype = "bf16";
+  planned = planned_workloads(command, Backend::gpu).front();
+  CHECK(planned.stages.size() == 3);
+  for (const StageInfo* stage : planned.stages) CHECK(stage->dtype == "bf16");
+  command.dtype = "fp64";
+  CHECK(has(usage_error([&] { chosen_stages(command); }), "computes in 'fp64'"));
+}
+
 TEST_CASE("the whole winograd track has every row that its ratios need; the hopper track lacks those of 25") {
   BenchCommand command;
   command.tracks = {"winograd"};

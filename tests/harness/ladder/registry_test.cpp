@@ -16,6 +16,31 @@ TEST_CASE("a stage is found by number, name and folder") {
   }
 }
 
+TEST_CASE("a stage that computes in another type, too, is found by it") {
+  CHECK(variants().size() >= 3);
+  for (const StageInfo& variant : variants()) {
+    CAPTURE(std::string(variant.folder));
+    const StageInfo& stage = find_stage(std::to_string(variant.number));
+    CHECK(&stage != &variant);
+    CHECK(variant.dtype == "bf16");
+    CHECK(to_string(variant.tensors) == "bf16 NHWC");
+    CHECK(variant.previous == stage.previous);
+    CHECK(precision_of(variant) == Precision::bf16);
+    CHECK(designation_of(variant) == std::string(label_of(stage)) + ":bf16");
+    CHECK(&find_stage(designation_of(variant)) == &variant);
+    CHECK(&find_stage(variant.name) == &variant);
+    CHECK(&find_stage(variant.folder) == &variant);
+    CHECK(in_type(stage, "bf16") == &variant);
+    CHECK(in_type(variant, "fp16") == &stage);
+    CHECK(&find_stage(std::string(stage.name) + ":fp16") == &stage);
+  }
+  CHECK(in_type(find_stage("32"), "int8") == nullptr);
+  CHECK(&require_type(find_stage("32"), std::nullopt) == &find_stage("32"));
+  CHECK(usage_error([] { find_stage("32:int8"); }) == "32-implicit-gemm-hopper computes in fp16 and bf16; got 'int8'");
+  CHECK(usage_error([] { find_stage("16:bf16"); }) == "16-direct computes in fp32; got 'bf16'");
+  CHECK(has(usage_error([] { find_stage("zzz:bf16"); }), "unknown stage 'zzz'"));
+}
+
 TEST_CASE("an unknown stage is told with the nearest name") {
   CHECK(has(usage_error([] { find_stage("tild-1d"); }), "did you mean tiled-1d?"));
   CHECK_FALSE(has(usage_error([] { find_stage("zzzzzz"); }), "did you mean"));

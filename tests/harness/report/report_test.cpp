@@ -272,8 +272,8 @@ TEST_CASE("text that is not UTF-8 does not break the JSON") {
 
 TEST_CASE("a stage's JSON: requires, and null for the first of a track") {
   StageInfo stage = kStage;
-  CHECK(keys(to_json(stage)) == Names{"number", "name", "title", "track", "idea", "previous", "dtype", "layout",
-                                      "source", "requires", "tensors"});
+  CHECK(keys(to_json(stage)) == Names{"number", "name", "title", "track", "idea", "previous", "dtype", "types",
+                                      "layout", "source", "requires", "tensors"});
   CHECK(to_json(stage)["tensors"].dump() == R"({"input":"fp32 NCHW","filter":"fp32 KCRS","output":"fp32 NCHW"})");
   CHECK(to_json(stage)["previous"] == 6);
   CHECK(to_json(stage)["requires"] == "sm_70");

@@ -16,6 +16,7 @@ TEST_CASE("bounds are computed once for each way to compute, and are those of th
 
   const WinogradForm forms[] = {{.stored = Precision::fp16},
                                 {.stored = Precision::int8},
+                                {.stored = Precision::bf16},
                                 {.m = 2},
                                 {.m = 4},
                                 {.m = 4, .fractions = true},
@@ -33,5 +34,6 @@ TEST_CASE("bounds are computed once for each way to compute, and are those of th
   }
   CHECK(found[0]->bounds == direct_half_bounds(problem, tensors, reference).bounds);
   CHECK(found[1]->bounds == direct_int8_bounds(problem, tensors, reference).bounds);
-  CHECK(found[3]->bounds == winograd_bounds(problem, forms[3], tensors).bounds);
+  CHECK(found[2]->bounds == direct_bf16_bounds(problem, tensors, reference).bounds);
+  CHECK(found[4]->bounds == winograd_bounds(problem, forms[4], tensors).bounds);
 }

@@ -11,6 +11,8 @@ struct __half;
 
 namespace convladder {
 
+struct bfloat16;
+
 using Stream = CUstream_st*;
 
 struct DeviceLimits {
@@ -68,6 +70,8 @@ struct Tensors {
   float* output;                            // (n, k, p, q); in NHWC (n, p, q, k)
   const __half* half_input = nullptr;       // (n, h, w, c)
   __half* half_output = nullptr;            // (n, p, q, k)
+  const bfloat16* bf16_input = nullptr;     // (n, h, w, c)
+  bfloat16* bf16_output = nullptr;          // (n, p, q, k)
   const std::int8_t* byte_input = nullptr;  // (n, h, w, c), from -127 to 127: so many times input_step
   std::int8_t* byte_output = nullptr;       // (n, p, q, k), likewise of output_step
   float input_step = 1, output_step = 1;
@@ -95,3 +99,4 @@ class Stage {
 
 #define CONVLADDER_STAGE(Type) \
   ::convladder::Stage* make_stage() { return new Type; }
+#define CONVLADDER_STAGE_IN_BF16(Type)  // left out here

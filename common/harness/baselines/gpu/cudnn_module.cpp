@@ -76,6 +76,9 @@ std::vector<ForwardTypes> forward_types(const CudnnTypes& types) {
       return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1, ""},
               {CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_TENSOR_OP_MATH, Precision::fp16, 1,
                " (half sums)"}};
+    case Precision::bf16:  // PSEUDO_BFLOAT16_CONFIG
+      return {
+          {CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, CUDNN_TENSOR_OP_MATH, Precision::bf16, 1, ""}};
     case Precision::int8:  // INT8_CONFIG and INT8_EXT_CONFIG
       return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, CUDNN_TENSOR_OP_MATH, Precision::int8,
                types.output_scale, ""},
@@ -268,6 +271,8 @@ std::vector<GraphTypes> graph_types(const CudnnTypes& types) {
       return {{CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, Precision::fp32, 1, ""}};
     case Precision::fp16:
       return {{CUDNN_DATA_HALF, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, Precision::fp16, 1, ""}};
+    case Precision::bf16:
+      return {{CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, Precision::bf16, 1, ""}};
     case Precision::int8:
       return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, Precision::int8, types.output_scale, ""},
               {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, Precision::fp32, 1, " (float output)"}};
