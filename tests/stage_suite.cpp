@@ -544,6 +544,33 @@ std::vector<SuiteCase> pointwise_suite() {
   return suite;
 }
 
+std::vector<SuiteCase> with_epilogues(const std::vector<SuiteCase>& suite) {
+  std::vector<SuiteCase> result;
+  for (SuiteCase each : suite) {
+    for (const Epilogue epilogue : {Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_residual_relu}) {
+      each.problem.epilogue = epilogue;
+      result.push_back(each);
+    }
+  }
+  return result;
+}
+
+std::vector<SuiteCase> epilogue_suite() {
+  std::vector<SuiteCase> suite;
+  for (const char* sizes : {
+           "h=1,w=1",                                             // a single output
+           "c=5,k=9,h=3,w=11,r=3,s=3",                            // odd filters, two blocks of 8
+           "n=3,c=16,k=16,h=5,w=7,r=3,s=3",                       // a batch
+           "n=2,c=9,k=65,h=4,w=3,r=3,s=3",                        // a filter more than 64
+           "n=2,c=24,k=72,h=7,w=5",                               // 1 x 1
+           "n=2,c=16,k=24,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2"  //
+       })
+    suite.push_back({parse_shape(sizes), InputKind::normal});
+  for (const InputKind kind : {InputKind::integers, InputKind::impulse, InputKind::large, InputKind::nan})
+    suite.push_back({parse_shape("n=2,c=7,k=10,h=4,w=5,r=3,s=3"), kind});
+  return with_epilogues(suite);
+}
+
 std::vector<SuiteCase> suite_of_track(const Track& track) {
   struct Suite {
     std::string_view name;

@@ -78,6 +78,12 @@ std::vector<SuiteCase> few_channels_suite();
 /// and filters around 64.
 std::vector<SuiteCase> pointwise_suite();
 
+/// Each of these cases with every epilogue.
+std::vector<SuiteCase> with_epilogues(const std::vector<SuiteCase>& suite);
+/// Products on Tensor Cores with every epilogue: filters around 8, 16 and 64, odd ones and of several blocks; images of
+/// a row, of several rows and a batch of them; strides; the inputs that show other mistakes.
+std::vector<SuiteCase> epilogue_suite();
+
 /// The suite of a track (Track::suite); that of images with dense filters.
 std::vector<SuiteCase> suite_of_track(const Track& track);
 

@@ -18,6 +18,7 @@ constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
 template <class T>
 class ImplicitGemmHopper final : public TunableStage {
   using Element = TwoBytes<T>;
+  static constexpr bool kHasEpilogue = std::is_same_v<Element, Halves>;
 
   Knobs knobs() const override { return kKnobs; }
   Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
@@ -32,6 +33,8 @@ class ImplicitGemmHopper final : public TunableStage {
     return check_problem<Element>(problem, kPositions);
   }
 
+  bool has_epilogue() const override { return kHasEpilogue; }
+
   Choice choice() const { return choice_of(configuration()); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -44,22 +47,42 @@ class ImplicitGemmHopper final : public TunableStage {
     convladder::launch(pack<T>, dim3(blocks_for(size, kThreads)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<T>(), order, layout_of<Element>(problem), filters, channels, channel_blocks, size);
     if (wide_size<Element>(problem) > 0) wide_.allocate<T>(wide_size<Element>(problem));
+    if (!problem.has_bias()) return;
+    const int padded_filters = packed_filters(filters, choice().shared);
+    bias_.allocate<float>(padded_filters);
+    convladder::launch(pad_bias, dim3(blocks_for(padded_filters, kThreads)), dim3(kThreads), 0, stream)(
+        tensors.bias, bias_.floats(), filters, padded_filters, 1.0f, 0.0f);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const T* const input = widened<Element>(problem, input_of<T>(tensors), wide_.as<T>(), stream);
     const typename Element::Filters filters{packed_.as<T>()};
-    if (by_rows(problem))
-      launch_rows<Element>(typename Element::StripSizes{}, choice().positions, problem, input, filters,
-                           output_of<T>(tensors), stream);
-    else
-      launch_tiles<Element>(problem, choice(), input, filters, output_of<T>(tensors), stream);
+    if constexpr (kHasEpilogue) {
+      const float least = problem.has_relu() ? 0.0f : -std::numeric_limits<float>::infinity();
+      if (problem.has_bias())
+        return multiply<FusedHalves>(problem, input, {filters, bias_.floats(), tensors.half_residual, least},
+                                     tensors.half_output, stream);
+    }
+    multiply<Element>(problem, input, filters, output_of<T>(tensors), stream);
   }
 
-  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Element>(problem, choice()); }
+  template <class Which>
+  void multiply(const ConvProblem& problem, const T* input, const typename Which::Filters& filters, T* output,
+                Stream stream) {
+    if (by_rows(problem))
+      launch_rows<Which>(typename Which::StripSizes{}, choice().positions, problem, input, filters, output, stream);
+    else
+      launch_tiles<Which>(problem, choice(), input, filters, output, stream);
+  }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    return problem.has_bias() ? prediction_of<FusedHalves>(problem, choice())
+                              : prediction_of<Element>(problem, choice());
+  }
 
   Workspace packed_{*this, "packed filter"};
   Workspace wide_{*this, "widened input"};
+  Workspace bias_{*this, "bias"};
 };
 
 }  // namespace

@@ -39,9 +39,10 @@ namespace {
 // The element of both kernels: half or bfloat16.
 template <class T>
 struct TwoBytes {
-  using Value = T;               // of input and output
-  using Operand = OperandOf<T>;  // of wgmma
-  using Sum = float;             // of products
+  static constexpr bool kFused = false;  // whether an epilogue adds a bias and a residual
+  using Value = T;                       // of input and output
+  using Operand = OperandOf<T>;          // of wgmma
+  using Sum = float;                     // of products
   using FourSums = float4;
   using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
@@ -73,6 +74,35 @@ struct TwoBytes {
   }
 };
 using Halves = TwoBytes<half>;
+
+// The same with an epilogue, added in fp32 and rounded once. ReLU is a least output; a NaN stays one.
+struct FusedHalves : Halves {
+  static constexpr bool kFused = true;
+  struct Filters : Halves::Filters {
+    const float* bias;     // [filter block][64]
+    const half* residual;  // as the output; or null
+    float least;           // output: 0 with ReLU, else minus infinity
+  };
+  struct Scale {
+    float bias[2], least;  // of rows i and i + 8 of the warp's product, of which the lane has sums
+    bool residual;
+  };
+  static constexpr int kScaleBytes = 2 * sizeof(float);
+  static __device__ __forceinline__ Scale scale_of(const Filters& filters, int k, int lane) {
+    const float* const bias = filters.bias + k + lane / 4;
+    return {{bias[0], bias[kWarpFilters / 2]}, filters.least, filters.residual != nullptr};
+  }
+  static __device__ __forceinline__ unsigned finished(const float* sums, const Scale& scale, int matrix,
+                                                      unsigned residual) {
+    const float2 added = __half22float2(*reinterpret_cast<const half2*>(&residual));
+    const auto finish = [&](float sum, float of_residual) {
+      const float output = sum + scale.bias[matrix % 2] + of_residual;
+      return output < scale.least ? scale.least : output;
+    };
+    const float outputs[] = {finish(sums[0], added.x), finish(sums[1], added.y)};
+    return rounded(outputs, {});
+  }
+};
 
 // 1. A thread an element. A chunk of 16 bytes is at its number xor the filter's, modulo 8, of its 128 bytes.
 template <class T>

@@ -61,11 +61,25 @@ __device__ __forceinline__ int matrix_row(int lane, int byte) {
   return swizzled<Pitch>(matrix / Element::kBytes * 8 + lane % 8, byte + matrix % Element::kBytes * kChunkBytes);
 }
 
-// Rounds the warp's sums of kMatrixPositions, or of half as many, and stores a position's filters side by side.
+// Rounds the warp's sums of kMatrixPositions, or of half as many, and stores a position's filters side by side. Where
+// an epilogue has a residual, that lies there already, and a lane loads of it what it is going to store.
 template <class Element>
 __device__ __forceinline__ void store_rounded(unsigned char* row, const typename Element::Sum* sums,
                                               typename Element::Scale scale, bool all) {
-  const auto matrix = [&](int i) { return Element::rounded(sums + i * (4 / Element::kBytes), scale); };
+  [[maybe_unused]] unsigned residual[4] = {}, half_of_it[2] = {};
+  if constexpr (Element::kFused) {
+    if (scale.residual && all) ldmatrix_transposed(residual, row);
+    if (scale.residual && !all) ldmatrix_transposed(half_of_it, row);
+    if (!all) residual[0] = half_of_it[0], residual[1] = half_of_it[1];
+    __syncwarp();  // before others' outputs take its place
+  }
+  const auto matrix = [&](int i) {
+    const typename Element::Sum* const of_matrix = sums + i * (4 / Element::kBytes);
+    if constexpr (Element::kFused)
+      return Element::finished(of_matrix, scale, i, residual[i]);
+    else
+      return Element::rounded(of_matrix, scale);
+  };
   if (all)
     stmatrix_transposed<4>(row, {matrix(0), matrix(1), matrix(2), matrix(3)});
   else
@@ -78,6 +92,14 @@ __device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int s
     mbarrier_init(full + slot, 1);
     mbarrier_init(empty + slot, arrivals);
   }
+}
+
+// The bias of an epilogue, times a factor and so much more, and zeros past the last filter. A thread a filter.
+__global__ void pad_bias(const float* bias,  // [filters]
+                         float* padded,      // [filter block][64]
+                         int filters, int padded_filters, float factor, float offset) {
+  const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  if (k < padded_filters) padded[k] = k < filters ? bias[k] * factor + offset : 0.0f;
 }
 
 // The copy, in a layout of which TMA can move whole chunks. A thread a chunk; half a chunk is never of two pixels.

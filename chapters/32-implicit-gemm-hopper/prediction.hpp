@@ -93,6 +93,8 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
   p.atomic_requests = 0;
   p.flops = problem.flops();
+  if (problem.has_residual()) p.shared_store_requests = p.shared_load_requests = -1;
+  if (problem.has_residual()) p.global_load_bytes += problem.output_size() * kBytes;
   return p;
 }
 

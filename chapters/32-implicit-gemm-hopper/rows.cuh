@@ -92,6 +92,7 @@ struct RowsBlock {
     int released = 0;
     for (int row = begin + consumer; row < end; row += 2) {
       const Origin origin = origin_of(row);
+      if constexpr (Element::kFused) load_residual(filters.residual, k, origin, 0);
       const int entry = row - begin + (kTaps - 1) * (strip_of(row) - strip_of(begin));
       for (; released < entry; ++released) {  // read by the other consumer alone
         wait_full(released);
@@ -122,14 +123,38 @@ struct RowsBlock {
       }
       wgmma_wait<0>();
       pin(sums);
-      store(sums, scale, output, unaligned_output, k, origin);
+      store(sums, scale, output, unaligned_output, filters, k, origin);
     }
     if (thread % 128 == 0) bulk_wait<0>();
   }
 
+  // 3. Asks for the residual of a row's outputs from column `first` on, which goes to where these will be rounded.
+  __device__ __forceinline__ void load_residual(const Value* residual, int k, const Origin& origin, int first) const {
+    if (!residual) return;
+    if (thread % 128 == 0) bulk_wait_read<0>();
+    named_barrier_sync(3 + warp / 4, 128);  // the buffer is free
+    unsigned char* const buffer = outputs + warp / 4 * kStored * kPixel;
+    const int columns = g.out_width - origin.x - first;
+    const std::int64_t first_output =
+        ((origin.image * g.out_height + origin.y) * g.out_width + origin.x + first) * g.filters + k;
+    if (g.filters % kChunk<Element> == 0) {
+      constexpr int kChunks = kPixel / kChunkBytes;
+      const int f = thread % kChunks * kChunk<Element>;
+      for (int i = thread % 128 / kChunks; i < kStored; i += 128 / kChunks)
+        copy_async<kChunkBytes>(buffer + swizzled<kPixel>(i, f * Element::kBytes),
+                                residual + first_output + i * g.filters + f, i < columns && k + f < g.filters);
+    } else {
+      const int f = thread % kFilters;
+      for (int i = thread % 128 / kFilters; i < kStored; i += 2)
+        *reinterpret_cast<Value*>(buffer + swizzled<kPixel>(i, f * Element::kBytes)) =
+            i < columns && k + f < g.filters ? residual[first_output + i * g.filters + f] : Value{};
+    }
+    commit_copies();
+  }
+
   // 3. Epilogue of a row of outputs: a consumer rounds the sums into its buffer, and stores the buffer by TMA.
   __device__ __forceinline__ void store(const Sums& sums, Scale scale, const TensorMap& output, Value* unaligned_output,
-                                        int k, const Origin& origin) const {
+                                        const typename Element::Filters& filters, int k, const Origin& origin) const {
     const int of_consumer = 3 + warp / 4;  // a named barrier
     const bool leads = thread % 128 == 0;
     unsigned char* const buffer = outputs + warp / 4 * kStored * kPixel;
@@ -137,8 +162,12 @@ struct RowsBlock {
         buffer + matrix_row<Element, kPixel>(lane, warp % 4 * kWarpFilters * Element::kBytes);
     UNROLL
     for (int first = 0; first < N; first += kStored) {
+      if constexpr (Element::kFused) {
+        if (first > 0) load_residual(filters.residual, k, origin, first);
+        wait_copies<0>();
+      }
       if (leads) bulk_wait_read<0>();
-      named_barrier_sync(of_consumer, 128);  // the buffer is free
+      named_barrier_sync(of_consumer, 128);  // the buffer is free, and has the residual
       UNROLL
       for (int i = 0; i < kStored; i += kMatrixPositions<Element>)
         store_rounded<Element>(lane_row + i * kPixel, sums + (first + i) / 2, scale,

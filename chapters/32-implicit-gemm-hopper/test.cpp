@@ -155,6 +155,34 @@ TEST_CASE("32 implicit-gemm-hopper: several products of a tile's pixels are righ
   }
 }
 
+TEST_CASE("32 implicit-gemm-hopper: every epilogue is right, as the stage chooses to take it (sm_90)") {
+  check_suite("32", epilogue_suite());
+}
+
+TEST_CASE("32 implicit-gemm-hopper: an epilogue is right, whatever fits in a strip or tile (sm_90)") {
+  const auto check = [](const std::string& sizes, const std::string& settings) {
+    CAPTURE(settings);
+    check_suite("32", with_epilogues({{parse_shape(sizes), InputKind::normal}}), settings);
+  };
+  for (const int strip : kStrips) {
+    check(shape("c=16,k=80,h=3,w=58"), positions(strip));      // two blocks of filters
+    check(shape("n=2,c=9,k=65,h=2,w=113"), positions(strip));  // no whole chunks of filters
+    check(shape("c=8,k=16,h=2,w=241"), positions(strip));
+  }
+  for (const int tile : kTiles) {
+    check(shape("n=3,c=72,k=16,h=9,w=11"), positions(tile));  // images share a tile
+    check(shape("n=2,c=65,k=7,h=13,w=28"), positions(tile));
+  }
+  for (const int tile : kAnyTiles) {
+    check("n=3,c=24,k=80,h=9,w=31", any_tiles(tile, false));
+    check("n=2,c=72,k=130,h=9,w=8,r=3,s=3,stride_h=2", any_tiles(tile, true));
+  }
+  check(shape("n=2,c=264,k=72,h=3,w=5"), tiles_of(96, "own", 2));
+  check(shape("n=2,c=520,k=80,h=3,w=5"), tiles_of(128, "shared", 4));
+  check("n=3,c=72,k=256,h=9,w=31", tiles_of(64, "own", 1, 2));
+  check("n=3,c=72,k=250,h=9,w=31", tiles_of(96, "shared", 1, 2));
+}
+
 TEST_CASE("32 implicit-gemm-hopper: strips and tiles are right in bf16, and numbers that fp16 does not hold (sm_90)") {
   for (const int strip : kStrips) check_suite("32:bf16", rows_suite(), positions(strip));
   for (const int tile : kTiles) check_suite("32:bf16", tiles_suite(), positions(tile));
@@ -171,6 +199,11 @@ TEST_CASE("32 implicit-gemm-hopper: bf16 has the counters of fp16 (simulator)") 
 }
 
 TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simulator)") {
+  for (const char* epilogue : {"bias", "bias_residual_relu"}) {
+    for (const char* sizes :
+         {"n=2,c=40,k=72,h=9,w=130,r=3,s=3", "n=5,c=72,k=136,h=9,w=7,r=3,s=3", "n=3,c=72,k=256,h=9,w=31"})
+      check_prediction("32", {sizes + std::string(",epilogue=") + epilogue}, FilterForm::dense);
+  }
   for (const char* sizes : {"h=1,w=1", "n=3,c=7,k=5,h=5,w=5", "n=2,c=40,k=72,h=9,w=130,pad_w=0",
                             "c=64,k=64,h=15,w=18,pad_h=3", "n=2,c=8,k=8,h=4,w=60,pad_h=3,pad_w=70"}) {
     for (const int strip : kStrips) check_prediction("32", {shape(sizes)}, FilterForm::dense, positions(strip));

@@ -22,6 +22,19 @@ struct RingPlace {
   }
 };
 
+// Of a tensor of outputs, those of a tile and of one block of filters.
+template <class Value>
+struct TileOutputs {
+  unsigned most;  // image, row and column of the tile
+  Value* first;
+  const Place* places;
+  // The address at a position; null where it has no output.
+  __device__ __forceinline__ Value* at(int position) const {
+    const uint2 place = *reinterpret_cast<const uint2*>(places + position);
+    return ((most - place.y) & kGuards) == kGuards ? first + static_cast<int>(place.x) : nullptr;
+  }
+};
+
 // A block, which takes every gridDim.x-th work item, and its shared memory.
 template <class Element, int N, Cut kCut>
 struct TilesBlock {
@@ -36,11 +49,14 @@ struct TilesBlock {
   static constexpr int kReaders = kShared ? kConsumerWarps : kGroupWarps;  // warps, of a slot
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
   static constexpr int kPlaces = places_for(N);
-  static constexpr int kGroup = kGroupWarps * 32;                          // threads of a consumer
-  static constexpr int kStarted = 5, kMultiplied = 6;                      // named barriers
-  static constexpr int kPitch = kFilters * Element::kBytes;                // of a position of outputs
-  static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);  // of the epilogue
-  static constexpr int kStepFours = kMatrixPositions<Element> / 8;         // of sums, of a thread
+  static constexpr int kGroup = kGroupWarps * 32;                                            // threads of a consumer
+  static constexpr int kStarted = 5, kMultiplied = 6;                                        // named barriers
+  static constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position of outputs
+  static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);                    // of the epilogue
+  static constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep, kBuffers = 2;
+  static constexpr int kParts = blocks_for(kSteps, kPartSteps);
+  static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
+  static constexpr int kStepFours = kMatrixPositions<Element> / 8;  // of sums, of a thread
   static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
                 "the sums of a slice fit in the rings");
 
@@ -100,6 +116,9 @@ struct TilesBlock {
   }
   __device__ __forceinline__ int filter_block_of(int item, int of_item) const {
     return (static_cast<int>(whole(item) % g.by_parts) * products() + of_item) * kStreams;
+  }
+  __device__ __forceinline__ int own_filter_block(int item, int product) const {
+    return filter_block_of(item, product - items_before(product) * products()) + (kShared ? warp / 4 : 0);
   }
   __device__ __forceinline__ Origin origin_of(int item) const {
     const unsigned tile = whole(item) / g.by_parts, row = tile / g.by_strips;
@@ -194,6 +213,15 @@ struct TilesBlock {
     const int blocks = blocks_in(blockIdx.x);
     for (int product = kShared ? 0 : consumer, item; (item = item_of(product)) < g.work_items;
          product += kShared ? 1 : 2) {
+      if constexpr (Element::kFused) {
+        const int own = own_filter_block(item, product);
+        if constexpr (kRow) {
+          for (int part = 0; part < kBuffers; ++part)
+            load_residual_of_row(filters.residual, origin_of(item).x, own, part * (kOutputBytes / kPitch));
+        } else {
+          load_residual(filters.residual, origin_of(item), own, 0, kBuffers);
+        }
+      }
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
@@ -215,7 +243,7 @@ struct TilesBlock {
           }
           mbarrier_wait(filters_full + tap.slot, tap.parity);
           multiply_taps<Element, N, 1, kTilePixel>(sums, further(first_tap, tap.slot * kFilterSlot),
-                                          further(b, shift % kNewBox * kTilePixel), steps, read_tap >= 0);
+                                                   further(b, shift % kNewBox * kTilePixel), steps, read_tap >= 0);
           wgmma_wait<1>();  // the tap before
           if (read_tap >= 0) release(filters_empty + read_tap);
           if (read_tap >= 0 && is_new_box) release(empty + read_box);
@@ -235,8 +263,7 @@ struct TilesBlock {
       release(empty + read_box);
       const bool sliced = !kWhole && g.slices > 1;
       if (sliced) gather(sums);
-      const int filter_block =
-          filter_block_of(item, product - items_before(product) * products()) + (kShared ? consumer : 0);
+      const int filter_block = own_filter_block(item, product);
       if (kRow)
         store_row(sums, filters, row, origin_of(item).x, filter_block);
       else
@@ -301,6 +328,16 @@ struct TilesBlock {
         if (leads && first > 0) bulk_wait_read<1>();
         named_barrier_sync(of_group, kGroup);
       }
+      if constexpr (Element::kFused) {
+        if (filters.residual) {
+          if (first > 0) load_residual_of_row(filters.residual, x, filter_block, first + kPart);
+          if (end < N)
+            wait_copies<1>();  // the next part's may still be on its way
+          else
+            wait_copies<0>();
+          named_barrier_sync(of_group, kGroup);
+        }
+      }
       UNROLL
       for (int p = first; p < end; p += kMatrixPositions<Element>)
         store_rounded<Element>(buffer + (p - first) * kPitch + lane_row, sums + p / 2, scale, true);
@@ -314,35 +351,95 @@ struct TilesBlock {
     }
   }
 
+  template <class Tensor>
+  __device__ __forceinline__ TileOutputs<Tensor> outputs_of(Tensor* tensor, const Origin& origin, int k) const {
+    const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
+              columns = min(g.tile_columns, g.out_width - origin.x);
+    return {kGuards | packed_place(images - 1, rows - 1, columns - 1),
+            tensor + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k, places};
+  }
+
+  // 5. Asks for the residual of some parts of a product, in the buffers in which these will be rounded: of the first
+  // two before the product is computed. A thread copies the chunks that it will store.
+  __device__ __forceinline__ void load_residual(const Value* residual, const Origin& origin, int filter_block,
+                                                int first_part, int parts) const {
+    if (!residual) return;
+    const int consumer = warp / 4, in_group = thread % kGroup, k = filter_block * kFilters;
+    const unsigned own = own_steps();
+    const bool chunks = g.filters % kChunk<Element> == 0;
+    const TileOutputs<const Value> from = outputs_of(residual, origin, k);
+    if (first_part == 0 || !chunks) named_barrier_sync(3 + consumer, kGroup);  // the buffers are read
+    for (int part = first_part; part < first_part + parts && part < kParts; ++part) {
+      unsigned char* const buffer = outputs + (kBuffers * consumer + part % kBuffers) * kOutputBytes;
+      const int first_step = part * kPartSteps, steps = min(kSteps - first_step, kPartSteps);
+      const auto inside = [&](int position) {
+        return position < N && is_in(own, position / kMatrixPositions<Element>);
+      };
+      if (chunks) {
+        const int f = in_group % kChunks * kChunk<Element>;
+        UNROLL
+        for (int step = 0; step < kPartSteps; ++step) {
+          const int in_step = in_group / kChunks, position = (first_step + step) * kMatrixPositions<Element> + in_step;
+          const Value* const chunk = step < steps && inside(position) ? from.at(position) : nullptr;
+          copy_async<kChunkBytes>(buffer + step * kStep + swizzled<kPitch>(in_step, f * Element::kBytes),
+                                  chunk ? chunk + f : residual, chunk && k + f < g.filters);
+        }
+      } else {
+        const int f = in_group % kFilters;
+        UNROLL_BY(1)
+        for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
+          const int position = first_step * kMatrixPositions<Element> + i;
+          const Value* const pixel = inside(position) ? from.at(position) : nullptr;
+          *reinterpret_cast<Value*>(buffer + swizzled<kPitch>(i, f * Element::kBytes)) =
+              pixel && k + f < g.filters ? pixel[f] : Value{};
+        }
+      }
+      commit_copies();
+    }
+  }
+
+  // 5. The same of a part of a row: positions `first` on of the line of outputs, from x on.
+  __device__ __forceinline__ void load_residual_of_row(const Value* residual, int x, int filter_block,
+                                                       int first) const {
+    if (!residual || first >= N) return;
+    constexpr int kPart = kOutputBytes / kPitch;  // positions
+    const int consumer = warp / 4, in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>,
+              k = filter_block * kFilters + f;
+    unsigned char* const buffer = outputs + (kBuffers * consumer + first / kPart % kBuffers) * kOutputBytes;
+    if (in_group == 0) bulk_wait_read<0>();
+    named_barrier_sync(3 + consumer, kGroup);  // the buffer is read
+    for (int p = in_group / kChunks; p < kPart && first + p < N; p += kGroup / kChunks) {
+      const bool inside = x + first + p < g.out_width && k < g.filters;
+      copy_async<kChunkBytes>(buffer + swizzled<kPitch>(p, f * Element::kBytes),
+                              inside ? residual + std::int64_t{x + first + p} * g.filters + k : residual, inside);
+    }
+    commit_copies();
+  }
+
   // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64
   // filters. Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
-    constexpr int kChunks = kPitch / kChunkBytes;  // of a position
-    constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep;
-    static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
     const int consumer = warp / 4, in_group = thread % kGroup, of_group = 3 + consumer;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
     const int k = filter_block * kFilters, chunk_position = in_group / kChunks,
               f = in_group % kChunks * kChunk<Element>, chunk = swizzled<kPitch>(chunk_position, f * Element::kBytes);
-    const int images = min(g.images, g.batch - origin.image), rows = min(g.tile_rows, g.out_height - origin.y),
-              columns = min(g.tile_columns, g.out_width - origin.x);
-    const unsigned most = kGuards | packed_place(images - 1, rows - 1, columns - 1);
-    Value* const first_output =
-        output + ((origin.image * g.out_height + origin.y) * g.out_width + origin.x) * g.filters + k;
-    // The address of the output at a position of the tile; null where it is none.
-    const auto output_at = [&](int position) -> Value* {
-      const uint2 place = *reinterpret_cast<const uint2*>(places + position);
-      return ((most - place.y) & kGuards) == kGuards ? first_output + static_cast<int>(place.x) : nullptr;
-    };
+    const TileOutputs<Value> tile = outputs_of(output, origin, k);
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
     const unsigned own = own_steps();
     named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
-    for (int part = 0; part < blocks_for(kSteps, kPartSteps); ++part) {
+    for (int part = 0; part < kParts; ++part) {
       const int first_step = part * kPartSteps,
                 steps = kSteps - first_step < kPartSteps ? kSteps - first_step : kPartSteps;
-      unsigned char* const buffer = outputs + (2 * consumer + part % 2) * kOutputBytes;
+      unsigned char* const buffer = outputs + (kBuffers * consumer + part % kBuffers) * kOutputBytes;
+      if constexpr (Element::kFused) {
+        if (part + 1 < kParts)
+          wait_copies<1>();  // the next part's may still be on its way
+        else
+          wait_copies<0>();
+        if (filters.residual) named_barrier_sync(of_group, kGroup);
+      }
       UNROLL
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
@@ -359,7 +456,7 @@ struct TilesBlock {
           const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
           to[step] = nullptr;
           if (!is_in(own, first_step + step) || position >= N) continue;
-          to[step] = output_at(position);
+          to[step] = tile.at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
         UNROLL
@@ -368,12 +465,13 @@ struct TilesBlock {
       } else {
         UNROLL_BY(1)
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
-          Value* const to = output_at(first_step * kMatrixPositions<Element> + i);
+          Value* const to = tile.at(first_step * kMatrixPositions<Element> + i);
           const int filter = in_group % kFilters;
           if (is_in(own, first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
             to[filter] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, filter * Element::kBytes));
         }
       }
+      if constexpr (Element::kFused) load_residual(filters.residual, origin, filter_block, part + kBuffers, 1);
     }
   }
 };

@@ -32,6 +32,8 @@ class Int8Hopper final : public TunableStage {
     return verdict;
   }
 
+  bool has_epilogue() const override { return true; }
+
   Choice choice() const { return choice_of(configuration()); }
 
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
@@ -41,28 +43,47 @@ class Int8Hopper final : public TunableStage {
     const TapOrder order = tap_order(in_tiles<Bytes>(problem));
     packed_.allocate<std::int8_t>(std::int64_t{padded_filters} * channel_blocks * order.taps * pixel);
     scales_.allocate<float>(padded_filters);
-    const double input_scale = static_cast<double>(tensors.input_step) / tensors.output_step / (2 * kLargest);
+    const FusedBytes::Range range = FusedBytes::range_of(problem.has_relu());
+    const double input_scale = static_cast<double>(tensors.input_step) / tensors.output_step / range.steps;
     convladder::launch(by_rows(problem) ? pack<kRowChannels> : pack<kTilePixel>,
                        dim3(blocks_for(padded_filters, kThreads / 32)), dim3(kThreads), 0, stream)(
         tensors.filter, packed_.as<std::int8_t>(), scales_.floats(), order, layout_of<Bytes>(problem), filters,
         padded_filters, channels, channel_blocks, input_scale);
     if (wide_size<Bytes>(problem) > 0) wide_.allocate<std::int8_t>(wide_size<Bytes>(problem));
+    if (!problem.has_bias()) return;
+    bias_.allocate<float>(padded_filters);
+    convladder::launch(pad_bias, dim3(blocks_for(padded_filters, kThreads)), dim3(kThreads), 0, stream)(
+        tensors.bias, bias_.floats(), filters, padded_filters, 1 / (tensors.output_step * range.steps),
+        -range.least / range.steps);
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const std::int8_t* const input = widened<Bytes>(problem, tensors.byte_input, wide_.as<std::int8_t>(), stream);
     const Bytes::Filters filters{packed_.as<std::int8_t>(), scales_.floats()};
-    if (by_rows(problem))
-      launch_rows<Bytes>(Bytes::StripSizes{}, choice().positions, problem, input, filters, tensors.byte_output, stream);
-    else
-      launch_tiles<Bytes>(problem, choice(), input, filters, tensors.byte_output, stream);
+    if (!problem.has_bias()) return multiply<Bytes>(problem, input, filters, tensors.byte_output, stream);
+    const FusedBytes::Range range = FusedBytes::range_of(problem.has_relu());
+    const float residual_scale = tensors.residual_step / tensors.output_step / range.steps;
+    multiply<FusedBytes>(problem, input, {filters, bias_.floats(), tensors.byte_residual, residual_scale, range},
+                         tensors.byte_output, stream);
   }
 
-  Prediction predict(const ConvProblem& problem) const override { return prediction_of<Bytes>(problem, choice()); }
+  template <class Element>
+  void multiply(const ConvProblem& problem, const std::int8_t* input, const typename Element::Filters& filters,
+                std::int8_t* output, Stream stream) {
+    if (by_rows(problem))
+      launch_rows<Element>(Bytes::StripSizes{}, choice().positions, problem, input, filters, output, stream);
+    else
+      launch_tiles<Element>(problem, choice(), input, filters, output, stream);
+  }
+
+  Prediction predict(const ConvProblem& problem) const override {
+    return problem.has_bias() ? prediction_of<FusedBytes>(problem, choice()) : prediction_of<Bytes>(problem, choice());
+  }
 
   Workspace packed_{*this, "packed filter"};
   Workspace scales_{*this, "scales"};
   Workspace wide_{*this, "widened input"};
+  Workspace bias_{*this, "bias"};
 };
 
 }  // namespace

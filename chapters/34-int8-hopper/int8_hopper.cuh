@@ -30,6 +30,7 @@ constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fit
 
 // The element of both kernels, with what TwoBytes of 32 has.
 struct Bytes {
+  static constexpr bool kFused = false;
   using Value = std::int8_t;
   using Operand = std::int8_t;
   using Sum = int;
@@ -62,9 +63,13 @@ struct Bytes {
   }
   // Two filters of each of two pixels, from a lane's four sums.
   static __device__ __forceinline__ unsigned rounded(const int* sums, Scale scale) {
-    const unsigned first = __byte_perm(byte_of(sums[0], scale.x), byte_of(sums[2], scale.y), 0x0040),
-                   second = __byte_perm(byte_of(sums[1], scale.x), byte_of(sums[3], scale.y), 0x0040);
-    return __byte_perm(first, second, 0x5410);
+    return packed(byte_of(sums[0], scale.x), byte_of(sums[2], scale.y), byte_of(sums[1], scale.x),
+                  byte_of(sums[3], scale.y));
+  }
+  // The lowest bytes of two filters, of a pixel and the next.
+  static __device__ __forceinline__ unsigned packed(unsigned first, unsigned second, unsigned next_first,
+                                                    unsigned next_second) {
+    return __byte_perm(__byte_perm(first, second, 0x0040), __byte_perm(next_first, next_second, 0x0040), 0x5410);
   }
 
   // Up to a factor. A row of a strip is 18 wgmmas of N / 2 cycles, and takes as long as if each had 17 more; filling
@@ -74,11 +79,48 @@ struct Bytes {
   }
 };
 
+// The same with an epilogue. The bias takes the place of the 0.5, and ReLU costs nothing: what becomes 0 to 1, and
+// saturates, are 0 to 127 steps instead of -127 to 127.
+struct FusedBytes : Bytes {
+  static constexpr bool kFused = true;
+  struct Range {
+    float least, steps;  // of outputs: the least, and how many there are above it
+  };
+  static constexpr Range range_of(bool relu) { return relu ? Range{0, kLargest} : Range{-kLargest, 2 * kLargest}; }
+  struct Filters : Bytes::Filters {  // the scales are over range.steps
+    const float* bias;               // [filter block][64]: in shares of the range
+    const std::int8_t* residual;     // as the output; or null
+    float residual_scale;            // likewise
+    Range range;
+  };
+  struct Scale {
+    float2 sums, bias;
+    float of_residual;
+    Range range;
+    bool residual;
+  };
+  static constexpr int kScaleBytes = 2 * sizeof(float2);
+  static __device__ __forceinline__ Scale scale_of(const Filters& filters, int k, int lane) {
+    return {Bytes::scale_of(filters, k, lane), *reinterpret_cast<const float2*>(filters.bias + k + lane / 4 * 2),
+            filters.residual_scale, filters.range, filters.residual != nullptr};
+  }
+  static __device__ __forceinline__ unsigned finished(const int* sums, const Scale& scale, int, unsigned residual) {
+    const auto byte = [&](int sum, float of_sum, float bias, int i) {
+      const float added = static_cast<float>(static_cast<std::int8_t>(residual >> 8 * i));
+      const float share =
+          __saturatef(__fmaf_rn(static_cast<float>(sum), of_sum, __fmaf_rn(added, scale.of_residual, bias)));
+      return __float_as_uint(__fmaf_rn(share, scale.range.steps, 0x1.8p23f + scale.range.least));
+    };
+    return packed(byte(sums[0], scale.sums.x, scale.bias.x, 0), byte(sums[2], scale.sums.y, scale.bias.y, 1),
+                  byte(sums[1], scale.sums.x, scale.bias.x, 2), byte(sums[3], scale.sums.y, scale.bias.y, 3));
+  }
+};
+
 // 1. A warp packs a filter, or zeros past the last.
 template <int Pixel>
 __global__ void pack(const float* filter,  // [filters][channels][order.taps][layout.columns]
                      std::int8_t* packed,  // [filter block][channel block][tap in its order][64][Pixel]
-                     float* scales,        // [filter block][64]: of a sum, over 254
+                     float* scales,        // [filter block][64]: of a sum
                      TapOrder order, InputLayout layout, int filters, int padded_filters, int channels,
                      int channel_blocks, double input_scale) {
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) / 32, lane = threadIdx.x % 32;

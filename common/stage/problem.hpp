@@ -12,6 +12,15 @@ enum class Padding : int {
   reflect,    ///< the input mirrored at its edge
 };
 
+/// What is done with a sum before it is stored. It is a part of the problem and not a way to solve it: the result
+/// differs.
+enum class Epilogue : int {
+  none,                ///< nothing
+  bias,                ///< + bias(k)
+  bias_relu,           ///< max(0, ... + bias(k))
+  bias_residual_relu,  ///< max(0, ... + bias(k) + residual(n, k, p, q))
+};
+
 /// A batched 2-D cross-correlation, as cuDNN and PyTorch define "convolution" (the filter is not flipped):
 ///
 ///     output(n, k, p, q) = sum over c, r, s of
@@ -27,6 +36,7 @@ struct ConvProblem {
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
   Padding padding = Padding::zero;
+  Epilogue epilogue = Epilogue::none;
 
   /// Output height. Only meaningful for a problem that validate() accepted.
   std::int64_t p() const { return (h + 2 * pad_h - dilation_h * (r - 1) - 1) / stride_h + 1; }
@@ -41,6 +51,9 @@ struct ConvProblem {
   std::int64_t output_size() const { return n * k * p() * q(); }
   /// Products that are summed for one output.
   std::int64_t reduction_length() const { return (c / groups) * r * s; }
+  bool has_bias() const { return epilogue != Epilogue::none; }                         ///< a number for each filter
+  bool has_residual() const { return epilogue == Epilogue::bias_residual_relu; }       ///< one for each output
+  bool has_relu() const { return epilogue == Epilogue::bias_relu || has_residual(); }  ///< none is negative
   /// Operations of the direct form: a multiplication and an addition for each product.
   std::int64_t flops() const { return 2 * output_size() * reduction_length(); }
 };

@@ -39,6 +39,8 @@ Verdict Verdict::refusal(const char* rule, const Value* values, int count) {
 Stage::Stage() = default;
 Stage::~Stage() = default;
 
+bool Stage::has_epilogue() const { return false; }
+
 Verdict Stage::check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
 
 const char* Stage::library() const { return ""; }

@@ -87,6 +87,10 @@ struct Tensors {
   const std::int8_t* byte_input = nullptr;  ///< (n, h, w, c), from -127 to 127: so many times input_step
   std::int8_t* byte_output = nullptr;       ///< (n, p, q, k), likewise of output_step
   float input_step = 1, output_step = 1;    ///< the largest magnitude of the input, of the exact output, is 127 of them
+  const float* bias = nullptr;              ///< (k), where the problem has one; floats for every stage
+  const __half* half_residual = nullptr;    ///< as the output, where the problem has one
+  const std::int8_t* byte_residual = nullptr;  ///< likewise, so many times residual_step
+  float residual_step = 1;
 };
 
 /// What the lesson claims: counters that the simulator must measure exactly, -1 where it claims nothing.
@@ -109,6 +113,9 @@ class Stage {
   /// Whether this stage computes the problem, or the rule that refuses it. Called before anything else. The harness
   /// has validated the problem: sizes are positive, nothing overflows, reflect padding is smaller than the input.
   virtual Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
+
+  /// Whether this stage computes problems with an epilogue. Unless overridden, it does not, and check() sees none.
+  virtual bool has_epilogue() const;
 
   /// Whether this stage computes with this filter, or the rule that refuses it. Called after check().
   /// @param filter (k, c/groups, r, s), on the host

@@ -28,6 +28,13 @@ struct __align__(16) Halves8 {
   half2 pairs[4];
 };
 
+// What the epilogue adds; null where it does not.
+struct Added {
+  const float* bias;
+  const half* residual;
+  bool relu;
+};
+
 // [row, column, channel block][padded filters][16]
 template <GatherMutation M>
 __global__ void pack(const float* filter, half* packed, Lowering l) {
@@ -40,7 +47,22 @@ __global__ void pack(const float* filter, half* packed, Lowering l) {
 }
 
 template <GatherMutation M>
-__global__ void gather_and_multiply(const half* input, const half* packed, half* output, Lowering l) {
+__device__ float finished(float sum, const Added& added, int position, int k, const Lowering& l) {
+  const bool clamps_early = M == GatherMutation::relu_before_residual;
+  const auto clamped = [&](float value) {
+    return added.relu && M != GatherMutation::relu_lost && value < 0 ? 0 : value;
+  };
+  const bool biased = M != GatherMutation::bias_of_last_block_lost || k < (l.filters - 1) / kFilters * kFilters;
+  if (added.bias && biased) sum += added.bias[k];
+  if (clamps_early) sum = clamped(sum);
+  const int below = position + l.out_width, row = position / l.out_width % l.out_height;
+  const int read = M == GatherMutation::residual_of_next_row && row + 1 < l.out_height ? below : position;
+  if (added.residual) sum += __half2float(added.residual[read * l.filters + k]);
+  return clamps_early ? sum : clamped(sum);
+}
+
+template <GatherMutation M>
+__global__ void gather_and_multiply(const half* input, const half* packed, half* output, Added added, Lowering l) {
   __shared__ __align__(16) half pixels[2][kOutputs * kDepth];
   __shared__ __align__(16) half taps[2][kFilters * kDepth];
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
@@ -119,12 +141,14 @@ __global__ void gather_and_multiply(const half* input, const half* packed, half*
     // Far past the end there may be no guard band; near it, what is written must be noticed.
     const int end = outputs + (M == GatherMutation::outputs_past_end ? 1 : 0);
     const int filter_end = M == GatherMutation::filters_past_end ? (l.filters + 1) / 2 * 2 : l.filters;
-    if (stored < end && k < filter_end) output[stored * l.filters + k] = half(sums[i]);
+    if (stored < end && k < filter_end)
+      output[stored * l.filters + k] = half(finished<M>(sums[i], added, stored, k, l));
   }
 }
 
 template <GatherMutation M>
 class Mutant final : public Stage {
+  bool has_epilogue() const override { return true; }
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     return check_implicit_gemm(problem, kDepth, kFilters);
   }
@@ -139,7 +163,8 @@ class Mutant final : public Stage {
     const Lowering l = lowering_of(problem);
     const int blocks = blocks_for(l.batch * output_plane(l), kOutputs) * (padded_filters(l) / kFilters);
     convladder::launch(gather_and_multiply<M>, dim3(blocks), dim3(kThreads), 0, stream)(
-        tensors.half_input, packed_.as<half>(), tensors.half_output, l);
+        tensors.half_input, packed_.as<half>(), tensors.half_output,
+        Added{tensors.bias, tensors.half_residual, problem.has_relu()}, l);
   }
   Prediction predict(const ConvProblem&) const override { return {}; }
 
@@ -169,6 +194,10 @@ template Stage* make_gather_mutant<GatherMutation::filters_transposed>();
 template Stage* make_gather_mutant<GatherMutation::lower_rows_lost>();
 template Stage* make_gather_mutant<GatherMutation::outputs_past_end>();
 template Stage* make_gather_mutant<GatherMutation::filters_past_end>();
+template Stage* make_gather_mutant<GatherMutation::bias_of_last_block_lost>();
+template Stage* make_gather_mutant<GatherMutation::residual_of_next_row>();
+template Stage* make_gather_mutant<GatherMutation::relu_before_residual>();
+template Stage* make_gather_mutant<GatherMutation::relu_lost>();
 template Stage* make_gather_mutant<GatherMutation::missing_wait>();
 template Stage* make_gather_mutant<GatherMutation::wait_after_barrier>();
 template Stage* make_gather_mutant<GatherMutation::missing_barrier>();

@@ -26,6 +26,11 @@ enum class GatherMutation {
   // Ends
   outputs_past_end,  ///< the last tile is stored to its end
   filters_past_end,  ///< of an odd number of filters one too many is stored
+  // The epilogue
+  bias_of_last_block_lost,  ///< the last block of filters has none
+  residual_of_next_row,     ///< where there is a row below
+  relu_before_residual,     ///< the sums without the residual are clamped
+  relu_lost,                ///< nothing is
   // Synchronisation
   missing_wait,          ///< nobody waits for the copies
   wait_after_barrier,    ///< the wait stands behind the barrier

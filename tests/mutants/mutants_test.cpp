@@ -27,6 +27,7 @@ struct Mutant {
   Stage* (*make)();
   std::string_view dtype = "fp32";
   Elements tensors = Elements::floats;
+  std::vector<SuiteCase> (*suite)() = nullptr;  ///< if not the track's
 };
 
 template <SignalMutation M>
@@ -45,6 +46,8 @@ template <FragmentMutation M>
 constexpr Mutant bytes{"winograd", &make_int8_mutant<M>, "int8", Elements::halves};
 template <GatherMutation M>
 constexpr Mutant hopper{"hopper", &make_gather_mutant<M>, "fp16", Elements::halves};
+template <GatherMutation M>
+constexpr Mutant fused{"hopper", &make_gather_mutant<M>, "fp16", Elements::halves, &epilogue_suite};
 template <ByteMutation M>
 constexpr Mutant direct_bytes{"hopper", &make_byte_mutant<M>, "int8", Elements::bytes};
 /// On the shapes of the track winograd, which are all 3 x 3.
@@ -67,7 +70,7 @@ StageInfo stage_of(const Mutant& mutant) {
 std::vector<SuiteCase> suite_of(const Mutant& mutant) {
   const bool large = mutant.track == "images" || mutant.track == "signals", small = mutant.track == "hopper";
   const std::int64_t most_flops = large ? 1'000'000 : small ? 60'000 : 300'000;
-  std::vector<SuiteCase> suite = suite_of_track(track_named(mutant.track));
+  std::vector<SuiteCase> suite = mutant.suite ? mutant.suite() : suite_of_track(track_named(mutant.track));
   std::erase_if(suite, [&](const SuiteCase& suite_case) {
     return suite_case.problem.flops() > most_flops || !refusal(stage_of(mutant), suite_case.problem, nullptr).empty();
   });
@@ -608,6 +611,23 @@ TEST_CASE("mutants: an output past the last tile's end is caught") {
 }
 TEST_CASE("mutants: the output beside the last one of a pixel is caught, where filters are odd") {
   check_rejected(hopper<GatherMutation::filters_past_end>, "out_of_bounds", "just outside", has_odd_filters);
+}
+TEST_CASE("mutants: the epilogue they are made from passes") { check_passes(fused<GatherMutation::none>); }
+TEST_CASE("mutants: a last block of filters without its bias is caught") {
+  check_wrong(fused<GatherMutation::bias_of_last_block_lost>);
+}
+TEST_CASE("mutants: a residual of the row below is caught, where there is one") {
+  check_wrong(fused<GatherMutation::residual_of_next_row>, [](const SuiteCase& suite_case) {
+    return suite_case.problem.has_residual() && suite_case.problem.p() > 1;
+  });
+}
+TEST_CASE("mutants: ReLU before the residual is caught, where there is one") {
+  check_wrong(fused<GatherMutation::relu_before_residual>,
+              [](const SuiteCase& suite_case) { return suite_case.problem.has_residual(); });
+}
+TEST_CASE("mutants: a lost ReLU is caught") {
+  check_wrong(fused<GatherMutation::relu_lost>,
+              [](const SuiteCase& suite_case) { return suite_case.problem.has_relu(); });
 }
 // As with a missing barrier, a GPU may well give the right result.
 TEST_CASE("mutants: copies of taps that nobody waits for in time are caught (simulator)") {

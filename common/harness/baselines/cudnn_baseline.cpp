@@ -80,7 +80,10 @@ class Trials {
         baseline_(baseline) {
     if (attempt.precision == Precision::int8)
       steps_ = {int8_step(tensors.input), int8_step(tensors.filter), int8_step(reference.output)};
-    find_candidates(problem, {attempt.precision, static_cast<float>(steps_.input * steps_.filter / steps_.output)},
+    if (attempt.precision == baseline.precision) baseline.steps = steps_;
+    find_candidates(problem,
+                    {attempt.precision, static_cast<float>(steps_.input * steps_.filter / steps_.output),
+                     static_cast<float>(int8_step(tensors.residual) / steps_.output)},
                     found_);
     baseline.version = found_.version;
     if (!found_.error.empty())
@@ -274,10 +277,10 @@ CudnnCandidate join(const Pass& first, const Pass& second, const DeviceBuffer& b
   CudnnCandidate both;
   both.status = "ok";
   both.workspace_bytes = std::max(a.workspace_bytes, b.workspace_bytes);
-  both.run = [&](const void* input, const void*, void* output, void* workspace, Stream stream) {
-    const std::string refusal = a.run(input, first.filter.data(), between.data(), workspace, stream);
+  both.run = [&](const CudnnOperands& operands, void* output, void* workspace, Stream stream) {
+    const std::string refusal = a.run({operands.input, first.filter.data()}, between.data(), workspace, stream);
     if (!refusal.empty()) return refusal;
-    return b.run(between.data(), second.filter.data(), output, workspace, stream);
+    return b.run({between.data(), second.filter.data()}, output, workspace, stream);
   };
   return both;
 }
@@ -365,7 +368,8 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
     baseline.trials.clear();
     baseline.unavailable = error.what();
   }
-  const bool one_image = problem.c == 1 && problem.k == 1 && problem.r > 1 && problem.s > 1;
+  const bool one_image =
+      problem.c == 1 && problem.k == 1 && problem.r > 1 && problem.s > 1 && problem.epilogue == Epilogue::none;
   if (!baseline.unavailable.empty() || precision != Precision::fp32 || !one_image) return baseline;
   if (const std::optional<Factors> factors = factors_of(problem, tensors.filter)) {
     try {
@@ -383,10 +387,10 @@ void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors,
   if (!best || !candidate_of_best || *best->time_us > kOnceUs) return;
   const CudnnCandidate& candidate = *candidate_of_best;
   CudnnTrial& trial = baseline.trials[static_cast<std::size_t>(best - baseline.trials.data())];
-  CudnnSteps steps;  // the candidate holds the output's
-  if (baseline.precision == Precision::int8) steps = {int8_step(tensors.input), int8_step(tensors.filter), 1};
   const Reference none;
-  const auto make_bench = [&] { return CudnnBench(problem, tensors, none, baseline.precision, steps, candidate.nhwc); };
+  const auto make_bench = [&] {
+    return CudnnBench(problem, tensors, none, baseline.precision, baseline.steps, candidate.nhwc);
+  };
   try {
     const CudnnBench bench = make_bench();
     const DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);

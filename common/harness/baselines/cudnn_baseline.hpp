@@ -106,6 +106,11 @@ struct CudnnSearchSummary {
 /// A line, without its end.
 std::string to_string(const CudnnSearchSummary& summary);
 
+/// What an int8 of each tensor stands for one step of.
+struct CudnnSteps {
+  double input = 1, filter = 1, output = 1;
+};
+
 /// Everything that cuDNN was tried with on one problem and element type.
 struct CudnnBaseline {
   std::string version;      ///< "9.19.0"; empty if cuDNN is not there
@@ -116,6 +121,7 @@ struct CudnnBaseline {
   Precision precision = Precision::fp32;
   /// What best() ran, where there is one; until measure_cudnn_again(), since it holds memory of cuDNN's.
   std::shared_ptr<const CudnnCandidate> best_candidate = {};
+  CudnnSteps steps = {};                          ///< of int8: what it ran with
   std::optional<CudnnSearchSummary> search = {};  ///< where one was asked for
 
   /// The fastest of the trials of this precision that are ok, or null. Two passes do not count: only some filters allow
@@ -177,6 +183,10 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 /// - bf16: both layouts, with sums in fp32.
 /// - int8: NHWC, with outputs of int8 and of float. The input, the filter and the reference's output are quantised by
 ///   their largest magnitude over the whole tensor. After them the Winograd trials of fp16.
+///
+/// An epilogue makes more operations of the graph, which cuDNN runs as one plan or refuses, and takes
+/// cudnnConvolutionBiasActivationForward, whose bias is fp16 where the tensors are. In int8 all outputs are then int8,
+/// requantised in the graph by a vector of scales for the filters; they are equal, as the filter has one step.
 /// @param search_seconds search the engines and their knobs so long first, if earlier searches were not as long
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,

@@ -173,12 +173,35 @@ void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, 
 CudnnBench::CudnnBench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
                        Precision precision, const CudnnSteps& steps, bool nhwc)
     : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {
-  const auto& [input, filter] = tensors;
+  const std::vector<float>&input = tensors.input, &filter = tensors.filter;
   upload(nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input, steps.input, "cuDNN's input",
          input_);
   upload(nhwc ? transposed(filter, problem.k, problem.c / problem.groups, problem.r * problem.s) : filter, steps.filter,
          "cuDNN's filter", filter_);
+  if (problem.has_bias()) upload_epilogue(tensors);
   workspace_limit_ = device_info().free_memory_bytes / kMemoryShare;
+}
+
+void CudnnBench::upload_epilogue(const HostTensors& tensors) {
+  const auto filters = static_cast<std::size_t>(problem_.k);
+  const auto make = [](const std::vector<float>& values, Precision precision, double step, const char* name,
+                       std::optional<DeviceBuffer>& buffer) {
+    const std::vector<std::byte> bytes = encoded(values, precision, step);
+    buffer.emplace(bytes.size(), name);
+    buffer->upload(bytes.data());
+  };
+  std::vector<float> bias = tensors.bias;
+  for (float& value : bias) value = static_cast<float>(value / steps_.output);
+  make(bias, Precision::fp32, 1, "cuDNN's bias", bias_);
+  make(bias, precision_ == Precision::fp16 ? Precision::fp16 : Precision::fp32, 1, "cuDNN's bias", forward_bias_);
+  if (precision_ == Precision::int8) {
+    const auto scale = static_cast<float>(steps_.input * steps_.filter / steps_.output);
+    make(std::vector<float>(filters, scale), Precision::fp32, 1, "cuDNN's scales", scales_);
+  }
+  if (!problem_.has_residual()) return;
+  const std::int64_t pixels = problem_.p() * problem_.q();
+  make(nhwc_ ? transposed(tensors.residual, problem_.n, problem_.k, pixels) : tensors.residual, precision_,
+       int8_step(tensors.residual), "cuDNN's residual", residual_);
 }
 
 DeviceBuffer CudnnBench::output_of(const CudnnCandidate& candidate) const {
@@ -191,12 +214,15 @@ DeviceBuffer CudnnBench::workspace_of(const CudnnCandidate& candidate) {
 
 void CudnnBench::start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
                        Stream stream) const {
-  const std::string refusal = candidate.run(input_.data(), filter_.data(), output.data(), workspace.data(), stream);
+  const auto data = [](const std::optional<DeviceBuffer>& buffer) { return buffer ? buffer->data() : nullptr; };
+  const CudnnOperands operands{input_.data(),       filter_.data(),  data(bias_),
+                               data(forward_bias_), data(residual_), data(scales_)};
+  const std::string refusal = candidate.run(operands, output.data(), workspace.data(), stream);
   if (!refusal.empty()) throw DeviceError(refusal);
 }
 
 std::int64_t CudnnBench::tensor_bytes(const CudnnCandidate& candidate) const {
-  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes()) +
+  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes() + (residual_ ? residual_->bytes() : 0)) +
          problem_.output_size() * static_cast<std::int64_t>(size_of(candidate.output));
 }
 

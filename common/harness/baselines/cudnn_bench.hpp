@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "common/harness/baselines/cudnn_baseline.hpp"
@@ -15,11 +16,6 @@ namespace convladder {
 
 /// The time of the best so far where there is none.
 inline constexpr double kNothingYet = std::numeric_limits<double>::infinity();
-
-/// What an int8 of each tensor stands for one step of.
-struct CudnnSteps {
-  double input = 1, filter = 1, output = 1;
-};
 
 /// A launch that takes longer, in microseconds, is not run again after its check.
 inline constexpr double kOnceUs = 1e6;
@@ -53,7 +49,7 @@ class CudnnBench {
 
   DeviceBuffer output_of(const CudnnCandidate& candidate) const;      ///< a new one
   static DeviceBuffer workspace_of(const CudnnCandidate& candidate);  ///< likewise
-  std::int64_t tensor_bytes(const CudnnCandidate& candidate) const;   ///< of input, filter and output
+  std::int64_t tensor_bytes(const CudnnCandidate& candidate) const;   ///< of what it reads, and its output
 
   /// @throws DeviceError with cuDNN's word
   void start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
@@ -68,6 +64,7 @@ class CudnnBench {
   CudnnGlance glance(const CudnnCandidate& candidate, double best_us);
 
  private:
+  void upload_epilogue(const HostTensors& tensors);
   void upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const;
   double error_of(const DeviceBuffer& output, Precision stored);
 
@@ -77,6 +74,7 @@ class CudnnBench {
   CudnnSteps steps_;
   bool nhwc_;
   DeviceBuffer input_, filter_;
+  std::optional<DeviceBuffer> bias_, forward_bias_, residual_, scales_;  // of an epilogue
   std::int64_t workspace_limit_ = 0;
   std::vector<std::byte> bytes_;  // of the last output
 };

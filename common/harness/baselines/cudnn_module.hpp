@@ -19,6 +19,7 @@ namespace convladder {
 struct CudnnTypes {
   Precision precision = Precision::fp32;  ///< of the input and the filter; fp32 is strict, without TF32
   float output_scale = 1;                 ///< of int8: a sum of products times this, rounded, is an output of int8
+  float residual_scale = 1;               ///< likewise of a residual of int8
 };
 
 /// An engine of the graph API and values of its knobs, all by cuDNN's own numbers.
@@ -33,6 +34,15 @@ struct CudnnConfiguration {
   }
 };
 
+/// What a candidate reads, on the device. Of an epilogue: null where the problem has none.
+struct CudnnOperands {
+  const void *input, *filter;
+  const void* bias = nullptr;          ///< (k), floats; of int8 in steps of the output
+  const void* forward_bias = nullptr;  ///< the same, but halves where the precision is fp16
+  const void* residual = nullptr;      ///< of the output's size, in the input's precision
+  const void* scales = nullptr;        ///< (k), floats: of int8, what a filter's sums are multiplied by
+};
+
 /// One of cuDNN's ways to compute a problem.
 struct CudnnCandidate {
   std::string algorithm;
@@ -43,7 +53,7 @@ struct CudnnCandidate {
   std::int64_t workspace_bytes = 0;
   std::optional<CudnnConfiguration> configuration = {};  ///< of a plan of the graph API
   /// Starts it on the stream; returns "" or cuDNN's word. Set where the status is "ok".
-  std::function<std::string(const void* input, const void* filter, void* output, void* workspace, Stream stream)> run;
+  std::function<std::string(const CudnnOperands& operands, void* output, void* workspace, Stream stream)> run;
 };
 
 /// A knob of an engine: its values are least, least + stride, ..., up to most.

@@ -199,7 +199,9 @@ CheckResult compare(const ConvProblem& problem, const std::vector<float>& output
 }  // namespace
 
 SumBound direct_fp32_bound(const ConvProblem& problem) {
-  return {.unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1, .exact = false};
+  const int added = (problem.has_bias() ? 1 : 0) + (problem.has_residual() ? 1 : 0);
+  return {
+      .unit_roundoff = 0x1p-24, .steps = static_cast<double>(problem.reduction_length()) + 1 + added, .exact = false};
 }
 
 double relative_bound(const SumBound& sum) {
@@ -237,8 +239,10 @@ OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& t
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const double magnitude = reference.magnitudes[i];
     const double terms = std::min(kLambda * std::sqrt(variance * sums[i]), 2 * unit * (1 + unit) * magnitude);
+    const double residual =
+        problem.has_residual() ? std::abs(half_value(half_bits(tensors.residual[i])) - tensors.residual[i]) : 0;
     result.bounds[i] =
-        static_cast<float>(largest_tap < kHalfOverflow ? terms + relative * magnitude + least : kInfinity);
+        static_cast<float>(largest_tap < kHalfOverflow ? terms + relative * magnitude + least + residual : kInfinity);
   }
   return result;
 }
@@ -288,13 +292,21 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
   if (std::count(halves.begin(), halves.end(), 0) != static_cast<std::ptrdiff_t>(halves.size()))
     slack = convolve_reference(problem, input, halves).magnitudes;
 
+  const float residual_step = int8_step(tensors.residual);
+  // What the epilogue makes of the exact sum.
+  const auto finished = [&](double sum, std::size_t i) {
+    if (problem.has_bias()) sum += tensors.bias[i / plane % filters];
+    if (problem.has_residual()) sum += static_cast<double>(residual_step) * int8_of(tensors.residual[i], residual_step);
+    return problem.has_relu() && sum < 0 ? 0 : sum;
+  };
+
   constexpr double kFloats = 1 + 1e-3;  // steps are floats, and an output is computed in fp32
   OutputBounds result;
   result.infinities_arrive = false;
   result.bounds.resize(reference.output.size());
   for (std::size_t i = 0; i < result.bounds.size(); ++i) {
     const double step = input_step * filter_steps[i / plane % filters], exact = reference.output[i];
-    const double terms = std::isfinite(exact) ? std::abs(sums[i] * step - exact) : 0;
+    const double terms = std::isfinite(exact) ? std::abs(finished(sums[i] * step, i) - exact) : 0;
     const bool fits = !(std::abs(exact) > kFloats * kLargestInt8 * output_step);
     result.bounds[i] = static_cast<float>(
         fits ? kFloats * (terms + (slack.empty() ? 0 : slack[i] * step) + output_step / 2) : kInfinity);

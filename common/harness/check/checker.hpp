@@ -42,7 +42,7 @@ struct OutputBounds {
 /// Of a direct sum, added in fp32, of products of fp16 numbers, its output rounded to fp16. The input's and the
 /// filter's roundings are held to be independent: 8 standard deviations of them all, or what they come to at worst if
 /// that is less; the sum is held to direct_fp32_bound(), with 4 times the unit roundoff, since Tensor Cores may
-/// truncate. Infinite where a tap overflows.
+/// truncate. The residual's rounding is known. Infinite where a tap overflows.
 /// @param reference of the problem and the tensors
 OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 
@@ -54,9 +54,10 @@ OutputBounds direct_bf16_bounds(const ConvProblem& problem, const HostTensors& t
 
 /// Of a direct sum, added exactly, of products of int8 numbers (quantise.hpp), its output rounded to int8. The steps
 /// are those of the whole input, of each filter and of the whole exact output. The sum of the rounded numbers is known:
-/// an output may be as far from the exact one as that sum is, and half a step more; and for each tap that lies about
-/// half-way between two steps, the next step's product. Infinite where the output is beyond fp32; NaN and infinity do
-/// not arrive.
+/// with the bias and
+/// the rounded residual, an output may be as far from the exact one as that sum is, and half a step more; and for each
+/// tap that lies about half-way between two steps, the next step's product. Infinite where the output is beyond fp32;
+/// NaN and infinity do not arrive.
 /// @param problem of one group  @param reference of the problem and the tensors
 OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference);
 

@@ -56,36 +56,59 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
   set_input(input);
 }
 
-void DeviceTensors::set_input(const float* input) {
-  const ConvProblem& problem = problem_;
-  if (elements_ == Elements::floats) {
-    input_.upload(input);
-    return;
+DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, const HostTensors& tensors,
+                             float output_step)
+    : DeviceTensors(problem, elements, tensors.input.data(), tensors.filter.data(), output_step) {
+  if (problem.has_bias()) {
+    bias_.emplace(bytes_of(problem.k, Elements::floats), "bias");
+    bias_->upload(tensors.bias.data());
   }
-  const auto upload = [&](auto elements_of_nhwc, const auto& convert) {
-    elements_of_nhwc.resize(static_cast<std::size_t>(problem.input_size()));
-    for_each_element(problem.n, problem.c, problem.h * problem.w, [&](std::int64_t from, std::int64_t to) {
-      elements_of_nhwc[static_cast<std::size_t>(to)] = convert(input[from]);
+  if (problem.has_residual()) {
+    residual_.emplace(bytes_of(problem.output_size(), elements), "residual");
+    residual_step_ = upload(tensors.residual.data(), problem.k, problem.p() * problem.q(), *residual_);
+  }
+}
+
+void DeviceTensors::set_input(const float* input) {
+  input_step_ = upload(input, problem_.c, problem_.h * problem_.w, input_);
+}
+
+/// Fills a buffer of the stage's elements. @param values (n, channels, pixels)  @return the step of bytes
+float DeviceTensors::upload(const float* values, std::int64_t channels, std::int64_t pixels,
+                            DeviceBuffer& buffer) const {
+  const std::int64_t size = problem_.n * channels * pixels;
+  if (elements_ == Elements::floats) {
+    buffer.upload(values);
+    return 1;
+  }
+  const auto upload_as = [&](auto elements_of_nhwc, const auto& convert) {
+    elements_of_nhwc.resize(static_cast<std::size_t>(size));
+    for_each_element(problem_.n, channels, pixels, [&](std::int64_t from, std::int64_t to) {
+      elements_of_nhwc[static_cast<std::size_t>(to)] = convert(values[from]);
     });
-    input_.upload(elements_of_nhwc.data());
+    buffer.upload(elements_of_nhwc.data());
   };
   if (elements_ == Elements::floats_nhwc) {
-    upload(std::vector<float>(), [](float value) { return value; });
+    upload_as(std::vector<float>(), [](float value) { return value; });
   } else if (elements_ == Elements::halves) {
-    upload(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
+    upload_as(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
   } else if (elements_ == Elements::bf16s) {
-    upload(std::vector<std::uint16_t>(), [](float value) { return bf16_bits(value); });
+    upload_as(std::vector<std::uint16_t>(), [](float value) { return bf16_bits(value); });
   } else {
-    input_step_ = int8_step(std::vector<float>(input, input + problem.input_size()));
-    upload(std::vector<std::int8_t>(), [this](float value) { return int8_of(value, input_step_); });
+    const float step = int8_step(std::vector<float>(values, values + size));
+    upload_as(std::vector<std::int8_t>(), [step](float value) { return int8_of(value, step); });
+    return step;
   }
+  return 1;
 }
 
 Tensors DeviceTensors::view() const {
   Tensors tensors{nullptr, filter_.floats(), nullptr};
+  if (bias_) tensors.bias = bias_->floats();
   if (elements_ == Elements::halves) {
     tensors.half_input = static_cast<const __half*>(input_.data());
     tensors.half_output = static_cast<__half*>(output_.data());
+    if (residual_) tensors.half_residual = static_cast<const __half*>(residual_->data());
   } else if (elements_ == Elements::bf16s) {
     tensors.bf16_input = static_cast<const bfloat16*>(input_.data());
     tensors.bf16_output = static_cast<bfloat16*>(output_.data());
@@ -94,6 +117,8 @@ Tensors DeviceTensors::view() const {
     tensors.byte_output = static_cast<std::int8_t*>(output_.data());
     tensors.input_step = input_step_;
     tensors.output_step = output_step_;
+    if (residual_) tensors.byte_residual = static_cast<const std::int8_t*>(residual_->data());
+    tensors.residual_step = residual_step_;
   } else {
     tensors.input = input_.floats();
     tensors.output = output_.floats();
@@ -107,7 +132,8 @@ void DeviceTensors::poison_output() {
 }
 
 std::int64_t DeviceTensors::bytes() const {
-  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes() + output_.bytes());
+  return static_cast<std::int64_t>(input_.bytes() + filter_.bytes() + output_.bytes() + (bias_ ? bias_->bytes() : 0) +
+                                   (residual_ ? residual_->bytes() : 0));
 }
 
 void DeviceTensors::download_output(float* output) const {
@@ -144,6 +170,8 @@ std::vector<const char*> DeviceTensors::damaged() const {
   if (!input_.guards_intact()) names.push_back("input");
   if (!filter_.guards_intact()) names.push_back("filter");
   if (!output_.guards_intact()) names.push_back("output");
+  if (bias_ && !bias_->guards_intact()) names.push_back("bias");
+  if (residual_ && !residual_->guards_intact()) names.push_back("residual");
   return names;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/harness/check/inputs.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/stage/problem.hpp"
 
@@ -24,7 +25,7 @@ enum class Elements {
 /// "fp32 NCHW", "fp32 NHWC", "fp16 NHWC", "bf16 NHWC", "int8 NHWC".
 std::string_view to_string(Elements elements);
 
-/// Input, filter and output, the first two filled in.
+/// Input, filter and output, the first two filled in, and what an epilogue adds.
 class DeviceTensors {
  public:
   /// @param input (n, c, h, w), rounded where elements are halves, bf16 or bytes  @param filter (k, c/groups, r, s)
@@ -33,10 +34,13 @@ class DeviceTensors {
   DeviceTensors(const ConvProblem& problem, Elements elements, const float* input, const float* filter,
                 float output_step = 1);
 
+  /// The same with bias and residual, where the problem has them.
+  DeviceTensors(const ConvProblem& problem, Elements elements, const HostTensors& tensors, float output_step = 1);
+
   /// Another input. @param input (n, c, h, w)
   void set_input(const float* input);
   Tensors view() const;                                   ///< for a stage
-  std::int64_t bytes() const;                             ///< of all three
+  std::int64_t bytes() const;                             ///< of all of them
   const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it
   void poison_output();                                   ///< with kPoison, kHalfPoison or kInt8Poison
   /// Copies the output to the host. @param output (n, k, p, q)
@@ -47,10 +51,13 @@ class DeviceTensors {
   std::vector<const char*> damaged() const;
 
  private:
+  float upload(const float* values, std::int64_t channels, std::int64_t pixels, DeviceBuffer& buffer) const;
+
   ConvProblem problem_;
   Elements elements_;
-  float input_step_ = 1, output_step_;
+  float input_step_ = 1, output_step_, residual_step_ = 1;
   DeviceBuffer input_, filter_, output_;
+  std::optional<DeviceBuffer> bias_, residual_;
 };
 
 /// The index of the first finite number that becomes infinite where it is rounded to such elements, if there is one.

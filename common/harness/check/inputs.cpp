@@ -60,9 +60,7 @@ std::vector<float> fill(std::int64_t size, const Make& make) {
   return values;
 }
 
-}  // namespace
-
-HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed) {
+HostTensors make_input_and_filter(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed) {
   const Generator input(seed, 0), filter(seed, 1), filter_row(seed, 2);
   const std::int64_t inputs = problem.input_size();
   const auto middle = static_cast<std::size_t>(
@@ -117,6 +115,25 @@ HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm f
       }
       break;
   }
+  return tensors;
+}
+
+/// What an output of this kind is about as large as.
+float output_scale(InputKind kind) {
+  return kind == InputKind::large ? 1e36f : kind == InputKind::large_half ? 1000.0f : 1.0f;
+}
+
+}  // namespace
+
+HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed) {
+  HostTensors tensors = make_input_and_filter(problem, kind, form, seed);
+  const auto draw = [&](std::int64_t size, std::uint64_t stream) {
+    const Generator numbers(seed, stream);
+    if (kind == InputKind::integers) return fill(size, [&](std::uint64_t i) { return numbers.integer(i); });
+    return fill(size, [&, scale = output_scale(kind)](std::uint64_t i) { return scale * numbers.normal(i); });
+  };
+  if (problem.has_bias()) tensors.bias = draw(problem.k, 3);
+  if (problem.has_residual()) tensors.residual = draw(problem.output_size(), 4);
   return tensors;
 }
 

@@ -28,13 +28,16 @@ enum class FilterForm {
   rank_one,  ///< each (r, s) slice the product of a column and a row, to fp32's rounding
 };
 
-/// Input and filter of a problem, on the host.
+/// Input and filter of a problem, and what its epilogue adds, on the host.
 struct HostTensors {
-  std::vector<float> input;   ///< (n, c, h, w)
-  std::vector<float> filter;  ///< (k, c/groups, r, s)
+  std::vector<float> input;          ///< (n, c, h, w)
+  std::vector<float> filter;         ///< (k, c/groups, r, s)
+  std::vector<float> bias = {};      ///< (k); empty where the problem has none
+  std::vector<float> residual = {};  ///< (n, k, p, q); likewise
 };
 
-/// The tensors of a problem, by kind, form and seed. A filter of rank one has the same variance as a dense one.
+/// The tensors of a problem, by kind, form and seed. A filter of rank one has the same variance as a dense one. Bias
+/// and residual are normal, scaled as the outputs are; with integers they are integers.
 HostTensors make_inputs(const ConvProblem& problem, InputKind kind, FilterForm form, std::uint64_t seed);
 
 }  // namespace convladder

@@ -119,4 +119,24 @@ Reference convolve_reference(const ConvProblem& problem, const std::vector<float
   return reference;
 }
 
+Reference convolve_reference(const ConvProblem& problem, const HostTensors& tensors) {
+  Reference reference = convolve_reference(problem, tensors.input, tensors.filter);
+  if (problem.epilogue == Epilogue::none) return reference;
+  const std::size_t plane = static_cast<std::size_t>(problem.p() * problem.q());
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (problem.flops() >= kParallelFlops)
+#endif
+  for (std::size_t i = 0; i < reference.output.size(); ++i) {
+    double& output = reference.output[i];
+    const auto add = [&](double term) {
+      output += term;
+      reference.magnitudes[i] += std::abs(term);
+    };
+    add(tensors.bias[i / plane % static_cast<std::size_t>(problem.k)]);
+    if (problem.has_residual()) add(tensors.residual[i]);
+    if (problem.has_relu() && output < 0) output = 0;
+  }
+  return reference;
+}
+
 }  // namespace convladder

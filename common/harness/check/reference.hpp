@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "common/harness/check/inputs.hpp"
 #include "common/stage/problem.hpp"
 
 namespace convladder {
@@ -21,5 +22,8 @@ struct Reference {
 /// @param input (n, c, h, w)  @param filter (k, c/groups, r, s)
 Reference convolve_reference(const ConvProblem& problem, const std::vector<float>& input,
                              const std::vector<float>& filter);
+
+/// The same with the problem's epilogue: bias and residual count among the magnitudes. ReLU leaves NaN as it is.
+Reference convolve_reference(const ConvProblem& problem, const HostTensors& tensors);
 
 }  // namespace convladder

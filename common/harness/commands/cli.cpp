@@ -117,7 +117,8 @@ void add_shards(CLI::App& app, Shard& shard, const char* help) {
 void add_problem(CLI::App& app, ProblemOptions& problem) {
   add_optional(app, "--shape", problem.shape,
                "as in c=64,h=56,w=56,k=64,r=3,s=3; keys n, c, h, w, k, r, s, pad_h, pad_w, stride_h, stride_w, "
-               "dilation_h, dilation_w, groups; default: the track's first workload")
+               "dilation_h, dilation_w, groups, epilogue (none, bias, bias_relu, bias_residual_relu); default: the "
+               "track's first workload")
       ->type_name("KEY=N,...");
   add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
       ->type_name("MODE");

@@ -22,21 +22,23 @@ Json second_json(const std::optional<FaultAccess>& second) {
 }  // namespace
 
 Json problem_json(const ConvProblem& x) {
-  return {{"n", x.n},
-          {"c", x.c},
-          {"h", x.h},
-          {"w", x.w},
-          {"k", x.k},
-          {"r", x.r},
-          {"s", x.s},
-          {"pad_h", x.pad_h},
-          {"pad_w", x.pad_w},
-          {"stride_h", x.stride_h},
-          {"stride_w", x.stride_w},
-          {"dilation_h", x.dilation_h},
-          {"dilation_w", x.dilation_w},
-          {"groups", x.groups},
-          {"padding", to_string(x.padding)}};
+  Json json{{"n", x.n},
+            {"c", x.c},
+            {"h", x.h},
+            {"w", x.w},
+            {"k", x.k},
+            {"r", x.r},
+            {"s", x.s},
+            {"pad_h", x.pad_h},
+            {"pad_w", x.pad_w},
+            {"stride_h", x.stride_h},
+            {"stride_w", x.stride_w},
+            {"dilation_h", x.dilation_h},
+            {"dilation_w", x.dilation_w},
+            {"groups", x.groups},
+            {"padding", to_string(x.padding)}};
+  if (x.epilogue != Epilogue::none) json["epilogue"] = to_string(x.epilogue);
+  return json;
 }
 
 Json counters_json(const Counters& counters) {

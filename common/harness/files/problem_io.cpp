@@ -41,16 +41,29 @@ constexpr ShapeKey kShapeKeys[] = {
     {"groups", &ConvProblem::groups, 1, false},
 };
 
+constexpr std::string_view kEpilogueKey = "epilogue";
+constexpr Epilogue kEpilogues[] = {Epilogue::none, Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_residual_relu};
+
 /// The default padding of a filter side; 0 for the sizes that validate() will reject.
 std::int64_t half(std::int64_t filter_side) { return filter_side < 1 ? 0 : (filter_side - 1) / 2; }
 
 [[noreturn]] void throw_unknown_key(std::string_view key) {
   std::vector<std::string_view> names;
   for (const ShapeKey& known : kShapeKeys) names.push_back(known.name);
+  names.push_back(kEpilogueKey);
   const std::string_view nearest = nearest_name(key, names);
   throw UsageError(fmt::format("unknown shape key {}{}; the keys are {}", in_quotes(key),
                                nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
                                fmt::join(names, ", ")));
+}
+
+Epilogue parse_epilogue(std::string_view value) {
+  std::vector<std::string_view> names;
+  for (const Epilogue epilogue : kEpilogues) {
+    if (value == to_string(epilogue)) return epilogue;
+    names.push_back(to_string(epilogue));
+  }
+  throw UsageError(fmt::format("unknown epilogue {}; use {}", in_quotes(value), fmt::join(names, ", ")));
 }
 
 std::int64_t parse_value(std::string_view item, std::string_view value) {
@@ -118,9 +131,14 @@ ConvProblem parse_shape(std::string_view text, ConvProblem problem) {
     const std::string_view key = item.substr(0, equals);
     const ShapeKey* known =
         std::find_if(std::begin(kShapeKeys), std::end(kShapeKeys), [&](const ShapeKey& k) { return k.name == key; });
-    if (known == std::end(kShapeKeys)) throw_unknown_key(key);
+    const bool is_epilogue = key == kEpilogueKey;
+    if (known == std::end(kShapeKeys) && !is_epilogue) throw_unknown_key(key);
     if (!given.insert(key).second) throw UsageError(fmt::format("shape key {} is given twice; give it once", key));
-    problem.*known->member = parse_value(item, item.substr(equals + 1));
+    const std::string_view value = item.substr(equals + 1);
+    if (is_epilogue)
+      problem.epilogue = parse_epilogue(value);
+    else
+      problem.*known->member = parse_value(item, value);
   }
   if (!given.contains("pad_h")) problem.pad_h = half(problem.r);
   if (!given.contains("pad_w")) problem.pad_w = half(problem.s);
@@ -146,6 +164,20 @@ const char* to_string(Padding padding) {
   throw std::logic_error("not a padding mode");
 }
 
+const char* to_string(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return "none";
+    case Epilogue::bias:
+      return "bias";
+    case Epilogue::bias_relu:
+      return "bias_relu";
+    case Epilogue::bias_residual_relu:
+      return "bias_residual_relu";
+  }
+  throw std::logic_error("not an epilogue");
+}
+
 void validate(const ConvProblem& problem, std::int64_t memory_bytes, std::string_view whose) {
   for (const ShapeKey& key : kShapeKeys) {
     if (problem.*key.member < key.minimum) {
@@ -160,11 +192,13 @@ void validate(const ConvProblem& problem, std::int64_t memory_bytes, std::string
   const std::int64_t inputs = checked_product("the input's size n*c*h*w", {x.n, x.c, x.h, x.w});
   const std::int64_t filters = checked_product("the filter's size k*(c/groups)*r*s", {x.k, x.c / x.groups, x.r, x.s});
   const std::int64_t outputs = checked_product("the output's size n*k*p*q", {x.n, x.k, p, q});
+  const std::int64_t residual = x.has_residual() ? 4 : 0;
   // The reference holds two doubles for each output.
   const std::int64_t bytes =
       checked_sum("the memory for the tensors", {checked_product("the input in bytes", {inputs, 4}),
                                                  checked_product("the filter in bytes", {filters, 4}),
-                                                 checked_product("the output in bytes", {outputs, 4 + 16})});
+                                                 checked_product("the output in bytes", {outputs, 4 + 16}),
+                                                 checked_product("the residual in bytes", {outputs, residual})});
   checked_product("the number of operations", {2, outputs, x.c / x.groups, x.r, x.s});
 
   if (x.c % x.groups != 0 || x.k % x.groups != 0) {
@@ -205,6 +239,7 @@ std::string to_string(const ConvProblem& problem) {
     if (!key.always_written && problem.*key.member == defaults.*key.member) continue;
     fmt::format_to(std::back_inserter(text), "{}{}={}", text.empty() ? "" : ",", key.name, problem.*key.member);
   }
+  if (problem.epilogue != Epilogue::none) text += fmt::format(",{}={}", kEpilogueKey, to_string(problem.epilogue));
   return text;
 }
 

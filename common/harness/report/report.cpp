@@ -209,6 +209,7 @@ std::vector<Column> csv_columns() {
   for (const char* key : {"stage", "configuration", "tile"})
     add(std::string("speedup_over_") + key, std::string("/speedup/over/") + key);
   add("tile", "/tile");
+  add("epilogue", "/workload/epilogue");  // empty of a problem without one
   return columns;
 }
 

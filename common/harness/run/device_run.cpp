@@ -47,10 +47,9 @@ class DeviceRun final : public StageRun {
   void place_tensors() override { tensors_.emplace(make_tensors()); }
 
   DeviceTensors make_tensors() const {
-    const HostTensors& host = workload_.tensors;
     const StageInfo& stage = *result_.stage;
     const float output_step = takes_bytes(stage) ? int8_step(workload_.reference.output) : 1;
-    return DeviceTensors(workload_.problem, stage.tensors, host.input.data(), host.filter.data(), output_step);
+    return DeviceTensors(workload_.problem, stage.tensors, workload_.tensors, output_step);
   }
 
   bool prepare() override {

@@ -48,6 +48,7 @@ PreparedStage::PreparedStage(const StageInfo& info, const ConvProblem& problem, 
   } else {
     require_valid(problem);
   }
+  if (problem.epilogue != Epilogue::none) throw UsageError("a prepared stage has no bias: the epilogue must be none");
   if (const std::string rule = refusal(info, problem, filter_.data()); !rule.empty()) throw RefusedError(rule);
 }
 

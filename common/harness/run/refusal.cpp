@@ -6,6 +6,7 @@
 
 #include "common/harness/device/host.hpp"
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 
 namespace convladder {
@@ -24,6 +25,8 @@ std::string refusal(const StageInfo& stage, const ConvProblem& problem, const fl
 }
 
 std::string refusal(const StageInfo& stage, const Stage& instance, const ConvProblem& problem, const float* filter) {
+  if (problem.epilogue != Epilogue::none && !instance.has_epilogue())
+    return fmt::format("the epilogue must be none; got {}", to_string(problem.epilogue));
   const Verdict verdict = instance.check(problem, limits_of(stage));
   if (!verdict.accepted() || !filter) return verdict.reason();
   return instance.check_filter(problem, filter).reason();

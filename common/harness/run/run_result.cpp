@@ -30,7 +30,7 @@ Workload make_workload(std::string name, const ConvProblem& problem, InputKind i
   workload.problem = problem;
   workload.inputs = inputs;
   workload.tensors = make_inputs(problem, inputs, filter, seed);
-  workload.reference = convolve_reference(problem, workload.tensors.input, workload.tensors.filter);
+  workload.reference = convolve_reference(problem, workload.tensors);
   return workload;
 }
 

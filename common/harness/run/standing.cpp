@@ -30,7 +30,10 @@ void add_speedup(std::optional<double>& speedup, const RunResult& result, const 
 std::int64_t bytes_of(const ConvProblem& problem, const StageInfo& stage) {
   const std::int64_t activation = takes_bytes(stage) ? 1 : takes_halves(stage) || takes_bf16(stage) ? 2 : 4;
   const std::int64_t tap = precision_of(stage) == Precision::int8 ? 1 : activation;
-  return activation * (problem.input_size() + problem.output_size()) + tap * problem.filter_size();
+  const std::int64_t residual = problem.has_residual() ? problem.output_size() : 0,
+                     biases = problem.has_bias() ? problem.k : 0;
+  return activation * (problem.input_size() + problem.output_size() + residual) + tap * problem.filter_size() +
+         static_cast<std::int64_t>(sizeof(float)) * biases;
 }
 
 /// Those of the direct form, or of Winograd's algorithm where the stage uses it and states fewer.

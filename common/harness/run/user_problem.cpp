@@ -85,6 +85,8 @@ UserProblem read_problem(const ProblemOptions& options, std::string_view track) 
     NpyArray input = read_npy(*options.input), filter = read_npy(*options.filter);
     require_finite_filter(filter.values);
     user.problem = problem_of_arrays(input.shape, filter.shape, options.shape);
+    if (user.problem.epilogue != Epilogue::none)
+      throw UsageError("bias and residual have no files: an epilogue goes with --shape alone");
     user.tensors = HostTensors{std::move(input.values), std::move(filter.values)};
   } else if (options.shape) {
     user.problem = parse_shape(*options.shape);
@@ -117,7 +119,7 @@ void require_valid_on_host(const ConvProblem& problem) { validate(problem, host_
 Workload make_workload(UserProblem user, std::uint64_t seed) {
   if (!user.tensors) return make_workload(std::move(user.name), user.problem, InputKind::normal, user.filter, seed);
   Workload workload{std::move(user.name), user.problem, InputKind::normal, std::move(*user.tensors), {}};
-  workload.reference = convolve_reference(workload.problem, workload.tensors.input, workload.tensors.filter);
+  workload.reference = convolve_reference(workload.problem, workload.tensors);
   return workload;
 }
 

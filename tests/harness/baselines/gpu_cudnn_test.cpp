@@ -203,6 +203,34 @@ TEST_CASE("cuDNN's Winograd counts in fp16") {
   CHECK(*winograd->rel_l2_err <= kCudnnHalfWinogradErrorLimit);
 }
 
+TEST_CASE("cuDNN computes an epilogue with the convolution, in fp16 and int8") {
+  for (const Epilogue epilogue : {Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_residual_relu}) {
+    ConvProblem problem = square_problem();
+    problem.epilogue = epilogue;
+    const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+    const Reference reference = convolve_reference(problem, tensors);
+    for (const Precision precision : {Precision::fp16, Precision::int8}) {
+      CudnnBaseline right = measure_cudnn(problem, tensors, reference, precision);
+      if (!right.unavailable.empty()) {
+        MESSAGE(right.unavailable);
+        return;
+      }
+      const std::string log = log_of(right);
+      CAPTURE(log);
+      REQUIRE(right.best() != nullptr);
+      WARN(any_ok(right, [](const CudnnTrial& one) { return is_plan(one); }));
+      for (const CudnnTrial& one : right.trials)
+        if (one.precision == precision) CHECK_MESSAGE(!one.status.starts_with("wrong"), one.algorithm);
+      measure_cudnn_again(problem, tensors, right);
+      CHECK(right.best()->time_again_us);
+
+      HostTensors other = tensors;  // another bias is another result
+      for (float& value : other.bias) value += 1;
+      CHECK(measure_cudnn(problem, other, reference, precision).best() == nullptr);
+    }
+  }
+}
+
 TEST_CASE("cuDNN in int8: outputs of int8 and of float, and the Winograd algorithms of fp16") {
   const ConvProblem problem = square_problem();
   const HostTensors tensors = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);

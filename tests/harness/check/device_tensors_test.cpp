@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/harness/check/half_bits.hpp"
+#include "common/harness/check/quantise.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/run/runner.hpp"
@@ -85,6 +86,28 @@ TEST_CASE("tensors of halves are NHWC on the device and NCHW on the host") {
   CHECK(output[35] == 1);              // (0,1,0,0)
   CHECK(output[175 + 4 * 35] == 179);  // (1,4,0,0)
   CHECK(output[349] == 349);
+}
+
+TEST_CASE("an epilogue's tensors are on the device: a bias of floats, a residual as the output") {
+  const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=7,k=5,epilogue=bias_residual_relu");
+  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  const DeviceTensors in_halves(problem, Elements::halves, host);
+  CHECK(in_halves.bytes() == 2 * 210 + 4 * 15 + 2 * 2 * 350 + 4 * 5);
+  CHECK(std::memcmp(in_halves.view().bias, host.bias.data(), 4 * 5) == 0);
+  const DeviceTensors in_bytes(problem, Elements::bytes, host);
+  const double step = in_bytes.view().residual_step;
+  CHECK(step == int8_step(host.residual));
+  for (std::int64_t n = 0; n < 2; ++n)
+    for (std::int64_t k = 0; k < 5; ++k)
+      for (std::int64_t pixel = 0; pixel < 35; ++pixel) {
+        const float value = host.residual[static_cast<std::size_t>((n * 5 + k) * 35 + pixel)];
+        const std::int64_t at = (n * 35 + pixel) * 5 + k;
+        CHECK(halves(in_halves.view().half_residual)[at] == half_bits(value));
+        CHECK(in_bytes.view().byte_residual[at] == int8_of(value, step));
+      }
+  const ConvProblem plain = parse_shape("n=2,c=3,h=5,w=7,k=5");
+  const DeviceTensors none(plain, Elements::halves, host);
+  CHECK((none.view().bias == nullptr && none.view().half_residual == nullptr));
 }
 
 TEST_CASE("tensors of floats stay as they are") {

@@ -148,5 +148,22 @@ TEST_CASE("large values for fp16 keep their outputs in its range") {
   CHECK(largest < 10000);
 }
 
+TEST_CASE("an epilogue's numbers are its own, and the others stay as they are") {
+  ConvProblem problem = parse_shape("n=2,c=3,h=4,w=5,k=6");
+  const HostTensors plain = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
+  CHECK((plain.bias.empty() && plain.residual.empty()));
+  problem.epilogue = Epilogue::bias;
+  const HostTensors biased = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
+  CHECK((biased.bias.size() == 6 && biased.residual.empty()));
+  problem.epilogue = Epilogue::bias_residual_relu;
+  const HostTensors all = make_inputs(problem, InputKind::normal, FilterForm::dense, 5);
+  CHECK(all.residual.size() == static_cast<std::size_t>(problem.output_size()));
+  CHECK((all.input == plain.input && all.filter == plain.filter && all.bias == biased.bias));
+  CHECK(all.bias != make_inputs(problem, InputKind::normal, FilterForm::dense, 6).bias);
+  CHECK(all.bias[0] != all.residual[0]);
+  for (const float value : make_inputs(problem, InputKind::integers, FilterForm::dense, 5).residual)
+    CHECK(value == std::round(value));
+}
+
 }  // namespace
 }  // namespace convladder

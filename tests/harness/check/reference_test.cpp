@@ -248,5 +248,21 @@ TEST_CASE("terms beyond fp32 stay exact in the reference") {
   CHECK(outputs(line(1, 1), {tiny}, {tiny})[0] == 0x1p-298);
 }
 
+TEST_CASE("an epilogue is added to the sums, and clamped last") {
+  ConvProblem problem = parse_shape("n=2,k=2,w=2");
+  const HostTensors tensors{{1, 2, 3, 4}, {1, -1}, {0.5f, -1}, {-3, 0, 1, 9, -9, 1, 6, 2}};
+  const auto outputs_with = [&](Epilogue epilogue) {
+    problem.epilogue = epilogue;
+    return convolve_reference(problem, tensors).output;
+  };
+  CHECK(outputs_with(Epilogue::none) == std::vector<double>{1, 2, -1, -2, 3, 4, -3, -4});
+  CHECK(outputs_with(Epilogue::bias) == std::vector<double>{1.5, 2.5, -2, -3, 3.5, 4.5, -4, -5});
+  CHECK(outputs_with(Epilogue::bias_relu) == std::vector<double>{1.5, 2.5, 0, 0, 3.5, 4.5, 0, 0});
+  CHECK(outputs_with(Epilogue::bias_residual_relu) == std::vector<double>{0, 2.5, 0, 6, 0, 5.5, 2, 0});
+  CHECK(convolve_reference(problem, tensors).magnitudes[3] == 2 + 1 + 9);
+  problem = parse_shape("epilogue=bias_relu");
+  CHECK(std::isnan(convolve_reference(problem, {{kNan}, {1}, {1}}).output[0]));
+}
+
 }  // namespace
 }  // namespace convladder

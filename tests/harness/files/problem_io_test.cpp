@@ -44,7 +44,8 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 bool same(const ConvProblem& a, const ConvProblem& b) {
   return a.n == b.n && a.c == b.c && a.h == b.h && a.w == b.w && a.k == b.k && a.r == b.r && a.s == b.s &&
          a.pad_h == b.pad_h && a.pad_w == b.pad_w && a.stride_h == b.stride_h && a.stride_w == b.stride_w &&
-         a.dilation_h == b.dilation_h && a.dilation_w == b.dilation_w && a.groups == b.groups && a.padding == b.padding;
+         a.dilation_h == b.dilation_h && a.dilation_w == b.dilation_w && a.groups == b.groups &&
+         a.padding == b.padding && a.epilogue == b.epilogue;
 }
 
 TEST_CASE("parse_shape fills every key and the defaults") {
@@ -83,11 +84,24 @@ TEST_CASE("parse_shape names the known keys and the nearest one") {
   CHECK(
       parse_error("strid_w=2") ==
       "unknown shape key 'strid_w', did you mean stride_w?; the keys are n, c, h, w, k, r, s, pad_h, pad_w, stride_h, "
-      "stride_w, dilation_h, dilation_w, groups");
+      "stride_w, dilation_h, dilation_w, groups, epilogue");
   CHECK(contains(parse_error("W=2"), "did you mean w?"));
   CHECK(contains(parse_error("group=2"), "did you mean groups?"));
   CHECK_FALSE(contains(parse_error("x=2"), "did you mean"));
   CHECK_FALSE(contains(parse_error("padding=1"), "did you mean"));
+}
+
+TEST_CASE("parse_shape reads an epilogue by its name") {
+  CHECK(parse_shape("w=2").epilogue == Epilogue::none);
+  for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_residual_relu}) {
+    ConvProblem problem = parse_shape("c=4,h=5,w=6,k=8,r=3,s=3");
+    problem.epilogue = epilogue;
+    CHECK(same(parse_shape(to_string(problem)), problem));
+    CHECK(parse_shape(std::string("epilogue=") + to_string(epilogue) + ",w=2").epilogue == epilogue);
+  }
+  CHECK(to_string(parse_shape("w=2,epilogue=bias")) == "n=1,c=1,h=1,w=2,k=1,r=1,s=1,epilogue=bias");
+  CHECK(parse_error("epilogue=relu") == "unknown epilogue 'relu'; use none, bias, bias_relu, bias_residual_relu");
+  CHECK(parse_error("epilogue=bias,epilogue=bias") == "shape key epilogue is given twice; give it once");
 }
 
 TEST_CASE("parse_padding") {

@@ -589,16 +589,18 @@ RunResult over_other_tile() {
 }
 
 TEST_CASE("a result names the configuration of the previous stage that it is compared with, and both tiles") {
-  const RunResult result = over_other_tile();
+  RunResult result = over_other_tile();
+  CHECK_FALSE(to_json(result)["workload"].contains("epilogue"));
+  result.problem.epilogue = Epilogue::bias;
   const Json json = to_json(result);
   CHECK(json["tile"] == "2x2");
   CHECK(json["speedup"]["over"].dump() ==
         R"({"stage":"winograd-bgemm m=4","configuration":{"m":4,"tbm":16},"tile":"4x4","time_us":1.5})");
   const auto records = parse_csv(to_csv({result}));
-  REQUIRE(records[0].size() > 4);
-  const auto last = [&](std::size_t row) { return Names(records[row].end() - 4, records[row].end()); };
-  CHECK(last(0) == Names{"speedup_over_stage", "speedup_over_configuration", "speedup_over_tile", "tile"});
-  CHECK(last(1) == Names{"winograd-bgemm m=4", "m=4,tbm=16", "4x4", "2x2"});
+  REQUIRE(records[0].size() > 5);
+  const auto last = [&](std::size_t row) { return Names(records[row].end() - 5, records[row].end()); };
+  CHECK(last(0) == Names{"speedup_over_stage", "speedup_over_configuration", "speedup_over_tile", "tile", "epilogue"});
+  CHECK(last(1) == Names{"winograd-bgemm m=4", "m=4,tbm=16", "4x4", "2x2", "bias"});
   BenchReport report;
   report.rows = {result};
   const std::string text = bench_text(report);

@@ -74,7 +74,10 @@ struct Tensors {
   bfloat16* bf16_output = nullptr;          // (n, p, q, k)
   const std::int8_t* byte_input = nullptr;  // (n, h, w, c), from -127 to 127: so many times input_step
   std::int8_t* byte_output = nullptr;       // (n, p, q, k), likewise of output_step
-  float input_step = 1, output_step = 1;
+  float input_step = 1, output_step = 1, residual_step = 1;
+  const float* bias = nullptr;            // of an epilogue, which the program has not
+  const __half* half_residual = nullptr;  // likewise
+  const std::int8_t* byte_residual = nullptr;
 };
 
 // check() accepts a problem, prepare() does once what can be done once, launch() starts kernels and nothing else.
@@ -85,6 +88,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   virtual Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const = 0;
+  virtual bool has_epilogue() const { return false; }
   virtual Verdict check_filter(const ConvProblem&, const float*) const { return Verdict::accept(); }
   virtual void prepare(const ConvProblem&, const Tensors&, Stream) {}
   virtual void calibrate(const ConvProblem&, const Tensors&, Stream) {}

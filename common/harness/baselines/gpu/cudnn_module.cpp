@@ -68,6 +68,13 @@ struct ForwardTypes {
   const char* note;  ///< follows the algorithm's name
 };
 
+/// A part of the types that fit a problem: an epilogue's outputs of int8 are requantised, and those of float are not.
+template <class Types>
+std::vector<Types> fitting(std::vector<Types> all, const ConvProblem& problem, Precision precision) {
+  if (problem.has_bias()) std::erase_if(all, [&](const Types& each) { return each.stored != precision; });
+  return all;
+}
+
 std::vector<ForwardTypes> forward_types(const CudnnTypes& types) {
   switch (types.precision) {
     case Precision::fp32:  // FLOAT_CONFIG, strict: no TF32
@@ -89,6 +96,9 @@ std::vector<ForwardTypes> forward_types(const CudnnTypes& types) {
 }
 
 struct ForwardDescriptors {
+  Owned<cudnnTensorDescriptor_t> bias = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
+  Owned<cudnnActivationDescriptor_t> activation =
+      create(cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor);
   Owned<cudnnTensorDescriptor_t> input = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
   Owned<cudnnTensorDescriptor_t> output = create(cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor);
   Owned<cudnnFilterDescriptor_t> filter = create(cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor);
@@ -109,6 +119,12 @@ struct ForwardDescriptors {
                                           CUDNN_CROSS_CORRELATION, types.compute));
     check(cudnnSetConvolutionGroupCount(convolution.get(), to_int(problem.groups)));
     check(cudnnSetConvolutionMathType(convolution.get(), types.math));
+    check(cudnnSetTensor4dDescriptor(bias.get(), format,
+                                     types.input == CUDNN_DATA_HALF ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT, 1,
+                                     to_int(problem.k), 1, 1));
+    check(cudnnSetActivationDescriptor(activation.get(),
+                                       problem.has_relu() ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY,
+                                       CUDNN_NOT_PROPAGATE_NAN, 0));
   }
 };
 
@@ -124,8 +140,9 @@ constexpr std::pair<cudnnConvolutionFwdAlgo_t, const char*> kForwardAlgorithms[]
 };
 static_assert(std::size(kForwardAlgorithms) == CUDNN_CONVOLUTION_FWD_ALGO_COUNT, "every algorithm is tried");
 
+/// cudnnConvolutionForward; with an epilogue cudnnConvolutionBiasActivationForward.
 void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const ForwardTypes& types,
-                            bool nhwc, std::vector<CudnnCandidate>& candidates) {
+                            float residual_scale, bool nhwc, std::vector<CudnnCandidate>& candidates) {
   std::shared_ptr<const ForwardDescriptors> descriptors;
   const std::string described =
       status_of([&] { descriptors = std::make_shared<const ForwardDescriptors>(problem, types, nhwc); });
@@ -144,14 +161,24 @@ void add_forward_algorithms(const Owned<cudnnHandle_t>& handle, const ConvProble
     if (!candidate.status.empty()) continue;
     candidate.status = "ok";
     candidate.workspace_bytes = static_cast<std::int64_t>(workspace_bytes);
-    candidate.run = [handle, descriptors, workspace_bytes, chosen = algorithm, scale = types.scale](
-                        const void* input, const void* filter, void* output, void* workspace, Stream stream) {
+    candidate.run = [handle, descriptors, workspace_bytes, chosen = algorithm, scale = types.scale, residual_scale](
+                        const CudnnOperands& operands, void* output, void* workspace, Stream stream) {
       return status_of([&] {
         const float zero = 0;
+        const ForwardDescriptors& of = *descriptors;
         check(cudnnSetStream(handle.get(), stream));
-        check(cudnnConvolutionForward(handle.get(), &scale, descriptors->input.get(), input, descriptors->filter.get(),
-                                      filter, descriptors->convolution.get(), chosen, workspace, workspace_bytes, &zero,
-                                      descriptors->output.get(), output));
+        if (!operands.bias) {
+          check(cudnnConvolutionForward(handle.get(), &scale, of.input.get(), operands.input, of.filter.get(),
+                                        operands.filter, of.convolution.get(), chosen, workspace, workspace_bytes,
+                                        &zero, of.output.get(), output));
+          return;
+        }
+        const bool adds = operands.residual != nullptr;
+        check(cudnnConvolutionBiasActivationForward(
+            handle.get(), &scale, of.input.get(), operands.input, of.filter.get(), operands.filter,
+            of.convolution.get(), chosen, workspace, workspace_bytes, adds ? &residual_scale : &zero, of.output.get(),
+            adds ? operands.residual : output, of.bias.get(), operands.forward_bias, of.activation.get(),
+            of.output.get(), output));
       });
     };
   }
@@ -240,11 +267,21 @@ class Descriptor {
   std::shared_ptr<void> owned_;
 };
 
-/// What the graph's tensors are called.
-enum TensorId : std::int64_t { kInput = 'x', kFilter = 'w', kOutput = 'y', kSums = 't', kScale = 's' };
+/// What the graph's tensors are called. Those between its operations are numbered from kBetween on.
+enum TensorId : std::int64_t {
+  kInput = 'x',
+  kFilter = 'w',
+  kOutput = 'y',
+  kScale = 's',
+  kScales = 'v',
+  kBias = 'b',
+  kResidual = 'z',
+  kResidualScale = 'r',
+  kBetween = 1000
+};
 
 /// A tensor of dimensions (n, c, h, w) in either layout, not finalized.
-Descriptor tensor(TensorId id, cudnnDataType_t type, const std::array<std::int64_t, 4>& size, bool nhwc) {
+Descriptor tensor(std::int64_t id, cudnnDataType_t type, const std::array<std::int64_t, 4>& size, bool nhwc) {
   const auto [n, c, h, w] = size;
   const std::array<std::int64_t, 4> strides =
       nhwc ? std::array{c * h * w, std::int64_t{1}, c * w, c} : std::array{c * h * w, h * w, w, std::int64_t{1}};
@@ -252,17 +289,19 @@ Descriptor tensor(TensorId id, cudnnDataType_t type, const std::array<std::int64
   result.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, size)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
-      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, std::int64_t{id})
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{256});  // as DeviceBuffer aligns
   return result;
 }
 
-/// The types of a graph: a convolution and, where the outputs are int8, the multiplication of its sums by a number.
+/// The types of a graph: a convolution, where the outputs are int8 the multiplication of its sums by a number, and the
+/// epilogue.
 struct GraphTypes {
   cudnnDataType_t input, output, compute;
   Precision stored;
   float scale;
   const char* note;
+  float residual_scale = 1;
 };
 
 std::vector<GraphTypes> graph_types(const CudnnTypes& types) {
@@ -274,32 +313,68 @@ std::vector<GraphTypes> graph_types(const CudnnTypes& types) {
     case Precision::bf16:
       return {{CUDNN_DATA_BFLOAT16, CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, Precision::bf16, 1, ""}};
     case Precision::int8:
-      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, Precision::int8, types.output_scale, ""},
+      return {{CUDNN_DATA_INT8, CUDNN_DATA_INT8, CUDNN_DATA_INT32, Precision::int8, types.output_scale, "",
+               types.residual_scale},
               {CUDNN_DATA_INT8, CUDNN_DATA_FLOAT, CUDNN_DATA_INT32, Precision::fp32, 1, " (float output)"}};
   }
   throw CudnnError("not a precision");
 }
 
-/// The output is the sums times a number that is passed by value when the plan runs.
-Descriptor scaling(const Descriptor& sums, const Descriptor& output) {
-  Descriptor scale = tensor(kScale, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, false);
-  scale.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true).finalize();
-  Descriptor product(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  product.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL)
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
-      .finalize();
+/// A number that is passed by value when the plan runs.
+Descriptor by_value(TensorId id) {
+  Descriptor scalar = tensor(id, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, false);
+  scalar.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true).finalize();
+  return scalar;
+}
+
+Descriptor pointwise(cudnnPointwiseMode_t mode, const Descriptor& from, const Descriptor* operand,
+                     const Descriptor& to) {
+  Descriptor way(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  way.set(CUDNN_ATTR_POINTWISE_MODE, mode).set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT).finalize();
   Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, product)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sums)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, scale)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, output)
-      .finalize();
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, way)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to);
+  if (operand) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *operand);
+  operation.finalize();
   return operation;
+}
+
+/// What follows the convolution's sums, one after the other.
+struct Link {
+  cudnnPointwiseMode_t mode;
+  std::optional<Descriptor> operand = {};
+};
+
+/// Scale, residual, bias, ReLU: in the order in which cudnnConvolutionBiasActivationForward has them.
+/// @param between makes a tensor of fp32 that stays on the chip  @param operations what must come before the links
+std::vector<Link> links(const ConvProblem& problem, const GraphTypes& types, bool nhwc, const auto& between,
+                        std::vector<Descriptor>& operations) {
+  const auto of_filters = [&](TensorId id) {
+    Descriptor vector = tensor(id, CUDNN_DATA_FLOAT, {1, problem.k, 1, 1}, nhwc);
+    vector.finalize();
+    return vector;
+  };
+  const bool scaled = types.stored == Precision::int8;
+  std::vector<Link> result;
+  if (scaled) result.push_back({CUDNN_POINTWISE_MUL, problem.has_bias() ? of_filters(kScales) : by_value(kScale)});
+  if (problem.has_residual()) {
+    Descriptor residual = tensor(kResidual, types.output, {problem.n, problem.k, problem.p(), problem.q()}, nhwc);
+    residual.finalize();
+    if (scaled) {
+      const Descriptor scale = by_value(kResidualScale), product = between();
+      operations.push_back(pointwise(CUDNN_POINTWISE_MUL, residual, &scale, product));
+      residual = product;
+    }
+    result.push_back({CUDNN_POINTWISE_ADD, residual});
+  }
+  if (problem.has_bias()) result.push_back({CUDNN_POINTWISE_ADD, of_filters(kBias)});
+  if (problem.has_relu()) result.push_back({CUDNN_POINTWISE_RELU_FWD});
+  return result;
 }
 
 Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types,
                            bool nhwc) {
-  const bool scaled = types.stored == Precision::int8;
   const std::array output_size = {problem.n, problem.k, problem.p(), problem.q()};
   Descriptor input = tensor(kInput, types.input, {problem.n, problem.c, problem.h, problem.w}, nhwc);
   Descriptor filter = tensor(kFilter, types.input, {problem.k, problem.c / problem.groups, problem.r, problem.s}, nhwc);
@@ -307,11 +382,12 @@ Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem
   input.finalize();
   filter.finalize();
   output.finalize();
-  Descriptor sums = output;
-  if (scaled) {
-    sums = tensor(kSums, CUDNN_DATA_FLOAT, output_size, nhwc);
+  std::int64_t next_id = kBetween;
+  const auto between = [&] {
+    Descriptor sums = tensor(next_id++, CUDNN_DATA_FLOAT, output_size, nhwc);
     sums.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true).finalize();
-  }
+    return sums;
+  };
 
   const std::array pads = {problem.pad_h, problem.pad_w};
   Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -324,17 +400,25 @@ Descriptor operation_graph(const Owned<cudnnHandle_t>& handle, const ConvProblem
       .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::array{problem.dilation_h, problem.dilation_w})
       .finalize();
 
+  std::vector<Descriptor> of_residual;
+  const std::vector<Link> chain = links(problem, types, nhwc, between, of_residual);
+  Descriptor last = chain.empty() ? output : between();
   Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, convolution)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, input)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, filter)
-      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, sums)
+      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, last)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f)
       .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f)
       .finalize();
 
   std::vector<Descriptor> operations{operation};
-  if (scaled) operations.push_back(scaling(sums, output));
+  operations.insert(operations.end(), of_residual.begin(), of_residual.end());
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const Descriptor next = i + 1 == chain.size() ? output : between();
+    operations.push_back(pointwise(chain[i].mode, last, chain[i].operand ? &*chain[i].operand : nullptr, next));
+    last = next;
+  }
   std::vector<cudnnBackendDescriptor_t> pointers;
   for (const Descriptor& one : operations) pointers.push_back(one.get());
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -428,13 +512,21 @@ void plan(const Owned<cudnnHandle_t>& handle, const Descriptor& configuration, c
       .finalize();
   candidate.workspace_bytes = plan.value<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   const bool scaled = types.stored == Precision::int8;
-  candidate.run = [handle, plan, scaled, scale = types.scale](const void* input, const void* filter, void* output,
-                                                              void* workspace, Stream stream) {
+  candidate.run = [handle, plan, scaled, scale = types.scale, residual_scale = types.residual_scale](
+                      const CudnnOperands& operands, void* output, void* workspace, Stream stream) {
     return status_of([&] {
-      // The scale last: without it the others alone are passed.
-      const std::array<std::int64_t, 4> ids = {kInput, kFilter, kOutput, kScale};
-      const std::array<const void*, 4> pointers = {input, filter, output, &scale};
-      const std::int64_t count = scaled ? 4 : 3;
+      std::vector<std::int64_t> ids{kInput, kFilter, kOutput};
+      std::vector<const void*> pointers{operands.input, operands.filter, output};
+      const auto pass = [&](TensorId id, const void* pointer) {
+        ids.push_back(id);
+        pointers.push_back(pointer);
+      };
+      if (operands.bias) pass(kBias, operands.bias);
+      if (operands.residual) pass(kResidual, operands.residual);
+      if (scaled && operands.residual) pass(kResidualScale, &residual_scale);
+      if (scaled && operands.bias) pass(kScales, operands.scales);
+      if (scaled && !operands.bias) pass(kScale, &scale);
+      const auto count = static_cast<std::int64_t>(ids.size());
       Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
       pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
           .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data())
@@ -612,10 +704,10 @@ extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& probl
   if (!handle) return;
   for (const bool nhwc : {false, true}) {
     if (types.precision == Precision::int8 && !nhwc) continue;
-    for (const ForwardTypes& each : forward_types(types))
-      add_forward_algorithms(handle, problem, each, nhwc, result.candidates);
+    for (const ForwardTypes& each : fitting(forward_types(types), problem, types.precision))
+      add_forward_algorithms(handle, problem, each, types.residual_scale, nhwc, result.candidates);
     const bool strict_fp32 = types.precision == Precision::fp32;
-    for (const GraphTypes& each : graph_types(types)) {
+    for (const GraphTypes& each : fitting(graph_types(types), problem, types.precision)) {
       add_plans(handle, problem, each, nhwc, strict_fp32, result.candidates);
       result.graphs.push_back(graph_of(handle, problem, each, nhwc, strict_fp32));
     }
