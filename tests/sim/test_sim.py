@@ -15,7 +15,8 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tools/lab"))
+sys.path[:0] = [str(ROOT / "tools/lab"), str(ROOT / "tools/ncu")]
+import compare  # noqa: E402
 import ptx  # noqa: E402
 from cuda_front_end import Refused, translate  # noqa: E402
 
@@ -77,6 +78,17 @@ def test_counters_of_a_kernel(runs):
     assert (kernel["name"], kernel["launches"]) == ("add", 1)
     assert kernel["counters"]["global_load_requests"] == 64
     assert kernel["counters"]["global_store_sectors"] == 125
+
+
+def compared_with_a_gpu(folder):
+    """{name: counters} of the programs there that were held against Nsight Compute."""
+    rows = json.loads((ROOT / "docs/results/nvidia-h100-counters.json").read_text())["rows"]
+    return {pathlib.Path(row["name"]).stem: row["simulator"] for row in rows if row["name"].startswith(folder)}
+
+
+@pytest.mark.parametrize("name, counters", compared_with_a_gpu("tests/sim/programs").items())
+def test_counts_as_compared_with_ncu(runs, name, counters):
+    assert compare.program_counters(report_of(runs[name])[1]) == counters
 
 
 def test_table_lines_and_arguments():
