@@ -119,7 +119,7 @@ def migrated(results):
     if is_bench(results):
         return bench(results)
     if "metrics" in results:
-        return {**results, "how": "tools/ncu/compare.py"}
+        return {"how": "tools/ncu/compare.py", **results}
     return grid(results) if "corner" in results else results
 
 

@@ -13,9 +13,11 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:machine h200 -->    the device, its software and its measured ceilings
     <!-- table:grid h200-reads --> a measurement of its own: {corner, columns, format, rows: [{name, values}]}
     <!-- table:grid h200-reads 3 -->   the same, those rows whose names begin with 03
-    <!-- table:compared h200-ncu global -->       the simulator against Nsight Compute (tools/ncu): global memory;
-    <!-- table:compared h200-ncu shared -->       shared memory, atomics and barriers;
-    <!-- table:compared h200-ncu differences -->  where the two differ, and why
+    <!-- table:compared h100-counters global -->       the simulator against Nsight Compute (tools/ncu): global memory;
+    <!-- table:compared h100-counters shared -->       shared memory, atomics and barriers;
+    <!-- table:compared h100-counters differences -->  where the two differ, and the names of the causes;
+    <!-- table:compared h100-counters causes -->       what these are;
+    <!-- table:compared h100-counters count -->        no table: how many agree
     <!-- table:lowering h200 memory layer -->     the track lowering, workloads named "layer ...": bytes;
     <!-- table:lowering h200 times layer -->      times;
     <!-- table:lowering h200 product layer -->    times without the transform;
@@ -347,10 +349,16 @@ COMPARED = {
 def compared_table(report, part):
     rows = report["rows"]
     if part == "differences":
-        return markdown(["kernel", "counter: simulator, GPU", "why"], [
+        return markdown(["kernels", "counter: simulator, GPU", "why"], [
             [row["name"], "; ".join(f"`{counter}`: {value:,}, {row['gpu'][counter]:,}"
                                     for counter, value in row["simulator"].items() if row["gpu"][counter] != value),
-             row["note"]] for row in rows if row["simulator"] != row["gpu"]], 3)
+             "; ".join(row["causes"])] for row in rows if row["causes"]], 3)
+    if part == "causes":
+        cases = {cause: sum(cause in row["causes"] for row in rows) for cause in report["causes"]}
+        return markdown(["cause", "what happens", "cases"],
+                        [[f"**{cause}**", text, str(cases[cause])] for cause, text in report["causes"].items()], 2)
+    if part == "count":
+        return f"{len(rows)} cases, of which {sum(not row['causes'] for row in rows)} agree in all counters.\n"
     columns = COMPARED[part]
     lines = [[row["name"], *(compared_cell(row, column) for column in columns.values())] for row in rows]
     return markdown(["kernel", *columns], [line for line in lines if set(line[1:]) - {"0", "–"}], 1)
@@ -762,8 +770,8 @@ def whole_table(name, page):
     if words[:1] == [] or words[0] not in kinds or len(words) != (3 if stage or part else 2):
         raise TableError(f"is no table: write one of {', '.join(kinds)}, a file of docs/results, and after "
                          f"{' or '.join(KINDS)} or grid a stage's number or none")
-    if words[0] == "compared" and part not in [*COMPARED, "differences"]:
-        raise TableError(f"is no table: write one of {', '.join(COMPARED)} and differences after the file")
+    if words[0] == "compared" and part not in [*COMPARED, "count", "causes", "differences"]:
+        raise TableError(f"is no table: write one of {', '.join(COMPARED)}, count, causes and differences after the file")
     report = results(words[1])
     if words[0] == "grid":
         return grid_table(report, stage)

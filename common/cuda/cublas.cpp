@@ -148,6 +148,38 @@ const char* cublasGetStatusName(cublasStatus_t status) {
 }
 const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
+namespace {
+
+/// Whether `may(offset in bytes, bytes)` holds for the columns of a matrix, without the gaps between them.
+/// @param first its first element's index
+template <class May>
+bool every_column(const May& may, cudaDataType type, long long first, int ld, int rows, int columns) {
+  const auto size = static_cast<std::size_t>(bytes_of(type));
+  const bool has_gaps = ld > rows;
+  const std::size_t height = columns > 0 ? static_cast<std::size_t>(rows) : 0;
+  const std::size_t at_once = has_gaps ? height : height * static_cast<std::size_t>(columns);
+  for (long long column = 0; column == 0 || (has_gaps && column < columns); ++column)
+    if (!may(static_cast<std::ptrdiff_t>(first + column * ld) * static_cast<std::ptrdiff_t>(size), at_once * size))
+      return false;
+  return true;
+}
+
+bool reads_matrix(const simt_cuda::HostWork& work, const void* matrix, cudaDataType type, long long first, int ld,
+                  int rows, int columns) {
+  const auto* const begin = static_cast<const char*>(matrix);
+  return every_column([&](std::ptrdiff_t at, std::size_t bytes) { return work.reads(begin + at, bytes); }, type, first,
+                      ld, rows, columns);
+}
+
+bool writes_matrix(const simt_cuda::HostWork& work, void* matrix, cudaDataType type, long long first, int ld, int rows,
+                   int columns) {
+  auto* const begin = static_cast<char*>(matrix);
+  return every_column([&](std::ptrdiff_t at, std::size_t bytes) { return work.writes(begin + at, bytes); }, type, first,
+                      ld, rows, columns);
+}
+
+}  // namespace
+
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m,
                                           int n, int k, const void* alpha, const void* a, cudaDataType type_a, int lda,
                                           long long stride_a, const void* b, cudaDataType type_b, int ldb,
@@ -162,18 +194,15 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_known(type_a) || !is_known(type_b) || !is_known(type_c)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (m == 0 || n == 0 || count == 0) return CUBLAS_STATUS_SUCCESS;
-  const auto bytes = [&](cudaDataType type, long long stride, int ld, int rows, int columns) {
-    if (rows == 0 || columns == 0) return std::size_t{0};
-    return static_cast<std::size_t>((count - 1) * stride + static_cast<long long>(ld) * (columns - 1) + rows) *
-           static_cast<std::size_t>(bytes_of(type));
-  };
   const cudaDataType scale = scale_type(compute);
   const double by = element(alpha, scale, 0), keep = element(beta, scale, 0);
   const simt_cuda::HostWork work{"cuBLAS", handle->stream, __builtin_return_address(0), {file, line}};
-  if (!work.reads(a, bytes(type_a, stride_a, lda, rows_a, columns_a)) ||
-      !work.reads(b, bytes(type_b, stride_b, ldb, rows_b, columns_b)) ||
-      !work.writes(c, bytes(type_c, stride_c, ldc, m, n)))
-    return CUBLAS_STATUS_EXECUTION_FAILED;
+  for (long long i = 0; i < count; ++i) {
+    if (!reads_matrix(work, a, type_a, i * stride_a, lda, rows_a, columns_a) ||
+        !reads_matrix(work, b, type_b, i * stride_b, ldb, rows_b, columns_b) ||
+        !writes_matrix(work, c, type_c, i * stride_c, ldc, m, n))
+      return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
   // Column by column, so that the inner loop runs over rows that are neighbours.
   const auto rows = static_cast<std::size_t>(m);
   std::vector<double> packed(rows * static_cast<std::size_t>(k)), sums(rows);
@@ -233,12 +262,6 @@ struct Steps {
   }
 };
 
-std::size_t matrix_bytes(cudaDataType type, int ld, int rows, int columns) {
-  if (rows <= 0 || columns <= 0) return 0;
-  return static_cast<std::size_t>(static_cast<long long>(ld) * (columns - 1) + rows) *
-         static_cast<std::size_t>(bytes_of(type));
-}
-
 }  // namespace
 
 cublasStatus_t vector_function(cublasHandle_t handle, Vector kind, cudaDataType type, int n, const void* alpha,
@@ -289,9 +312,9 @@ cublasStatus_t matrix_sum(cublasHandle_t handle, cudaDataType type, cublasOperat
     return CUBLAS_STATUS_INVALID_VALUE;
   const HostWork work{"cuBLAS", handle->stream, __builtin_return_address(0), {file, line}};
   const double by_a = element(alpha, type, 0), by_b = element(beta, type, 0);
-  if ((by_a != 0 && !work.reads(a, matrix_bytes(type, lda, plain_a ? m : n, plain_a ? n : m))) ||
-      (by_b != 0 && !work.reads(b, matrix_bytes(type, ldb, plain_b ? m : n, plain_b ? n : m))) ||
-      !work.writes(c, matrix_bytes(type, ldc, m, n)))
+  if ((by_a != 0 && !reads_matrix(work, a, type, 0, lda, plain_a ? m : n, plain_a ? n : m)) ||
+      (by_b != 0 && !reads_matrix(work, b, type, 0, ldb, plain_b ? m : n, plain_b ? n : m)) ||
+      !writes_matrix(work, c, type, 0, ldc, m, n))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   for (long long column = 0; column < n; ++column) {
     for (long long row = 0; row < m; ++row) {
@@ -310,8 +333,8 @@ cublasStatus_t rank_one(cublasHandle_t handle, cudaDataType type, int m, int n, 
   if (m < 0 || n < 0 || lda < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE;
   const HostWork work{"cuBLAS", handle->stream, __builtin_return_address(0), {file, line}};
   const Steps xs{m, step_x}, ys{n, step_y};
-  if (!work.reads(x, xs.bytes(type)) || !work.reads(y, ys.bytes(type)) ||
-      !work.reads(a, matrix_bytes(type, lda, m, n)) || !work.writes(a, matrix_bytes(type, lda, m, n)))
+  if (!work.reads(x, xs.bytes(type)) || !work.reads(y, ys.bytes(type)) || !reads_matrix(work, a, type, 0, lda, m, n) ||
+      !writes_matrix(work, a, type, 0, lda, m, n))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   const double by = element(alpha, type, 0);
   for (int column = 0; column < n; ++column) {
@@ -330,8 +353,8 @@ cublasStatus_t scaled_by_vector(cublasHandle_t handle, cudaDataType type, bool l
   if (m < 0 || n < 0 || lda < std::max(1, m) || ldc < std::max(1, m)) return CUBLAS_STATUS_INVALID_VALUE;
   const HostWork work{"cuBLAS", handle->stream, __builtin_return_address(0), {file, line}};
   const Steps xs{left ? m : n, step_x};
-  if (!work.reads(a, matrix_bytes(type, lda, m, n)) || !work.reads(x, xs.bytes(type)) ||
-      !work.writes(c, matrix_bytes(type, ldc, m, n)))
+  if (!reads_matrix(work, a, type, 0, lda, m, n) || !work.reads(x, xs.bytes(type)) ||
+      !writes_matrix(work, c, type, 0, ldc, m, n))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   for (int column = 0; column < n; ++column) {
     for (int row = 0; row < m; ++row)

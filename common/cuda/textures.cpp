@@ -67,6 +67,7 @@ cudaError create_texture(unsigned long long* object, const cudaResourceDesc* res
       return cudaErrorNotSupported;
   }
   texture.element = static_cast<int>(bytes_of_element(texture.format));
+  if (!texture.data || texture.element == 0 || texture.width == 0) return cudaErrorInvalidValue;
   *object = objects().next++;
   objects().all[*object] = texture;
   return cudaSuccess;

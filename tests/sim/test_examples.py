@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from test_sim import ROOT, report_of, sim
+from test_sim import ROOT, compare, compared_with_a_gpu, report_of, sim
 
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.cu"))
@@ -68,6 +68,11 @@ def faults_of(report):
 
 def test_every_program_is_broken_once():
     assert EXAMPLES == sorted(LEFT_OUT) == sorted(WRONG)
+
+
+@pytest.mark.parametrize("name, counters", compared_with_a_gpu("examples").items())
+def test_counts_as_compared_with_ncu(runs, name, counters):
+    assert compare.program_counters(report_of(runs[name])[1]) == counters
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -15,7 +15,8 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tools/lab"))
+sys.path[:0] = [str(ROOT / "tools/lab"), str(ROOT / "tools/ncu")]
+import compare  # noqa: E402
 import ptx  # noqa: E402
 from cuda_front_end import Refused, translate  # noqa: E402
 
@@ -77,6 +78,17 @@ def test_counters_of_a_kernel(runs):
     assert (kernel["name"], kernel["launches"]) == ("add", 1)
     assert kernel["counters"]["global_load_requests"] == 64
     assert kernel["counters"]["global_store_sectors"] == 125
+
+
+def compared_with_a_gpu(folder):
+    """{name: counters} of the programs there that were held against Nsight Compute."""
+    rows = json.loads((ROOT / "docs/results/nvidia-h100-counters.json").read_text())["rows"]
+    return {pathlib.Path(row["name"]).stem: row["simulator"] for row in rows if row["name"].startswith(folder)}
+
+
+@pytest.mark.parametrize("name, counters", compared_with_a_gpu("tests/sim/programs").items())
+def test_counts_as_compared_with_ncu(runs, name, counters):
+    assert compare.program_counters(report_of(runs[name])[1]) == counters
 
 
 def test_table_lines_and_arguments():
@@ -230,9 +242,13 @@ def test_limit_ends_a_program(tmp_path):
 
 
 @pytest.mark.parametrize("text, wanted", [
-    ("k<<<g, b>>>(a, f(1, 2));",
-     '::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
+    ("__global__ void k(int, int);k<<<g, b>>>(a, f(1, 2));",
+     'void k(int, int);::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0, simt_1); }, a, f(1, 2));'),
+    ("k<<<g, b>>>(a);",  # a pointer
+     '::simt_cuda::launch(::simt_cuda::name_of_kernel(reinterpret_cast<const void *>(k)), '
+     '::simt_cuda::Configuration(g, b), [&](auto simt_0) '
+     '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0); }, a);'),
     ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
     ("__device__ int f(int a);", " int f(int a);"),
     ('auto s = R"(k<<<1>>>())";', 'auto s = R"(k<<<1>>>())";'),

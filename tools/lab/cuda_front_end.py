@@ -144,6 +144,16 @@ class FrontEnd:
     def __init__(self, tokens, capability):
         self.tokens, self.capability = tokens, capability
         self.guards = self.asms = self.clusters = 0
+        self.kernels = self.names_of_kernels()
+
+    def names_of_kernels(self):
+        """Of all that are declared, and of what stands before parentheses in the same places, as launch bounds."""
+        names, declares = set(), False
+        for token, after in zip(self.tokens, self.tokens[1:]):
+            declares = token.text == "__global__" or (declares and token.text not in ("{", ";"))
+            if declares and after.text == "(":
+                names.add(token.text)
+        return names
 
     def refuse(self, i, text):
         raise Refused(f"{self.tokens[i].file}:{self.tokens[i].line}: {text}")
@@ -329,7 +339,7 @@ class FrontEnd:
         named = ", ".join(f"auto {name}" for name in passed if name.startswith("simt_"))
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         shown = f'"{quoted}"'
-        if any(token.text in ("[", ".", "->", "*") for token in self.tokens[begin:i]) and "<" not in name:  # a pointer
+        if "<" not in name and self.tokens[i - 1].text not in self.kernels:  # a pointer
             shown = f"::simt_cuda::name_of_kernel(reinterpret_cast<const void *>({kernel}))"
         call = (f'::simt_cuda::launch({shown}, ::simt_cuda::Configuration({self.rewritten(i + 2, j)}), '
                 f'[&]({named}) __attribute__((no_sanitize("thread"))) '

@@ -4,6 +4,10 @@
 #include "common/kernel/kernel.hpp"
 #include "tools/ncu/kernels.hpp"
 
+#if defined(__CUDACC__)
+#include <cuda_profiler_api.h>
+#endif
+
 using convladder::launch;
 
 namespace {
@@ -37,7 +41,20 @@ __global__ void block_histogram(const int* keys, int* bins, int* before) {
   before[threadIdx.x] = atomicAdd(&bins[threadIdx.x], counts[threadIdx.x]);
 }
 
+__global__ void case_mark() {}
+
 }  // namespace
+
+#if defined(__CUDACC__)
+void begin_case() {
+  cudaProfilerStart();
+  launch(case_mark, 1, 1, 0, nullptr)();
+}
+void end_case() { cudaProfilerStop(); }
+#else
+void begin_case() {}
+void end_case() {}
+#endif
 
 void launch_shared_load_float2(float* output, int stride) {
   launch(shared_load_stride<float2>, 1, 32, 0, nullptr)(reinterpret_cast<float2*>(output), stride);

@@ -49,6 +49,14 @@ int main() {
   for (int i = 0; i < 6; i++) A[i] = i % 2, B[i] = 1;
   CUBLAS_CHECK(cublasSgemv(handle, CUBLAS_OP_N, 2, 3, &one, A, 2, B, 1, &zero, C, 1));
   cudaDeviceSynchronize();
+  // What lies between the columns of a matrix is neither read nor written.
+  float *G;
+  cudaMalloc(&G, 5 * 3 * sizeof(float));
+  cudaMemset2D(G, 5 * sizeof(float), 0, 3 * sizeof(float), 3);
+  CUBLAS_CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 3, 3, 3, &one, G, 5, G, 5, &zero, R, 5));
+  CUBLAS_CHECK(cublasSgeam(handle, CUBLAS_OP_N, CUBLAS_OP_T, 3, 3, &one, G, 5, &one, G, 5, R, 5));
+  cudaDeviceSynchronize();
+  cudaFree(G);
   printf("sgemm %s, gemmEx %g, batched %g %g, gemv %g\n", same ? "same" : "WRONG", __half2float(got), first, second, C[1]);
   CUBLAS_CHECK(cublasDestroy(handle));
   cudaFree(A), cudaFree(B), cudaFree(C), cudaFree(R), cudaFree(h);

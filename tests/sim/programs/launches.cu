@@ -64,6 +64,11 @@ __device__ __managed__ int total = 0;
 __managed__ float series[4] = {1, 2, 3, 4};
 __global__ void count(int n) { if (threadIdx.x + blockIdx.x * blockDim.x < n) atomicAdd(&total, 1); }
 
+__global__ void use_shared(float *to) {
+  extern __shared__ float all[];
+  all[threadIdx.x] = 1;
+  to[threadIdx.x] = all[threadIdx.x];
+}
 int main() {
   const size_t n = 64;
   Buffer<float> b(n);
@@ -102,6 +107,10 @@ int main() {
   CHECK(cudaFuncGetAttributes(&attributes, scale<float>));
   printf("attributes: %d of %d, %d KB\n", attributes.maxThreadsPerBlock / 1024, attributes.maxThreadsPerBlock,
          attributes.maxDynamicSharedSizeBytes / 1024);
+  CHECK(cudaFuncSetAttribute(use_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
+  void (*plain)(float *) = use_shared;
+  plain<<<1, 32, 64 << 10>>>(x);  // what the kernel may have, its pointer has
+  CHECK(cudaGetLastError());
   count<<<3, 32>>>(64);
   CHECK(cudaDeviceSynchronize());
   printf("managed %d %g\n", total, series[2]);

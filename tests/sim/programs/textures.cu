@@ -51,6 +51,13 @@ int main() {
   cudaTextureDesc plain = {};
   plain.readMode = cudaReadModeElementType;
   cudaTextureObject_t linear = 0;
+  cudaResourceDesc nothing = line;
+  nothing.res.linear.desc = {};
+  if (cudaCreateTextureObject(&linear, &nothing, &plain, nullptr) == cudaSuccess) printf("without a format\n");
+  nothing = line;
+  nothing.res.linear.devPtr = nullptr;
+  if (cudaCreateTextureObject(&linear, &nothing, &plain, nullptr) == cudaSuccess) printf("of no memory\n");
+  cudaGetLastError();
   cudaCreateTextureObject(&linear, &line, &plain, nullptr);
   // Which clamps, since coordinates are not normalised.
   const cudaTextureObject_t points = object(array, cudaAddressModeWrap, cudaFilterModePoint);
