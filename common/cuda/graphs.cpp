@@ -102,6 +102,8 @@ std::vector<CUgraphExec_st::Node> in_order(const CUgraph_st& graph) {
 void run_nodes(CUgraphExec_st& executable, cudaStream_t stream) {
   const Clock begin = begin_in(stream);
   Clock end = begin;
+  const bool was = in_graph();
+  in_graph() = true;
   for (CUgraphExec_st::Node& node : executable.nodes) {
     Clock clock = begin;
     for (const std::size_t other : node.after) clock.join(reached_in(executable.nodes[other].stream));
@@ -109,6 +111,7 @@ void run_nodes(CUgraphExec_st& executable, cudaStream_t stream) {
     if (node.step && node.enabled) node.step->run(node.stream);
     end.join(reached_in(node.stream));
   }
+  in_graph() = was;
   reach(stream, end);
 }
 
@@ -198,13 +201,13 @@ cudaError cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, con
   if (const cudaError error = simt_cuda::allocate_for_graph(&p->dptr, p->bytesize, "memory of a graph", file, line))
     return error;
   void* const begin = p->dptr;
-  const std::size_t bytes = p->bytesize;
   return add(node, graph, after, count, cudaGraphNodeTypeMemAlloc,
-             simt_cuda::step_of([=](cudaStream_t) { simt_cuda::forget_contents(begin, bytes); }));
+             simt_cuda::step_of([=](cudaStream_t) { simt_cuda::begin_of_graph(begin); }));
 }
 cudaError cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
-                                  void*) {
-  return add(node, graph, after, count, cudaGraphNodeTypeMemFree, nullptr);
+                                  void* pointer, const char* file, int line) {
+  return add(node, graph, after, count, cudaGraphNodeTypeMemFree,
+             simt_cuda::step_of([=](cudaStream_t stream) { cudaFreeAsync(pointer, stream, file, line); }));
 }
 
 cudaError cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,

@@ -305,14 +305,26 @@ cudaError allocate_in(cudaStream_t stream, void** pointer, std::size_t bytes, co
                       int line) {
   if (!is_capturing(stream)) return allocate(pointer, bytes, false, name, file, line);
   if (const cudaError error = allocate_for_graph(pointer, bytes, name, file, line)) return error;
-  const auto work = [begin = *pointer, bytes](cudaStream_t) { forget_contents(begin, bytes); };
+  const auto work = [begin = *pointer](cudaStream_t) { begin_of_graph(begin); };
   add_step(stream, new StepOf<decltype(work)>(work), cudaGraphNodeTypeMemAlloc);
   return cudaSuccess;
 }
 
-void forget_contents(void* begin, std::size_t bytes) {
-  if (simt::Allocation* const allocation = simt::find_allocation(address_of(begin)))
-    std::memset(allocation->bytes + (address_of(begin) - allocation->begin), 0, bytes);
+namespace {
+void set_live(Block& block, void* pointer, bool live) {
+  if (block.live != live) runtime().used += live ? block.bytes : -block.bytes;
+  block.live = live;
+  simt::set_live(pointer, live);
+}
+}  // namespace
+
+void begin_of_graph(void* pointer) { set_live(runtime().blocks[address_of(pointer)], pointer, true); }
+
+bool end_of_graph(void* pointer) {
+  const auto found = runtime().blocks.find(address_of(pointer));
+  if (found == runtime().blocks.end() || !found->second.of_graph || !found->second.live) return false;
+  set_live(found->second, pointer, false);
+  return true;
 }
 
 namespace {
@@ -330,6 +342,8 @@ cudaError release(void* pointer, const Place& place) {
                       place);
     return result(cudaErrorInvalidValue);
   }
+  if (!in_kernel() && found->second.of_graph) wait_for_all();
+  if (end_of_graph(pointer)) return result();
   found->second.live = false;
   state.used -= found->second.bytes;
   if (!in_kernel()) wait_for_all();  // host code of a class that a kernel copies may release its memory
@@ -759,7 +773,7 @@ cudaError copy_2d(const Copy2D& c, const char* call, cudaStream_t stream, bool w
   for (std::size_t row = 0; row < c.height; ++row)
     copy(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch, c.width);
   // A copy to pageable memory ends before the call does.
-  if (waits || is_pageable(c.to)) wait_for(stream);
+  if (waits || (is_pageable(c.to) && !in_graph())) wait_for(stream);
   return result();
 }
 
@@ -863,11 +877,14 @@ bool HostWork::writes(void* begin, std::size_t bytes) const {
 #define SIM_PC simt::relative_pc(__builtin_return_address(0))
 
 cudaError cudaFreeAsync(void* pointer, cudaStream_t stream, const char* file, int line) {
-  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemFree, [=](cudaStream_t s) {
-        const simt_cuda::Block* const block = simt_cuda::block_at(simt_cuda::address_of(pointer));
-        if (!block || !block->of_graph) cudaFreeAsync(pointer, s, file, line);
-      }))
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemFree,
+                          [=](cudaStream_t s) { cudaFreeAsync(pointer, s, file, line); }))
     return cudaSuccess;
+  // As a write, by which what another stream does with the memory must be ordered too.
+  const simt_cuda::Block* const block = simt_cuda::block_at(simt_cuda::address_of(pointer));
+  if (block && block->live)
+    simt_cuda::check_order("cudaFreeAsync", stream, pointer, block->bytes, nullptr, 0, SIM_PC, {file, line});
+  if (simt_cuda::end_of_graph(pointer)) return simt_cuda::result();
   return simt_cuda::release(pointer, {file, line});
 }
 

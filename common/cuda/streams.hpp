@@ -38,10 +38,14 @@ void reach(cudaStream_t stream, Clock clock);
 Step* later(const char* what, const void* kernel, const Configuration& configuration, void** arguments);
 /// Elements of 1, 2 or 4 bytes.
 cudaError fill_pattern(const cudaMemsetParams& parameters, cudaStream_t stream, const char* file, int line);
+/// Whether a graph's nodes run: none of them holds up the host.
+bool& in_graph();
 /// Memory that a graph frees, if anybody does.
 cudaError allocate_for_graph(void** pointer, size_t bytes, SIM_NAMED);
-/// As if it had just been allocated.
-void forget_contents(void* begin, size_t bytes);
+/// As if it had just been allocated, at its address.
+void begin_of_graph(void* pointer);
+/// @return whether it is a graph's memory that was there until now
+bool end_of_graph(void* pointer);
 
 /// Whether the stream is one; null and CUDA's two constants are.
 bool is_stream(cudaStream_t stream);

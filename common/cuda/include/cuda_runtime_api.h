@@ -997,7 +997,7 @@ cudaError cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph, co
 cudaError cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                                    cudaMemAllocNodeParams* parameters, SIM_HERE);
 cudaError cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
-                                  void* pointer);
+                                  void* pointer, SIM_HERE);
 cudaError cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                    size_t count);
 cudaError cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,

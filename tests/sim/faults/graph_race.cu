@@ -1,4 +1,4 @@
-// A graph's nodes run in the order of its edges alone: one is missing here.
+// A graph's nodes run in the order of its edges alone: two are missing here.
 #include <cstdio>
 __global__ void fill(int *x, int value) {
   x[threadIdx.x] = value;
@@ -8,19 +8,23 @@ __global__ void twice(int *x, int *y) {
 }
 int main() {
   int *x, *y, value = 7, h[32];
-  cudaMalloc(&x, sizeof h);
   cudaMalloc(&y, sizeof h);
-  cudaMemset(x, 0, sizeof h);
   cudaGraph_t graph;
   cudaGraphCreate(&graph, 0);
-  cudaGraphNode_t filled, doubled, copied;
+  cudaGraphNode_t made, filled, doubled, copied, freed;
+  cudaMemAllocNodeParams memory = {};
+  memory.bytesize = sizeof h;
+  cudaGraphAddMemAllocNode(&made, graph, nullptr, 0, &memory);
+  x = (int *)memory.dptr;
   void *of_fill[] = {&x, &value}, *of_twice[] = {&x, &y};
   cudaKernelNodeParams node = {(void *)fill, dim3(1), dim3(32), 0, of_fill, nullptr};
-  cudaGraphAddKernelNode(&filled, graph, nullptr, 0, &node);
+  cudaGraphAddKernelNode(&filled, graph, &made, 1, &node);
   node.func = (void *)twice;
   node.kernelParams = of_twice;
-  cudaGraphAddKernelNode(&doubled, graph, nullptr, 0, &node);
-  cudaGraphAddMemcpyNode1D(&copied, graph, &doubled, 1, h, y, sizeof h, cudaMemcpyDeviceToHost);
+  cudaGraphAddKernelNode(&doubled, graph, &made, 1, &node);
+  cudaGraphAddMemcpyNode1D(&copied, graph, &doubled, 1, h, x, sizeof h, cudaMemcpyDeviceToHost);  // FAULT race
+  cudaGraphNode_t before[] = {filled, doubled};
+  cudaGraphAddMemFreeNode(&freed, graph, before, 2, x);  // FAULT race
   cudaGraphExec_t exec;
   cudaGraphInstantiate(&exec, graph, 0);
   cudaGraphLaunch(exec, 0);
@@ -28,6 +32,5 @@ int main() {
   printf("%d\n", h[0]);
   cudaGraphExecDestroy(exec);
   cudaGraphDestroy(graph);
-  cudaFree(x);
   cudaFree(y);
 }
