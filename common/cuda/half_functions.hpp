@@ -106,6 +106,10 @@
   __forceinline__ bool operator>(T2 a, T2 b) { return __hbgt2(a, b); }                                              \
   __forceinline__ bool operator>=(T2 a, T2 b) { return __hbge2(a, b); }                                             \
   __forceinline__ T& operator++(T& a) { return a = T(static_cast<float>(a) + 1.0f); }                               \
+  __forceinline__ T operator++(T& a, int) {                                                                         \
+    const T before = a;                                                                                             \
+    return ++a, before;                                                                                             \
+  }                                                                                                                 \
   __forceinline__ T& operator--(T& a) { return a = T(static_cast<float>(a) - 1.0f); }                               \
   __forceinline__ bool __hisnan(T a) { return static_cast<float>(a) != static_cast<float>(a); }                     \
   __forceinline__ T2 __hisnan2(T2 a) { return T2(T(__hisnan(a.x) ? 1.0f : 0.0f), T(__hisnan(a.y) ? 1.0f : 0.0f)); } \

@@ -42,6 +42,7 @@ struct Block {
   bool live;
   bool is_static = false;  ///< a `__managed__` variable
   bool pinned = false;
+  bool of_graph = false;  ///< which frees it, if anybody does
 };
 
 struct Runtime {
@@ -211,7 +212,7 @@ bool in_constants(const void* symbol) {
 void at_exit() {
   const Runtime& state = runtime();
   for (const auto& [address, block] : state.blocks)
-    if (block.live && !block.is_static)
+    if (block.live && !block.is_static && !block.of_graph)
       report_note("leak: '" + block.name + "' (" + std::to_string(block.bytes) + " bytes) was never freed",
                   block.place);
   if (!state.failure.empty())
@@ -294,6 +295,38 @@ cudaError allocate(void** pointer, std::size_t bytes, bool managed, const char* 
   return cudaSuccess;
 }
 
+cudaError allocate_for_graph(void** pointer, std::size_t bytes, const char* name, const char* file, int line) {
+  const cudaError error = allocate(pointer, bytes, false, name, file, line);
+  if (error == cudaSuccess && *pointer) runtime().blocks[address_of(*pointer)].of_graph = true;
+  return error;
+}
+
+cudaError allocate_in(cudaStream_t stream, void** pointer, std::size_t bytes, const char* name, const char* file,
+                      int line) {
+  if (!is_capturing(stream)) return allocate(pointer, bytes, false, name, file, line);
+  if (const cudaError error = allocate_for_graph(pointer, bytes, name, file, line)) return error;
+  const auto work = [begin = *pointer](cudaStream_t) { begin_of_graph(begin); };
+  add_step(stream, new StepOf<decltype(work)>(work), cudaGraphNodeTypeMemAlloc);
+  return cudaSuccess;
+}
+
+namespace {
+void set_live(Block& block, void* pointer, bool live) {
+  if (block.live != live) runtime().used += live ? block.bytes : -block.bytes;
+  block.live = live;
+  simt::set_live(pointer, live);
+}
+}  // namespace
+
+void begin_of_graph(void* pointer) { set_live(runtime().blocks[address_of(pointer)], pointer, true); }
+
+bool end_of_graph(void* pointer) {
+  const auto found = runtime().blocks.find(address_of(pointer));
+  if (found == runtime().blocks.end() || !found->second.of_graph || !found->second.live) return false;
+  set_live(found->second, pointer, false);
+  return true;
+}
+
 namespace {
 cudaError release(void* pointer, const Place& place) {
   Runtime& state = runtime();
@@ -309,9 +342,11 @@ cudaError release(void* pointer, const Place& place) {
                       place);
     return result(cudaErrorInvalidValue);
   }
+  if (!in_kernel() && found->second.of_graph) wait_for_all();
+  if (end_of_graph(pointer)) return result();
   found->second.live = false;
   state.used -= found->second.bytes;
-  wait_for_all();
+  if (!in_kernel()) wait_for_all();  // host code of a class that a kernel copies may release its memory
   simt::release(pointer);
   return result();
 }
@@ -369,6 +404,7 @@ cudaError refuse_launch(cudaError error, std::string why, const Place& place) {
 }  // namespace
 
 bool in_kernel() { return simt::machine.running; }
+bool in_device_memory(const void* pointer) { return simt::is_device_address(address_of(pointer)); }
 Unseen::Unseen() : was(simt::machine.watching) { simt::machine.watching = false; }
 Unseen::~Unseen() { simt::machine.watching = was; }
 
@@ -431,21 +467,35 @@ std::string text(dim3 d) {
   return "(" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + ")";
 }
 
-/// The launch's clusters. Calls `refuse(error, why)` where CUDA would.
+/// Where a kernel that is asked puts its clusters.
+dim3* asked = nullptr;
+
+/// What the kernel's __cluster_dims__ say; 0 where it has none. @param call the kernel's, or null where it has none
+/// here
+dim3 fixed_cluster(const std::string& kernel, void (*call)(const void*), const void* arguments) {
+  const auto found = runtime().cluster_dims.find(short_name(kernel));
+  dim3 size = found == runtime().cluster_dims.end() ? dim3(0, 0, 0) : found->second;
+  if (found == runtime().cluster_dims.end() || size.x > 0 || !call) return size;
+  asked = &size;
+  call(arguments);
+  asked = nullptr;
+  return size;
+}
+
+/// The launch's clusters. Calls `refuse(error, why)` where CUDA would. @param fixed what its __cluster_dims__ say, or 0
 template <class Refuse>
-dim3 cluster_of(const Configuration& configuration, const std::string& kernel, Refuse refuse_it) {
+dim3 cluster_of(const Configuration& configuration, const std::string& kernel, dim3 fixed, Refuse refuse_it) {
   const Runtime& state = runtime();
-  const auto fixed = state.cluster_dims.find(short_name(kernel));
-  const bool has_fixed = fixed != state.cluster_dims.end();
+  const bool has_fixed = fixed.x > 0;
   dim3 size = configuration.cluster;
-  if (size.x == 0) size = has_fixed ? fixed->second : dim3();
+  if (size.x == 0) size = has_fixed ? fixed : dim3();
   const dim3 grid = configuration.grid;
   const std::uint64_t blocks = std::uint64_t{size.x} * size.y * size.z;
   if (blocks == 1) return size;
   const bool large = state.large_clusters.count(short_name(kernel)) > 0;
-  if (has_fixed && (size.x != fixed->second.x || size.y != fixed->second.y || size.z != fixed->second.z))
+  if (has_fixed && (size.x != fixed.x || size.y != fixed.y || size.z != fixed.z))
     refuse_it(cudaErrorInvalidClusterSize,
-              "a cluster of " + text(size) + " blocks; its __cluster_dims__ are " + text(fixed->second));
+              "a cluster of " + text(size) + " blocks; its __cluster_dims__ are " + text(fixed));
   else if (state.gpu->compute_capability < 90)
     refuse_it(cudaErrorInvalidClusterSize, "clusters need a GPU of compute capability 9.0 or more");
   else if (blocks == 0 || blocks > (large ? 16 : 8))
@@ -483,7 +533,8 @@ cudaError run(const char* kernel, const Configuration& configuration, void (*cal
         place);
   const dim3 grid = configuration.grid, block = configuration.block;
   cudaError refused = cudaSuccess;
-  const dim3 cluster = cluster_of(configuration, name, [&](cudaError error, std::string why) {
+  const dim3 fixed = fixed_cluster(name, call, arguments);
+  const dim3 cluster = cluster_of(configuration, name, fixed, [&](cudaError error, std::string why) {
     refused = refuse_launch(error, std::move(why), place);
   });
   if (refused != cudaSuccess) return refused;
@@ -541,9 +592,29 @@ const char* name_of_kernel(const void* kernel) {
   return runtime().names.insert(simt::kernel_name(kernel)).first->c_str();
 }
 
-cudaError unknown_kernel(const char* call, const char* file, int line) {
-  refuse(std::string(call) + ": the kernel's parameters are not known here; name the kernel itself in the call",
-         {file, line});
+namespace {
+std::map<const void*, Launcher>& launchers() {
+  static auto& instance = *new std::map<const void*, Launcher>;
+  return instance;
+}
+
+const Launcher& launcher_of(const char* call, const void* kernel, const Configuration& configuration) {
+  const auto found = launchers().find(kernel);
+  if (found == launchers().end())
+    refuse(std::string(call) + ": the kernel's parameters are not known here; name the kernel itself in the call",
+           {configuration.file, configuration.line});
+  return found->second;
+}
+}  // namespace
+
+void know_kernel(const void* kernel, Launcher launcher) { launchers()[kernel] = launcher; }
+
+cudaError launch_address(const char* call, const void* kernel, const Configuration& configuration, void** arguments) {
+  return launcher_of(call, kernel, configuration).now(kernel, configuration, arguments);
+}
+
+Step* later(const char* what, const void* kernel, const Configuration& configuration, void** arguments) {
+  return launcher_of(what, kernel, configuration).later(kernel, configuration, arguments);
 }
 
 cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& configuration) {
@@ -562,6 +633,12 @@ cudaError launch_attributes(const cudaLaunchConfig_t& given, Configuration& conf
 
 ClusterDims::ClusterDims(const char* kernel, dim3 size) { runtime().cluster_dims[kernel] = size; }
 
+bool tells_cluster(dim3 size) {
+  if (!asked) return false;
+  *asked = size;
+  return true;
+}
+
 cudaError allow_large_clusters(const void* kernel, bool allowed) {
   const std::string name = short_name(simt::kernel_name(kernel));
   if (allowed)
@@ -576,7 +653,8 @@ cudaError active_clusters(int* clusters, const void* kernel, const cudaLaunchCon
   Configuration configuration(config->gridDim, config->blockDim, config->dynamicSmemBytes);
   if (const cudaError error = launch_attributes(*config, configuration)) return error;
   cudaError refused = cudaSuccess;
-  const dim3 size = cluster_of(configuration, simt::kernel_name(kernel),
+  const std::string name = simt::kernel_name(kernel);
+  const dim3 size = cluster_of(configuration, name, fixed_cluster(name, nullptr, nullptr),
                                [&](cudaError error, const std::string&) { refused = error; });
   if (refused != cudaSuccess) return result(refused);
   const dim3 block = config->blockDim;
@@ -695,7 +773,7 @@ cudaError copy_2d(const Copy2D& c, const char* call, cudaStream_t stream, bool w
   for (std::size_t row = 0; row < c.height; ++row)
     copy(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch, c.width);
   // A copy to pageable memory ends before the call does.
-  if (waits || is_pageable(c.to)) wait_for(stream);
+  if (waits || (is_pageable(c.to) && !in_graph())) wait_for(stream);
   return result();
 }
 
@@ -716,10 +794,38 @@ cudaError fill_2d(void* to, std::size_t pitch, int value, std::size_t width, std
 }
 
 template <class Work>
-bool captured(cudaStream_t stream, const Work& work) {
+bool captured(cudaStream_t stream, cudaGraphNodeType type, const Work& work) {
   if (!is_capturing(stream)) return false;
-  add_step(stream, new StepOf<Work>(work));
+  add_step(stream, new StepOf<Work>(work), type);
   return true;
+}
+
+cudaError copy_3d(const cudaMemcpy3DParms& c, const char* call, cudaStream_t stream, bool waits, simt::Pc pc,
+                  const Place& place) {
+  // With an array, widths and its positions are in elements.
+  const cudaArray* const array = c.srcArray ? c.srcArray : c.dstArray;
+  const size_t element = array ? simt_cuda::bytes_of_element(array->format) : 1;
+  struct Side {
+    char* begin;
+    size_t pitch, rows;
+  };
+  const auto side = [&](const cudaArray* of, const cudaPitchedPtr& p, const cudaPos& at) -> Side {
+    if (of) {
+      const size_t rows = std::max<size_t>(1, of->height);
+      return {static_cast<char*>(of->data) + (at.z * rows + at.y) * sim_pitch(of) + at.x * element, sim_pitch(of),
+              rows};
+    }
+    return {static_cast<char*>(p.ptr) + (at.z * p.ysize + at.y) * p.pitch + at.x, p.pitch, p.ysize};
+  };
+  const Side to = side(c.dstArray, c.dstPtr, c.dstPos), from = side(c.srcArray, c.srcPtr, c.srcPos);
+  for (size_t z = 0; z < c.extent.depth; ++z) {
+    const cudaError error =
+        copy_2d({to.begin + z * to.rows * to.pitch, to.pitch, from.begin + z * from.rows * from.pitch, from.pitch,
+                 c.extent.width * element, c.extent.height, c.kind},
+                call, stream, waits, pc, place);
+    if (error != cudaSuccess) return error;
+  }
+  return result();
 }
 
 }  // namespace
@@ -771,7 +877,14 @@ bool HostWork::writes(void* begin, std::size_t bytes) const {
 #define SIM_PC simt::relative_pc(__builtin_return_address(0))
 
 cudaError cudaFreeAsync(void* pointer, cudaStream_t stream, const char* file, int line) {
-  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaFreeAsync(pointer, s, file, line); })) return cudaSuccess;
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemFree,
+                          [=](cudaStream_t s) { cudaFreeAsync(pointer, s, file, line); }))
+    return cudaSuccess;
+  // As a write, by which what another stream does with the memory must be ordered too.
+  const simt_cuda::Block* const block = simt_cuda::block_at(simt_cuda::address_of(pointer));
+  if (block && block->live)
+    simt_cuda::check_order("cudaFreeAsync", stream, pointer, block->bytes, nullptr, 0, SIM_PC, {file, line});
+  if (simt_cuda::end_of_graph(pointer)) return simt_cuda::result();
   return simt_cuda::release(pointer, {file, line});
 }
 
@@ -782,7 +895,8 @@ cudaError cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind ki
 
 cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
                           const char* file, int line) {
-  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaMemcpyAsync(to, from, bytes, kind, s, file, line); }))
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemcpy,
+                          [=](cudaStream_t s) { cudaMemcpyAsync(to, from, bytes, kind, s, file, line); }))
     return cudaSuccess;
   return simt_cuda::copy_2d({to, bytes, from, bytes, bytes, 1, kind}, "cudaMemcpyAsync", stream, false, SIM_PC,
                             {file, line});
@@ -796,7 +910,7 @@ cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_
 
 cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
                             cudaMemcpyKind kind, cudaStream_t stream, const char* file, int line) {
-  if (simt_cuda::captured(stream, [=](cudaStream_t s) {
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemcpy, [=](cudaStream_t s) {
         cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, s, file, line);
       }))
     return cudaSuccess;
@@ -804,33 +918,17 @@ cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t 
                             SIM_PC, {file, line});
 }
 
-cudaError cudaMemcpy3D(const cudaMemcpy3DParms* c, const char* file, int line) {
-  const Place place{file, line};
-  if (!c) return result(cudaErrorInvalidValue);
-  // With an array, widths and its positions are in elements.
-  const cudaArray* const array = c->srcArray ? c->srcArray : c->dstArray;
-  const size_t element = array ? simt_cuda::bytes_of_element(array->format) : 1;
-  struct Side {
-    char* begin;
-    size_t pitch, rows;
-  };
-  const auto side = [&](const cudaArray* of, const cudaPitchedPtr& p, const cudaPos& at) -> Side {
-    if (of) {
-      const size_t rows = std::max<size_t>(1, of->height);
-      return {static_cast<char*>(of->data) + (at.z * rows + at.y) * sim_pitch(of) + at.x * element, sim_pitch(of),
-              rows};
-    }
-    return {static_cast<char*>(p.ptr) + (at.z * p.ysize + at.y) * p.pitch + at.x, p.pitch, p.ysize};
-  };
-  const Side to = side(c->dstArray, c->dstPtr, c->dstPos), from = side(c->srcArray, c->srcPtr, c->srcPos);
-  for (size_t z = 0; z < c->extent.depth; ++z) {
-    const cudaError error =
-        simt_cuda::copy_2d({to.begin + z * to.rows * to.pitch, to.pitch, from.begin + z * from.rows * from.pitch,
-                            from.pitch, c->extent.width * element, c->extent.height, c->kind},
-                           "cudaMemcpy3D", nullptr, true, SIM_PC, place);
-    if (error != cudaSuccess) return error;
-  }
-  return result();
+cudaError cudaMemcpy3D(const cudaMemcpy3DParms* copy, const char* file, int line) {
+  if (!copy) return result(cudaErrorInvalidValue);
+  return simt_cuda::copy_3d(*copy, "cudaMemcpy3D", nullptr, true, SIM_PC, {file, line});
+}
+
+cudaError cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream, const char* file, int line) {
+  if (!copy) return result(cudaErrorInvalidValue);
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemcpy,
+                          [=, c = *copy](cudaStream_t s) { cudaMemcpy3DAsync(&c, s, file, line); }))
+    return cudaSuccess;
+  return simt_cuda::copy_3d(*copy, "cudaMemcpy3DAsync", stream, false, SIM_PC, {file, line});
 }
 
 cudaError cudaMemset(void* to, int value, size_t bytes, const char* file, int line) {
@@ -838,9 +936,22 @@ cudaError cudaMemset(void* to, int value, size_t bytes, const char* file, int li
 }
 
 cudaError cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream, const char* file, int line) {
-  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaMemsetAsync(to, value, bytes, s, file, line); }))
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeMemset,
+                          [=](cudaStream_t s) { cudaMemsetAsync(to, value, bytes, s, file, line); }))
     return cudaSuccess;
   return simt_cuda::fill_2d(to, bytes, value, bytes, 1, "cudaMemsetAsync", stream, false, SIM_PC, {file, line});
+}
+
+cudaError simt_cuda::fill_pattern(const cudaMemsetParams& p, cudaStream_t stream, const char* file, int line) {
+  const size_t width = p.width * p.elementSize, pitch = p.height > 1 ? p.pitch : width;
+  if (const cudaError error = fill_2d(p.dst, pitch, static_cast<int>(p.value), width, p.height, "a memset node", stream,
+                                      false, SIM_PC, {file, line}))
+    return error;
+  if (runtime().sticky == cudaSuccess)
+    for (size_t i = 0; i < p.width * p.height; ++i)
+      std::memcpy(static_cast<char*>(p.dst) + i / p.width * pitch + i % p.width * p.elementSize, &p.value,
+                  p.elementSize);
+  return result();
 }
 
 cudaError cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height, const char* file, int line) {
@@ -998,7 +1109,9 @@ cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callba
   return error;
 }
 cudaError cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  if (simt_cuda::captured(stream, [=](cudaStream_t s) { cudaLaunchHostFunc(s, function, data); })) return cudaSuccess;
+  if (simt_cuda::captured(stream, cudaGraphNodeTypeHost,
+                          [=](cudaStream_t s) { cudaLaunchHostFunc(s, function, data); }))
+    return cudaSuccess;
   const cudaError error = cudaStreamSynchronize(stream);
   if (error == cudaSuccess) function(data);
   return error;
@@ -1058,9 +1171,14 @@ void simt__ZdlPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 void simt__ZdaPv(void* pointer) { simt__ZdlPv(pointer); }
 void simt__ZdaPvm(void* pointer, std::size_t) { simt__ZdlPv(pointer); }
 
-// What a kernel prints is a trace of it.
+// What a kernel prints is a trace of it. The lanes of a warp print one after another, as on a GPU.
+static void begin_print(const void* place) {
+  if (!simt::machine.running) return;
+  simt::machine.has_traces = true;
+  simt::come_together(place);
+}
 int simt_printf(const char* format, ...) {
-  simt::machine.has_traces |= simt::machine.running;
+  begin_print(__builtin_return_address(0));
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -1068,7 +1186,7 @@ int simt_printf(const char* format, ...) {
   return count;
 }
 int simt___printf_chk(int, const char* format, ...) {
-  simt::machine.has_traces |= simt::machine.running;
+  begin_print(__builtin_return_address(0));
   std::va_list arguments;
   va_start(arguments, format);
   const int count = std::vprintf(format, arguments);
@@ -1076,11 +1194,11 @@ int simt___printf_chk(int, const char* format, ...) {
   return count;
 }
 int simt_puts(const char* text) {
-  simt::machine.has_traces |= simt::machine.running;
+  begin_print(__builtin_return_address(0));
   return std::puts(text);
 }
 int simt_putchar(int character) {
-  simt::machine.has_traces |= simt::machine.running;
+  begin_print(__builtin_return_address(0));
   return std::putchar(character);
 }
 

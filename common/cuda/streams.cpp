@@ -5,25 +5,29 @@
 #include <set>
 #include <utility>
 
+#include "common/cuda/graphs.hpp"
+
 using simt_cuda::Clock;
+
+namespace {
+/// Of a stream whose work goes into a graph.
+struct Capture {
+  std::shared_ptr<CUgraph_st> graph;
+  std::vector<CUgraphNode_st*> last;  ///< what the next node waits for
+};
+}  // namespace
 
 struct CUstream_st {
   unsigned number;
   bool blocking;  ///< waits for the default stream, which waits for it
   Clock clock;
-  std::shared_ptr<CUgraph_st> capture;
+  Capture capture;
 };
 struct CUevent_st {
   bool recorded = false;
   std::chrono::steady_clock::time_point time;
   Clock clock;
-  std::shared_ptr<CUgraph_st> capture;
-};
-struct CUgraph_st {
-  std::vector<std::shared_ptr<simt_cuda::Step>> steps;
-};
-struct CUgraphExec_st {
-  std::vector<std::shared_ptr<simt_cuda::Step>> steps;
+  Capture capture;
 };
 
 namespace simt_cuda {
@@ -104,6 +108,11 @@ void end_launch(const Configuration& configuration, std::pair<std::uint32_t, std
 
 void wait_for(cudaStream_t stream) { host_knows(clock_of(stream_of(stream))); }
 
+bool& in_graph() {
+  static bool runs = false;
+  return runs;
+}
+
 void wait_for_all() {
   for (const CUstream_st* stream : streams().all) streams().host.join(stream->clock);
   streams().started.clear();
@@ -120,9 +129,16 @@ bool is_stream(cudaStream_t stream) {
          streams().all.count(stream) != 0;
 }
 
-bool is_capturing(cudaStream_t stream) { return is_stream(stream) && stream_of(stream).capture != nullptr; }
+bool is_capturing(cudaStream_t stream) { return is_stream(stream) && stream_of(stream).capture.graph != nullptr; }
 
-void add_step(cudaStream_t stream, Step* step) { stream_of(stream).capture->steps.emplace_back(step); }
+void add_step(cudaStream_t stream, Step* step, cudaGraphNodeType type) {
+  Capture& capture = stream_of(stream).capture;
+  capture.last = {add_node(*capture.graph, type, step, capture.last)};
+}
+
+Clock begin_in(cudaStream_t stream) { return clock_of(stream_of(stream)); }
+Clock reached_in(cudaStream_t stream) { return stream_of(stream).clock; }
+void reach(cudaStream_t stream, Clock clock) { stream_of(stream).clock = std::move(clock); }
 
 }  // namespace simt_cuda
 
@@ -147,7 +163,11 @@ cudaError cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) 
   if (!event || !simt_cuda::is_stream(handle)) return cudaErrorInvalidResourceHandle;
   CUstream_st& stream = stream_of(handle);
   stream.clock.join(event->clock);
-  if (event->capture && !stream.capture) stream.capture = event->capture;
+  if (!event->capture.graph) return cudaSuccess;
+  stream.capture.graph = event->capture.graph;
+  for (CUgraphNode_st* node : event->capture.last)
+    if (std::count(stream.capture.last.begin(), stream.capture.last.end(), node) == 0)
+      stream.capture.last.push_back(node);
   return cudaSuccess;
 }
 
@@ -190,17 +210,19 @@ cudaError cudaEventSynchronize(cudaEvent_t event) {
 cudaError cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 
 cudaError cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  if (!stream || !simt_cuda::is_stream(stream) || stream_of(stream).capture) return cudaErrorStreamCaptureUnsupported;
-  stream_of(stream).capture = std::make_shared<CUgraph_st>();
+  if (!stream || !simt_cuda::is_stream(stream) || simt_cuda::is_capturing(stream))
+    return cudaErrorStreamCaptureUnsupported;
+  stream_of(stream).capture = {std::make_shared<CUgraph_st>(), {}};
   return cudaSuccess;
 }
 
 cudaError cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!simt_cuda::is_capturing(stream)) return cudaErrorIllegalState;
-  const auto capture = stream_of(stream).capture;
+  const auto captured = stream_of(stream).capture.graph;
   for (CUstream_st* other : streams().all)
-    if (other->capture == capture) other->capture.reset();
-  *graph = new CUgraph_st(*capture);
+    if (other->capture.graph == captured) other->capture = {};
+  *graph = new CUgraph_st(std::move(*captured));
+  for (const auto& node : (*graph)->nodes) node->graph = *graph;
   return cudaSuccess;
 }
 
@@ -209,30 +231,8 @@ cudaError cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* st
   return cudaSuccess;
 }
 
-cudaError cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  if (!graph) return cudaErrorInvalidValue;
-  *executable = new CUgraphExec_st{graph->steps};
-  return cudaSuccess;
-}
-
-cudaError cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  if (!executable || !simt_cuda::is_stream(stream)) return cudaErrorInvalidValue;
-  for (const auto& step : executable->steps) step->run(stream);
-  return cudaSuccess;
-}
-
-cudaError cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-
-cudaError cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  delete executable;
-  return cudaSuccess;
-}
-
-cudaError cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {
-  if (!graph) return cudaErrorInvalidValue;
-  *count = graph->steps.size();
+cudaError cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  if (!simt_cuda::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+  *flags = stream_of(stream).blocking ? cudaStreamDefault : cudaStreamNonBlocking;
   return cudaSuccess;
 }

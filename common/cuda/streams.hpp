@@ -27,6 +27,26 @@ void wait_for(cudaStream_t stream);
 void wait_for_all();
 /// Tells the simulator what the host's own accesses can race with. Whether there is any.
 bool begin_host_access();
+/// What is over when work begins in the stream, what its own work has come to, and that it has come so far.
+Clock begin_in(cudaStream_t stream);
+Clock reached_in(cudaStream_t stream);
+void reach(cudaStream_t stream, Clock clock);
+
+// ---- For graphs, in runtime.cpp ------------------------------------------------------------------------------------
+
+/// A launch of a kernel of which the address is known. @param what for a refusal
+Step* later(const char* what, const void* kernel, const Configuration& configuration, void** arguments);
+/// Elements of 1, 2 or 4 bytes.
+cudaError fill_pattern(const cudaMemsetParams& parameters, cudaStream_t stream, const char* file, int line);
+/// Whether a graph's nodes run: none of them holds up the host.
+bool& in_graph();
+/// Memory that a graph frees, if anybody does.
+cudaError allocate_for_graph(void** pointer, size_t bytes, SIM_NAMED);
+/// As if it had just been allocated, at its address.
+void begin_of_graph(void* pointer);
+/// @return whether it is a graph's memory that was there until now
+bool end_of_graph(void* pointer);
+
 /// Whether the stream is one; null and CUDA's two constants are.
 bool is_stream(cudaStream_t stream);
 

@@ -371,6 +371,7 @@ void complete_phase(Mbarrier& barrier, Pc pc) {
     machine.stopped = true;
     return;
   }
+  land_copies(barrier.address, barrier.phase);
   ++barrier.phase;
   barrier.pending = barrier.arrivals;
   barrier.expected = barrier.landed = 0;
@@ -630,9 +631,13 @@ void mbarrier_arrive_drop(void* address, unsigned count) {
 
 void copies_arrive(void* address, bool counted) {
   const Pc pc = SIMT_PC;
-  commit_copies();
-  wait_copies(0);
+  if (has_peers()) {  // the barrier may be another block's
+    commit_copies();
+    wait_copies(0);
+  }
   at_mbarrier(address, pc, [&](Mbarrier& barrier) {
+    for (Copy& copy : machine.thread->copies)
+      if (copy.mbarrier == 0) copy.mbarrier = barrier.address, copy.phase = barrier.phase;
     if (counted)
       arrive(barrier, pc);
     else  // one more to wait for, which has come

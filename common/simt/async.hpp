@@ -302,6 +302,8 @@ void end_async_block();
 Mbarrier& mbarrier_at(std::uintptr_t address, Pc pc, bool by_copy = false);
 /// Lets the phase end, if nothing is missing. @param barrier of memory_block()
 void complete_phase(Mbarrier& barrier, Pc pc);
+/// Those copies by cp.async land that copies_arrive() has bound to the phase.
+void land_copies(std::uintptr_t mbarrier, std::uint32_t phase);
 /// Each place where threads of a block wait, and how many: "12 at line 34".
 std::string who_waits(const AsyncBlock& block);
 /// The same of the running block, or of each in its cluster.

@@ -200,6 +200,8 @@ struct Copy {
   unsigned bytes;
   unsigned group;  ///< how many groups the thread had closed before
   Pc pc;
+  std::uintptr_t mbarrier = 0;  ///< with whose phase it lands, or 0; see copies_arrive()
+  std::uint32_t phase = 0;
 };
 
 /// A thread that uses wgmma: its local arrays stand for registers.

@@ -144,6 +144,16 @@ void release(void* address) {
     madvise(address, whole_pages(bytes), MADV_DONTNEED);  // the addresses stay taken, the memory goes back
 }
 
+void set_live(void* address, bool live) {
+  change_allocations();
+  Allocation& allocation = allocation_at(address);
+  allocation.live = live;
+  if (!live) return;
+  std::memset(allocation.bytes, 0, allocation.end - allocation.begin);
+  std::memset(address, 0xcd,
+              allocation.end - allocation.begin);  // a launch that writes it changes something, so it runs
+}
+
 void upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
   Allocation& allocation = allocation_at(device);

@@ -123,9 +123,15 @@ void settle_rewrites(int thread) {
   });
 }
 
+/// Whether a matrix function writes where one of the same warp has read: it has each lane's values in hand by then.
+bool follows_in_warp(const Access& read, const Access& write) {
+  return read.warp_wide && write.warp_wide && read.block == write.block && read.thread / kWarp == write.thread / kWarp;
+}
+
 void check_pair(const Access& earlier, Kind earlier_kind, const Access& now, Kind kind, std::uint32_t oldest,
                 std::uintptr_t word) {
   if (!(earlier.bytes & now.bytes) || (earlier.atomic && now.atomic) || happened_before(earlier, oldest)) return;
+  if (earlier_kind == Kind::load && kind == Kind::store && follows_in_warp(earlier, now)) return;
   FaultRecord& fault =
       report(earlier.async ? FaultKind::missing_wait : FaultKind::race, now.pc, {}, earlier.pc, thread_of(earlier));
   fault.access = word_for(kind);
@@ -588,11 +594,17 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
 
 // ---- Asynchronous copies -------------------------------------------------------------------------------------------
 
-/// The copy has arrived: a write by its thread, made now.
-void land(const Copy& copy) {
+/// What it brings is there.
+void arrive(const Copy& copy) {
   const SharedState state = shared_state(copy.to);
   std::memcpy(reinterpret_cast<void*>(copy.to), copy.values, copy.bytes);
   for (unsigned i = 0; i < copy.bytes; ++i) state.bytes[i] &= static_cast<std::uint8_t>(~kInFlight);
+}
+
+/// The copy has arrived: a write by its thread, made now.
+void land(const Copy& copy) {
+  arrive(copy);
+  const SharedState state = shared_state(copy.to);
   for_each_word(state.cells, state.begin, copy.to, copy.bytes, Kind::store, copy.pc,
                 [](Cell& cell, const Access& now) { cell.write = now; });
 }
@@ -803,6 +815,16 @@ void copy_async(void* shared, const void* global, unsigned bytes, unsigned sourc
   machine.copying = true;
 }
 
+void land_copies(std::uintptr_t mbarrier, std::uint32_t phase) {
+  if (!machine.copying) return;
+  for (unsigned i = 0; i < machine.threads_per_block; ++i)
+    std::erase_if(machine.threads[i].copies, [&](const Copy& copy) {
+      if (copy.mbarrier != mbarrier || copy.phase != phase) return false;
+      arrive(copy);
+      return true;
+    });
+}
+
 void commit_copies() { ++machine.thread->groups; }
 
 void wait_copies(unsigned pending) {
@@ -842,6 +864,7 @@ void wait_copies(unsigned pending) {
 SIMT_ATOMICS(int)
 SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
+SIMT_COMPARE_AND_SWAP(unsigned char)
 SIMT_COMPARE_AND_SWAP(unsigned short)
 SIMT_ATOMIC(long long, atomicMin, value < old ? value : old)
 SIMT_ATOMIC(long long, atomicMax, old < value ? value : old)

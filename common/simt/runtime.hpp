@@ -26,6 +26,8 @@ using convladder::Counters;
 void* allocate(std::size_t bytes, const char* name);
 /// Frees what allocate() gave.
 void release(void* address);
+/// Takes memory away, or brings it back with nothing written in it: a graph's, which keeps its address.
+void set_live(void* address, bool live);
 
 /// Copies from the host into global memory and marks it written.
 void upload(void* device, const void* host, std::size_t bytes);

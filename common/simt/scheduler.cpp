@@ -247,10 +247,18 @@ bool complete_collectives(const Warp& warp) {
     if (warp[lane].wait_pc != lowest) unnamed &= ~(1u << lane);
   for (unsigned lane = 0; lane < warp.count; ++lane) {
     if (!(unnamed >> lane & 1)) continue;
-    *static_cast<unsigned*>(warp[lane].payload) = unnamed;
+    if (warp[lane].payload) *static_cast<unsigned*>(warp[lane].payload) = unnamed;
     warp[lane].state = State::ready;
   }
   return true;
+}
+
+/// Lets lanes go on that come_together() holds: the others may wait for them.
+void part(const Warp& warp) {
+  for (unsigned lane = 0; lane < warp.count; ++lane) {
+    Thread& thread = warp[lane];
+    if (thread.state == State::at_collective && thread.mask == 0 && !thread.payload) thread.state = State::ready;
+  }
 }
 
 void report_stuck_collective(const Warp& warp) {
@@ -292,6 +300,7 @@ void run_warp(const Warp& warp) {
     }
     if (ready && events >= turn_ends) {
       issue_requests(0);  // what the lanes have left, without knowing what comes next
+      part(warp);
       return;
     }
     if (ready) continue;
@@ -316,6 +325,16 @@ bool is_elsewhere([[maybe_unused]] Pc pc, [[maybe_unused]] Pc other) {
 #endif
 }
 
+/// Whether the lanes of each warp wait at one barrier. A GPU lets the block pass then, though CUDA asks for one barrier
+/// of the whole block.
+bool warps_agree() {
+  for (unsigned i = 0; i < machine.threads_per_block; ++i) {
+    const Thread &thread = machine.threads[i], &first = machine.threads[i / kWarp * kWarp];
+    if (thread.line != first.line || is_elsewhere(thread.wait_pc, first.wait_pc)) return false;
+  }
+  return true;
+}
+
 /// Lets the waiting threads pass, or reports why the barrier is none. @param waiting how many of the block wait
 void pass_barrier(unsigned waiting) {
   const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
@@ -330,19 +349,18 @@ void pass_barrier(unsigned waiting) {
     at_other.thread[0] = other->index.x;
     at_other.thread[1] = other->index.y;
     at_other.thread[2] = other->index.z;
-    report(FaultKind::divergent_barrier, first->wait_pc, {}, other->wait_pc, at_other);
-    machine.measurement.faults.back().other_line = other->line;
-    machine.stopped = true;
+    FaultRecord& fault = report(FaultKind::divergent_barrier, first->wait_pc, {}, other->wait_pc, at_other);
+    fault.line = first->line;
+    fault.other_line = other->line;
+    machine.stopped = waiting < machine.threads_per_block || !warps_agree();
   } else if (waiting < machine.threads_per_block) {
-    report(FaultKind::missing_barrier, first->wait_pc,
-           std::to_string(machine.threads_per_block - waiting) + " of " + std::to_string(machine.threads_per_block) +
-               " threads ended without it");
+    FaultRecord& fault = report(FaultKind::missing_barrier, first->wait_pc,
+                                std::to_string(machine.threads_per_block - waiting) + " of " +
+                                    std::to_string(machine.threads_per_block) + " threads ended without it");
+    fault.line = first->line;
     machine.stopped = true;
   }
-  if (machine.stopped) {
-    machine.measurement.faults.back().line = first->line;
-    return;
-  }
+  if (machine.stopped) return;
   if (machine.async) order_block();
   ++machine.phase;
   ++machine.progress;
@@ -698,7 +716,7 @@ std::string launch_error(dim3 grid, dim3 block, std::size_t shared_bytes) {
 
 // ---- For kernels ---------------------------------------------------------------------------------------------------
 
-void watch() { machine.watching = true; }
+void watch() { machine.watching = machine.running; }  // a kernel may be asked for its clusters
 uint3 thread_index() { return machine.thread->index; }
 uint3 block_index() { return machine.block_index; }
 dim3 block_size() { return machine.block; }
@@ -784,17 +802,28 @@ void grid_barrier(int line) {
   yield_as(State::at_grid_barrier);
 }
 
-unsigned active_mask(int line) {
-  unsigned result = 0;
+namespace {
+void wait_for_lanes(void* payload, int line, Pc pc) {
   Thread& thread = *machine.thread;
   thread.mask = 0;
-  thread.payload = &result;
+  thread.payload = payload;
   thread.combine = nullptr;
   thread.orders = Orders::nothing;
   thread.line = line;
-  thread.wait_pc = relative_pc(__builtin_return_address(0));
+  thread.wait_pc = pc;
   yield_as(State::at_collective);
+}
+}  // namespace
+
+unsigned active_mask(int line) {
+  unsigned result = 0;
+  wait_for_lanes(&result, line, relative_pc(__builtin_return_address(0)));
   return result;
+}
+
+void come_together(const void* place) {
+  const Unwatched unwatched;
+  wait_for_lanes(nullptr, 0, relative_pc(place));
 }
 
 void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders orders, int line, Pc pc) {
@@ -807,7 +836,7 @@ void wait_at_collective(unsigned mask, void* payload, Combine combine, Orders or
   thread.wait_pc = pc;
   if (!(mask >> (machine.thread_number % kWarp) & 1)) {
     report(FaultKind::divergent_collective, pc, "the mask does not name the calling lane");
-    stop();
+    return;  // it goes on with no result, as on a GPU
   }
   yield_as(State::at_collective);
 }

@@ -260,6 +260,9 @@ __forceinline__ T shuffle(unsigned mask, T value, int source, int line) {
 unsigned ballot(unsigned mask, int predicate, int line);
 /// The lanes that are at this call together: all that come to it before the warp can do nothing else.
 unsigned active_mask(int line);
+/// Holds the lane until the other lanes of its warp are here too, or can do nothing else: what they do next, they do in
+/// the order of their lanes. `place` tells one call from another.
+void come_together(const void* place);
 
 }  // namespace simt
 /// @endcond
@@ -327,6 +330,7 @@ SIMT_ATOMICS(unsigned)
 SIMT_ATOMICS(unsigned long long)
 #undef SIMT_ATOMICS
 unsigned short atomicCAS(unsigned short* address, unsigned short compare, unsigned short value);
+unsigned char atomicCAS(unsigned char* address, unsigned char compare, unsigned char value);
 long long atomicMin(long long* address, long long value);
 long long atomicMax(long long* address, long long value);
 long long atomicAnd(long long* address, long long value);

@@ -123,8 +123,6 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:2: inline PTX: tcgen05.fence::before_thread_sync is not simulated"),
     ('__global__ void k(int* p) {\n  *p = 1;\n  asm("ld.global.u32.wrong %0, [%1];" : "=r"(*p) : "l"(p));\n}\nint main() {}\n',
      "program.cu:3: inline PTX: ld.global.u32.wrong is not simulated"),
-    ("template <int N>\n__global__ void __cluster_dims__(N, 1, 1) k() {}\nint main() {}\n",
-     "program.cu:2: __cluster_dims__ of a template's parameters are not simulated"),
     ('__global__ void k(float* d) {\n  asm("div.rz.f32 %0, %0, %0;" : "+f"(*d));\n}\nint main() {}\n',
      "program.cu:2: inline PTX: div.rz.f32 is not simulated: it has '.rz'; docs/sim.md"),
     ('__global__ void k(float* d) {\n  asm("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, "\n'
@@ -132,7 +130,8 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
     ("#include <cuda/ptx>\n__global__ void k(int* p) {\n  cuda::ptx::mapa(cuda::ptx::space_cluster, p, 1);\n}\nint main() {}\n",
      "program.cu:3: cuda::ptx::mapa is not here"),
-    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphCreate(&graph, 0);\n}\n", "program.cu:3: 'cudaGraphCreate' is not"),
+    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphConditionalHandle handle;\n  cudaGraphCreate(&graph, 0);\n}\n",
+     "program.cu:3: 'cudaGraphConditionalHandle' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])
 def test_refusal_names_the_line(tmp_path, text, message):
@@ -242,12 +241,15 @@ def test_limit_ends_a_program(tmp_path):
 
 
 @pytest.mark.parametrize("text, wanted", [
-    ("__global__ void k(int, int);k<<<g, b>>>(a, f(1, 2));",
-     'void k(int, int);::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto simt_0, auto simt_1) '
+    ("__global__ void k(int, int); k<<<g, b>>>(a, f(1, 2));",
+     ' void k(int, int); ::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto&& simt_0, auto&& simt_1) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0, simt_1); }, a, f(1, 2));'),
+    ("void *p = reinterpret_cast<const void *>(f); __global__ void k(); p = (void *)k; p = reinterpret_cast<void *>(&k);",
+     "void *p = reinterpret_cast<const void *>(f); void k(); p = ::simt_cuda::address_of_kernel(k); "
+     "p = ::simt_cuda::address_of_kernel(k);"),
     ("k<<<g, b>>>(a);",  # a pointer
      '::simt_cuda::launch(::simt_cuda::name_of_kernel(reinterpret_cast<const void *>(k)), '
-     '::simt_cuda::Configuration(g, b), [&](auto simt_0) '
+     '::simt_cuda::Configuration(g, b), [&](auto&& simt_0) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0); }, a);'),
     ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
     ("__device__ int f(int a);", " int f(int a);"),

@@ -336,7 +336,7 @@ class FrontEnd:
                 passed.append(f"simt_{len(passed)}")
                 arguments.append(", " + (self.tokens[last].before + "nullptr" if null else self.rewritten(last, comma)))
             last = comma + 1
-        named = ", ".join(f"auto {name}" for name in passed if name.startswith("simt_"))
+        named = ", ".join(f"auto&& {name}" for name in passed if name.startswith("simt_"))
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         shown = f'"{quoted}"'
         if "<" not in name and self.tokens[i - 1].text not in self.kernels:  # a pointer
@@ -353,17 +353,22 @@ class FrontEnd:
         if self.tokens[i + 1].text != "(":
             self.refuse(i, "__cluster_dims__ must be followed by the cluster's size in parentheses")
         close = self.closing(i + 1)
+        asked = False  # the size is known to the kernel alone
         if self.tokens[start].text == "template":
             parameters = {t.text for t in self.tokens[start + 1:self.end_of_template(start + 1, i) or i]}
-            if any(t.text in parameters and is_name(t.text) for t in self.tokens[i + 2:close]):
-                self.refuse(i, "__cluster_dims__ of a template's parameters are not simulated: give the size at the launch, "
-                            "by cudaLaunchKernelEx")
+            asked = any(t.text in parameters and is_name(t.text) for t in self.tokens[i + 2:close])
         name = close + 1
         while self.tokens[name + 1].text != "(" or self.tokens[name].text in ("__attribute__", "alignas", "decltype"):
             name = self.closing(name + 1) + 1 if self.tokens[name + 1].text == "(" else name + 1
             if self.tokens[name].text in (";", "{", ""):
                 self.refuse(i, "no kernel follows __cluster_dims__")
         size = " ".join(self.text(i + 2, close).split())
+        if asked:
+            body = self.closing(name + 1) + 1
+            if self.tokens[body].text == "{":
+                within = self.tokens[body + 1]
+                within.before = f"if (::simt_cuda::tells_cluster(::dim3({size}))) return;" + within.before
+            size = "0, 0, 0"
         self.clusters += 1
         return (f"static const ::simt_cuda::ClusterDims simt_cluster_{self.clusters}("
                 f'"{self.tokens[name].text}", ::dim3({size}));'), close + 1
@@ -588,6 +593,12 @@ class FrontEnd:
                         result.append(token.before + text + self.rewritten(i + 1, begin) + self.rewritten(first, last))
                         i = past
                         continue
+            if text in ("(", "reinterpret_cast") and (address := self.kernels_address(i)):
+                first, last, following = address
+                marks.append(i)
+                result.append(f"{token.before}::simt_cuda::address_of_kernel({self.rewritten(first, last)})")
+                i = following
+                continue
             if text in NAMED and self.tokens[i + 1].text == "(" and self.tokens[i - 1].text not in (".", "->"):
                 close = self.closing(i + 1)
                 commas = self.commas(i + 2, close)
@@ -624,6 +635,38 @@ class FrontEnd:
         if words[:2] in (["reinterpret_cast", "<"], ["static_cast", "<"]) and "(" in words:
             return first + words.index("(") + 1, end - 1
         return first, end
+
+    def end_of_kernels_name(self, i):
+        """Past the name of a kernel that stands at `i`, with template arguments; None where none does."""
+        while is_name(self.tokens[i].text or ";") and self.tokens[i + 1].text == "::":
+            i += 2
+        if self.tokens[i].text not in self.kernels:
+            return None
+        if self.tokens[i + 1].text == "<":
+            i = self.end_of_template(i + 1, len(self.tokens)) or i
+        return None if self.tokens[i + 1].text in ("(", "<<", ".", "->", "[") else i + 1
+
+    def kernels_address(self, i):
+        """Of a cast of a kernel to `void*` at `i`: where its name begins, what follows the name, and the cast. Or None."""
+        if self.tokens[i].text == "(":
+            close, words = self.closing(i), [token.text for token in self.tokens[i + 1:i + 5]]
+            if sorted(words[:close - i - 1]) not in (["*", "void"], ["*", "const", "void"]):
+                return None
+            inside, enclosed = close + 1, self.tokens[close + 1].text == "("
+        else:
+            words = [token.text for token in self.tokens[i + 1:i + 7]]
+            if words[:4] == ["<", "void", "*", ">"]:
+                inside, enclosed = i + 5, True
+            elif words[:5] == ["<", "const", "void", "*", ">"]:
+                inside, enclosed = i + 6, True
+            else:
+                return None
+        first = inside + enclosed
+        first += self.tokens[first].text == "&"
+        end = self.end_of_kernels_name(first)
+        if not end or enclosed and self.tokens[end].text != ")":
+            return None
+        return first, end, end + enclosed
 
     def is_qualifier(self, i):
         text = self.tokens[i].text

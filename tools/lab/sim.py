@@ -123,7 +123,7 @@ def compile_file(source, target, toolchain, options):
         raise Unusable(f"sim: {refusal}") from None
     text = target.with_suffix(".ii")
     text.write_text(translated)
-    compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-fdiagnostics-color=never",
+    compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
                      *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
         refuse_compilation(compiled.stderr)

@@ -17,7 +17,13 @@ namespace cooperative_groups {
 
 class thread_block {
  public:
+  class arrival_token {};
   __forceinline__ void sync(int line = __builtin_LINE()) const { simt::block_barrier(line); }
+  /// What a thread does between the two counts as done before the barrier.
+  __forceinline__ static arrival_token barrier_arrive() { return {}; }
+  __forceinline__ static void barrier_wait(arrival_token&& = {}, int line = __builtin_LINE()) {
+    simt::block_barrier(line);
+  }
   static unsigned thread_rank() {
     const uint3 t = simt::thread_index();
     const dim3 b = simt::block_size();
@@ -44,7 +50,12 @@ __forceinline__ void sync(const thread_block&, int line = __builtin_LINE()) { si
 
 class grid_group {
  public:
+  class arrival_token {};
   __forceinline__ void sync(int line = __builtin_LINE()) const { simt::grid_barrier(line); }
+  __forceinline__ static arrival_token barrier_arrive() { return {}; }
+  __forceinline__ static void barrier_wait(arrival_token&& = {}, int line = __builtin_LINE()) {
+    simt::grid_barrier(line);
+  }
   static bool is_valid() { return true; }
   static unsigned long long block_rank() {
     const uint3 b = simt::block_index();
@@ -61,6 +72,14 @@ class grid_group {
   static unsigned long long size() { return num_threads(); }
   static dim3 dim_blocks() { return simt::grid_size(); }
   static dim3 group_dim() { return simt::grid_size(); }
+  static dim3 dim_threads() {
+    const dim3 size = simt::block_size(), blocks = simt::grid_size();
+    return {blocks.x * size.x, blocks.y * size.y, blocks.z * size.z};
+  }
+  static dim3 thread_index() {
+    const dim3 size = simt::block_size(), block = simt::block_index(), thread = simt::thread_index();
+    return {block.x * size.x + thread.x, block.y * size.y + thread.y, block.z * size.z + thread.z};
+  }
   static dim3 block_index() { return simt::block_index(); }
   static unsigned long long cluster_rank() {
     const uint3 c = simt::cluster_index();
@@ -123,6 +142,8 @@ class coalesced_group {
   }
   __forceinline__ unsigned num_threads() const { return static_cast<unsigned>(__builtin_popcount(mask_)); }
   __forceinline__ unsigned size() const { return num_threads(); }
+  __forceinline__ unsigned meta_group_rank() const { return 0; }
+  __forceinline__ unsigned meta_group_size() const { return 1; }
   __forceinline__ void sync(int line = __builtin_LINE()) const { __syncwarp(mask_, line); }
   template <class T>
   __forceinline__ T shfl(T value, unsigned rank, int line = __builtin_LINE()) const {
@@ -332,6 +353,27 @@ template <class Group>
 __forceinline__ void sync(const Group& group, int line = __builtin_LINE()) {
   group.sync(line);
 }
+template <class Group>
+__forceinline__ void synchronize(const Group& group, int line = __builtin_LINE()) {
+  group.sync(line);
+}
+template <class Group>
+__forceinline__ auto thread_rank(const Group& group) {
+  return group.thread_rank();
+}
+template <class Group>
+__forceinline__ auto group_size(const Group& group) {
+  return group.size();
+}
+/// A group of one.
+class single_thread {
+ public:
+  static constexpr unsigned thread_rank() { return 0; }
+  static constexpr unsigned num_threads() { return 1; }
+  static constexpr unsigned size() { return 1; }
+  __forceinline__ void sync(int = 0) const {}
+};
+__forceinline__ single_thread this_thread() { return {}; }
 
 template <class T>
 struct plus {

@@ -114,5 +114,12 @@ __forceinline__ __nv_bfloat162 __hneg2(__nv_bfloat162 a) { return {__hneg(a.x), 
 __forceinline__ __nv_bfloat162 __habs2(__nv_bfloat162 a) { return {__habs(a.x), __habs(a.y)}; }
 __forceinline__ __nv_bfloat162 operator-(__nv_bfloat162 a) { return __hneg2(a); }
 SIM_SMALL_FLOAT(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162, bf16_sum, bf16s_sum)
+#define CUDART_INF_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7f80))
+#define CUDART_NAN_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7fff))
+#define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x0001))
+#define CUDART_MAX_NORMAL_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7f7f))
+#define CUDART_NEG_ZERO_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x8000))
+#define CUDART_ZERO_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x0000))
+#define CUDART_ONE_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x3f80))
 // NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

@@ -22,5 +22,12 @@ __forceinline__ bool __hle(half a, half b) { return a <= b; }
 __forceinline__ bool __hgt(half a, half b) { return a > b; }
 __forceinline__ bool __hge(half a, half b) { return a >= b; }
 SIM_SMALL_FLOAT(half, half2, half, half2, half_sum, halves_sum)
+#define CUDART_INF_FP16 __ushort_as_half(static_cast<unsigned short>(0x7c00))
+#define CUDART_NAN_FP16 __ushort_as_half(static_cast<unsigned short>(0x7fff))
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half(static_cast<unsigned short>(0x0001))
+#define CUDART_MAX_NORMAL_FP16 __ushort_as_half(static_cast<unsigned short>(0x7bff))
+#define CUDART_NEG_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x8000))
+#define CUDART_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x0000))
+#define CUDART_ONE_FP16 __ushort_as_half(static_cast<unsigned short>(0x3c00))
 // NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

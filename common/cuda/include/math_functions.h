@@ -260,6 +260,22 @@ __forceinline__ unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned 
   return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
 
+// Maxima and minima of sums and of three, with a floor of 0 or without.
+#define SIM_DPX(name, operation)                                                                                    \
+  __forceinline__ int __vi##name##_s32_relu(int a, int b) { return max(operation(a, b), 0); }                       \
+  __forceinline__ int __vi##name##3_s32(int a, int b, int c) { return operation(operation(a, b), c); }              \
+  __forceinline__ unsigned __vi##name##3_u32(unsigned a, unsigned b, unsigned c) {                                  \
+    return operation(operation(a, b), c);                                                                           \
+  }                                                                                                                 \
+  __forceinline__ int __vi##name##3_s32_relu(int a, int b, int c) { return max(operation(operation(a, b), c), 0); } \
+  __forceinline__ int __viadd##name##_s32(int a, int b, int c) {                                                    \
+    return operation(static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)), c);                     \
+  }                                                                                                                 \
+  __forceinline__ int __viadd##name##_s32_relu(int a, int b, int c) { return max(__viadd##name##_s32(a, b, c), 0); }
+SIM_DPX(max, max)
+SIM_DPX(min, min)
+#undef SIM_DPX
+
 template <class T>
 __forceinline__ T __ldca(const T* address) {
   return *address;
@@ -276,17 +292,18 @@ template <class T>
 __forceinline__ T __ldcv(const T* address) {
   return __ldcg(address);
 }
-template <class T>
-__forceinline__ void __stcs(T* address, T value) {
+// The value is converted, as where CUDA has a function for each type.
+template <class T, class V>
+__forceinline__ void __stcs(T* address, V value) {
   *address = value;
 }
-template <class T>
-__forceinline__ void __stwb(T* address, T value) {
+template <class T, class V>
+__forceinline__ void __stwb(T* address, V value) {
   *address = value;
 }
-template <class T>
-__forceinline__ void __stwt(T* address, T value) {
-  __stcg(address, value);
+template <class T, class V>
+__forceinline__ void __stwt(T* address, V value) {
+  __stcg(address, static_cast<T>(value));
 }
 
 /// One cycle for each observed step of the warp: a clock that only goes forward.
@@ -294,6 +311,9 @@ long long clock64();
 __forceinline__ void __nanosleep(unsigned) { clock64(); }
 __forceinline__ void __prof_trigger(int) {}
 __forceinline__ void __brkpt() {}
+// A kernel begins when the one before has ended.
+__forceinline__ void cudaGridDependencySynchronize() {}
+__forceinline__ void cudaTriggerProgrammaticLaunchCompletion() {}
 
 // Grid-wide and block-wide scopes are the same here: no thread is interrupted within an atomic.
 #define SIM_SCOPED(name)                                 \
@@ -313,6 +333,14 @@ SIM_SCOPED(atomicExch)
 SIM_SCOPED(atomicAnd)
 SIM_SCOPED(atomicOr)
 SIM_SCOPED(atomicXor)
+/// The parts one after another, as on a GPU of compute capability 9.
+__forceinline__ float2 atomicAdd(float2* address, float2 value) {
+  return float2(atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y));
+}
+__forceinline__ float4 atomicAdd(float4* address, float4 value) {
+  return float4(atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
+                atomicAdd(&address->w, value.w));
+}
 __forceinline__ unsigned atomicInc_block(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
 __forceinline__ unsigned atomicInc_system(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
 __forceinline__ unsigned atomicDec_block(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
