@@ -26,60 +26,6 @@
 namespace convladder {
 namespace {
 
-// Ranks, other than itself, that own rows which rank `of` reads: a bit each.
-unsigned owners_of(const ConvProblem& problem, int of, int ranks) {
-  const Part its = band_part(problem, of, ranks);
-  unsigned owners = 0;
-  for (std::int64_t at = 0; its.problem.n > 0 && at < its.problem.h; ++at) {
-    const std::int64_t source = source_row(problem, its, at);
-    for (int owner = 0; source >= 0 && owner < ranks; ++owner) {
-      const Part part = band_part(problem, owner, ranks);
-      if (owner != of && source >= part.first_row && source < part.first_row + part.rows) owners |= 1u << owner;
-    }
-  }
-  return owners;
-}
-
-unsigned readers_of(const ConvProblem& problem, int of, int ranks) {
-  unsigned readers = 0;
-  for (int rank = 0; rank < ranks; ++rank)
-    if (owners_of(problem, rank, ranks) >> of & 1) readers |= 1u << rank;
-  return readers;
-}
-
-Bands bands_of(const ConvProblem& problem, const Part& own, int ranks) {
-  Bands bands{};
-  bands.first = static_cast<int>(own.first_row - own.above);
-  bands.height = static_cast<int>(problem.h);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Part part = band_part(problem, rank, ranks);
-    if (part.problem.n == 0) break;  // more ranks than rows
-    bands.first_row[rank] = static_cast<int>(part.first_row);
-    bands.first_row[rank + 1] = static_cast<int>(part.first_row + part.rows);
-    bands.above[rank] = static_cast<int>(part.above);
-    bands.rows[rank] = static_cast<int>(part.problem.h);
-  }
-  return bands;
-}
-
-// The interior's tiles: they begin with its first row, and none is cut off. What is left below them is a border.
-SomeTiles interior_tiles(const Part& own) {
-  const Image image = image_of(own.problem);
-  const Interior rows = interior_of(own);
-  const int tiles = static_cast<int>(rows.end - rows.begin) / tile_height(image);
-  return {image, tiles, 0, static_cast<int>(rows.begin)};
-}
-
-// Of one image.
-std::int64_t barriers_of(const SomeTiles& interior) {
-  if (is_small(interior)) return 0;
-  return std::int64_t{3} * image_grid(interior, kTileHeight, kTileWidth).x;
-}
-
-Borders borders_of(const SomeTiles& interior) {
-  return {interior.gap, interior.gap + interior.tiles * tile_height(interior), interior.out_height};
-}
-
 class HaloDirect final : public SeveralStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     return check_register_2d(problem, limits);
