@@ -39,7 +39,7 @@ class HaloOverlap final : public SeveralStage {
   void launch_rank(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) override {
     if (all.ranks() == 1) return launch_register_2d<float>(own.buffer, own.output, image_of(problem), 1.0f, stream);
     const bool idle = own.problem.n == 0;  // more ranks than rows
-    const BandTiles tiles = idle ? BandTiles{} : tiles_of(own);
+    const BandTiles tiles = idle ? BandTiles{} : band_tiles(own);
     const Stream second = all.side_stream();
     // 1.
     all.follow(second, stream);

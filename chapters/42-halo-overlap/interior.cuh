@@ -42,7 +42,7 @@ struct BandTiles {
   SomeTiles interior, borders;
 };
 
-inline BandTiles tiles_of(const Part& own) {
+inline BandTiles band_tiles(const Part& own) {
   const Image image = image_of(own.problem);
   const Interior rows = interior_of(own);
   const int height = tile_height(image), all = (image.out_height + height - 1) / height;
