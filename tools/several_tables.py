@@ -32,6 +32,7 @@ def cell(value, form=".1f"):
 def strong(reports, pattern):
     """The same problem on one GPU, on two and on four."""
     tables = [times_of(report) for report in reports]
+    with_floor = any(floor is not None for table in tables for _, _, floor in table.values())
     lines = []
     for name in dict.fromkeys(name for table in tables for name in table):
         if not re.search(pattern, name):
@@ -41,12 +42,14 @@ def strong(reports, pattern):
         one = next(time for _, time, _ in found if time is not None)
         line = [f"{what}: {shape_text(shape)}", cell(one)]
         for (time, _, floor), count in zip(found, COUNTS):
-            line += [cell(time), cell(time and one / time, ".2f"), f"{one / time / count:.0%}" if time else "–",
-                     cell(floor)]
+            line += [cell(time), cell(time and one / time, ".2f"), f"{one / time / count:.0%}" if time else "–"]
+            line += [cell(floor)] if with_floor else []
         lines.append(line)
     if not lines:
         raise TableError("has no rows")
-    heads = [text for count in COUNTS for text in (f"{count} GPUs", "times as fast", "efficiency", "floor")]
+    heads = [text for count in COUNTS for text in (
+        f"{count} GPUs", f"times as fast on {count}", f"efficiency on {count}",
+        *([f"floor on {count}"] if with_floor else []))]
     return markdown(["µs", "one GPU", *heads], lines, 1)
 
 
@@ -72,7 +75,7 @@ def weak(reports, pattern):
         lines.append(line)
     if not lines:
         raise TableError("has no rows")
-    heads = [text for count in COUNTS for text in (f"{count} GPUs", "efficiency")]
+    heads = [text for count in COUNTS for text in (f"{count} GPUs", f"efficiency on {count}")]
     return markdown(["µs", "one GPU", *heads], lines, 1)
 
 
