@@ -63,7 +63,7 @@ def weak(reports, pattern):
             if re.search(pattern, name) and height and int(height[1]) % count == 0:
                 share = name.replace(height[0], f"h={int(height[1]) // count}")
                 shares.setdefault(share, {})[count] = time
-    alone = {name: one for table in tables for name, (_, one, _) in table.items()}
+    alone = {name: one for table in reversed(tables) for name, (_, one, _) in table.items()}
     lines = []
     for share, times in shares.items():
         if share not in alone or set(times) != set(COUNTS):
