@@ -97,10 +97,13 @@ class Table {
 
   void add(const std::string& name, const Measured& m) {
     const auto cell = [](const std::optional<double>& time) { return time ? Json(*time) : Json(); };
-    if (first())
-      fmt::print("{:40} {:9.2f} µs on {}, {:9.2f} on one: {:.2f} times; cold {:9.2f}, {:9.2f}; floor {:9.2f}\n", name,
-                 m.all, ranks_.ranks(), m.one, m.one / m.all, m.all_cold.value_or(0), m.one_cold.value_or(0),
-                 m.floor.value_or(0));
+    if (first()) {
+      fmt::print("{:40} {:9.2f} µs on {}, {:9.2f} on one: {:.2f} times", name, m.all, ranks_.ranks(), m.one,
+                 m.one / m.all);
+      if (m.all_cold && m.one_cold) fmt::print("; cold {:9.2f}, {:9.2f}", *m.all_cold, *m.one_cold);
+      if (m.floor) fmt::print("; floor {:9.2f}", *m.floor);
+      fmt::print("\n");
+    }
     rows_["rows"].push_back(
         {{"name", name}, {"values", {cell(m.all), cell(m.all_cold), cell(m.one), cell(m.one_cold), cell(m.floor)}}});
     write("", rows_);
@@ -197,8 +200,15 @@ void run(const Options& options, Ranks& ranks) {
         table.refuse(row, reason);
       else
         table.add(row, measure_stage(stage, problem, reached, ranks, options.samples));
-      if (options.cudnn && of_layers(stage)) add_cudnn(stage, name, problem, options, table, ranks);
     }
+  }
+  if (!options.cudnn || options.chain > 0) return;
+  // Last, since choosing among all that cuDNN offers takes long for large layers.
+  for (const auto& [name, text] : shapes) {
+    const ConvProblem problem = parse_shape(text);
+    if (problem.c == 1) continue;
+    for (const std::string& stage : options.stages)
+      if (of_layers(stage)) add_cudnn(stage, name, problem, options, table, ranks);
   }
 }
 
