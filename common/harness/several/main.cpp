@@ -185,9 +185,12 @@ void run(const Options& options, Ranks& ranks) {
   std::vector<std::pair<std::string, std::string>> shapes;
   for (const std::string& shape : options.shapes) shapes.emplace_back(shape, shape);
   if (shapes.empty()) shapes = usual_shapes(ranks.ranks());
+  std::vector<std::pair<std::string, ConvProblem>> problems;
   for (const auto& [name, text] : shapes) {
-    ConvProblem problem = parse_shape(text);
-    problem.padding = parse_padding(options.padding);
+    problems.emplace_back(name, parse_shape(text));
+    problems.back().second.padding = parse_padding(options.padding);
+  }
+  for (const auto& [name, problem] : problems) {
     if (options.chain > 0) {
       add_chains(name, problem, options, reached, table, ranks);
       continue;
@@ -204,11 +207,9 @@ void run(const Options& options, Ranks& ranks) {
   }
   if (!options.cudnn || options.chain > 0) return;
   // Last, since choosing among all that cuDNN offers takes long for large layers.
-  for (const auto& [name, text] : shapes) {
-    const ConvProblem problem = parse_shape(text);
-    if (problem.c == 1) continue;
+  for (const auto& [name, problem] : problems) {
     for (const std::string& stage : options.stages)
-      if (of_layers(stage)) add_cudnn(stage, name, problem, options, table, ranks);
+      if (of_layers(stage) && problem.c > 1) add_cudnn(stage, name, problem, options, table, ranks);
   }
 }
 

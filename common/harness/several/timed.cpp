@@ -1,5 +1,7 @@
 #include "common/harness/several/timed.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/harness/device/device.hpp"
@@ -9,7 +11,9 @@
 namespace convladder {
 
 double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
-  constexpr int kRounds = 20;
+  constexpr int kRounds = 20, kFewest = 3;
+  constexpr double kMostMs = 8000;  // of all samples, beyond the fewest
+  constexpr double kDisturbed = 2;  // a median so many times the least
   const Stream stream = device_stream();
   for (const Work& work : copies) work(stream);  // NCCL joins two ranks at their first exchange
   ranks.wait(stream, "the first launch");
@@ -23,8 +27,8 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
   cudaEvent_t begin = nullptr, end = nullptr;
   require(cudaEventCreate(&begin), "creating an event");
   require(cudaEventCreate(&end), "creating an event");
-  std::vector<double> times;
-  for (int sample = -2; sample < samples; ++sample) {
+  double spent_ms = 0;
+  const auto sample = [&] {  // the same on all ranks, and so is what is decided by it
     ranks.barrier(stream);
     require(cudaEventRecord(begin, stream), "recording an event");
     require(cudaGraphLaunch(replay, stream), "launching a graph");
@@ -33,14 +37,27 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "reading a time");
     const double slowest = ranks.largest(milliseconds, stream);
-    if (sample >= 0) times.push_back(1e3 * slowest / (kRounds * static_cast<double>(copies.size())));
+    spent_ms += slowest;
+    return 1e3 * slowest / (kRounds * static_cast<double>(copies.size()));
+  };
+  sample();
+  sample();
+  std::vector<double> times;
+  double least = 0, median = 0;
+  for (int turn = 0; turn < 2 && median >= kDisturbed * least; ++turn) {
+    for (int i = 0; i < samples && (i < kFewest || spent_ms < kMostMs); ++i) times.push_back(sample());
+    std::ranges::sort(times);
+    least = times.front();
+    median = times[times.size() / 2];
   }
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
   cudaGraphExecDestroy(replay);
   cudaGraphDestroy(graph);
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
+  if (median >= kDisturbed * least && ranks.rank() == 0)
+    fmt::print(stderr, "note: disturbed: samples take {:.2f} to {:.2f} µs, half of them more than {:.2f}\n", least,
+               times.back(), median);
+  return median;
 }
 
 void fill_with_nan(void* to, std::int64_t bytes, Stream stream) {
