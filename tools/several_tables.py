@@ -3,6 +3,7 @@
 A row of theirs is named by what ran and a shape: "41-halo-exchange h=4000,w=6000,r=3,s=3". Times are hot ones.
 """
 
+import itertools
 import re
 
 from cells import TableError, markdown
@@ -79,8 +80,48 @@ def weak(reports, pattern):
     return markdown(["µs", "one GPU", *heads], lines, 1)
 
 
-def several_table(reports, words):
-    """@param reports of COUNTS  @param words strong or weak, and a pattern that the names of rows hold"""
-    if len(words) != 2 or words[0] not in ("strong", "weak"):
-        raise TableError("is no table: write a file, strong or weak, and a pattern of the rows' names")
+def halo_bytes(name):
+    """What a rank sends each neighbour of a stage's row: half of the rows of taps but one, of all images."""
+    sizes = {key: int(value) for key, value in (part.split("=") for part in name.rpartition(" ")[2].split(","))}
+    element = 2 if name.startswith("33") else 4
+    return (sizes["r"] - 1) // 2 * sizes["w"] * sizes.get("c", 1) * sizes.get("n", 1) * element
+
+
+def exchange_time(exchanges, length):
+    """Of so many bytes: on the line between the two lengths around it that were measured."""
+    points = [(int(row["name"]), row["values"][0]) for row in exchanges["rows"]]
+    for (shorter, low), (longer, high) in itertools.pairwise(points):
+        if length <= longer:
+            return low + (high - low) * max(length - shorter, 0) / (longer - shorter)
+    raise TableError(f"has no exchange of {length} bytes")
+
+
+def losses(reports, exchanges, pattern):
+    """What a time is above an even share of one GPU's, beside an exchange alone, and from which time on dividing pays."""
+    tables = [times_of(report) for report in reports]
+    lines = []
+    for name in dict.fromkeys(name for table in tables for name in table):
+        if not re.search(pattern, name):
+            continue
+        what, _, shape = name.rpartition(" ")
+        line = [f"{what}: {shape_text(shape)}", cell(next(table[name][1] for table in tables if name in table))]
+        for table, exchange, count in zip(tables, exchanges, COUNTS):
+            alone = exchange_time(exchange, halo_bytes(name))
+            time, one, _ = table.get(name, (None, None, None))
+            line += [cell(time and time - one / count), cell(alone), cell(alone * count / (count - 1))]
+        lines.append(line)
+    if not lines:
+        raise TableError("has no rows")
+    heads = [text for count in COUNTS for text in (
+        f"above a share on {count}", f"an exchange on {count}", f"pays from, on {count}")]
+    return markdown(["µs", "one GPU", *heads], lines, 1)
+
+
+def several_table(results, name, words):
+    """@param results a file by its name  @param words strong, weak or losses, and a pattern that the names of rows hold"""
+    if len(words) != 2 or words[0] not in ("strong", "weak", "losses"):
+        raise TableError("is no table: write a file, strong, weak or losses, and a pattern of the rows' names")
+    reports = [results(f"{name}-{count}") for count in COUNTS]
+    if words[0] == "losses":
+        return losses(reports, [results(f"{name}-{count}-exchange") for count in COUNTS], words[1])
     return {"strong": strong, "weak": weak}[words[0]](reports, words[1])
