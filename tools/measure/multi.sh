@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stages 40 to 43, layers by 33 and 36 in bands, chains of layers, and cuDNN on joined bands, on 2 and on 4 GPUs of one
-# host. In a checkout's root; builds bin/several by itself, and takes the one in build/bin if it cannot. About 8 minutes
-# on 4 GPUs. OUT is a folder:
+# host. In a checkout's root; builds bin/several by itself, and takes the one in build/bin if it cannot. Weak scaling
+# and small sizes come first, cuDNN last. About 8 minutes on 4 GPUs. OUT is a folder:
 #   several-2.json, several-2-exchange.json, several-4.json, several-4-exchange.json   times, for docs/results
 #   padding.txt   whether all paddings and thin bands have the bits of one GPU
 #   log.txt       everything else; what was left out, and why
@@ -9,7 +9,7 @@
 # begins after $BUDGET seconds.
 set -u
 OUT=${OUT:-/tmp/multi-out}
-BUDGET=${BUDGET:-480} LIMIT=${LIMIT:-90}
+BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-90}
 mkdir -p "$OUT"
 work=$(mktemp -d)
 exec > >(tee "$OUT/log.txt") 2>&1
@@ -97,27 +97,10 @@ bits() {
 # 43 reads other processes' memory, which a host may refuse: it is tried first, and left out where it fails.
 pictures="--stage 41 --stage 42 --stage 43"
 layer=c=64,k=64,r=3,s=3
-{
-  for n in "${counts[@]}"; do
-    bits "$n" zero "--stage 43" || pictures="--stage 41 --stage 42"
-  done
-  for n in "${counts[@]}"; do
-    for padding in zero replicate reflect; do bits "$n" "$padding" "--stage 40 $pictures"; done
-    step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
-      --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
-    step "$n" "bits of chains" --chain 4 --samples 3 --shape c=64,k=64,h=57,w=56,r=3,s=3 \
-      --shape c=16,k=16,h=9,w=20,r=3,s=3 --shape h=61,w=40,r=5,s=5 --shape h=101,w=37,r=11,s=3
-    step "$n" "bits of chains of 3" --chain 3 --samples 3 --shape c=64,k=64,h=58,w=56,r=3,s=3 --shape h=5,w=40,r=3,s=3
-  done
-} >"$OUT/padding.txt" 2>&1
+for n in "${counts[@]}"; do
+  bits "$n" zero "--stage 43" || pictures="--stage 41 --stage 42"
+done >"$OUT/padding.txt" 2>&1
 grep "^==" "$OUT/padding.txt"
-
-# Which way messages go.
-if [ ${#counts[@]} -gt 0 ]; then
-  NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
-    --shape h=1080,w=1920,r=3,s=3
-  cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
-fi
 
 # times NAME ARGUMENT...: with each number of GPUs; NAME is the part's file.
 times() {
@@ -127,24 +110,58 @@ times() {
 }
 sizes() { for size in "$@"; do echo "--shape $layer,$size"; done; }
 # shellcheck disable=SC2046,SC2086
-{
-  times 01-large $pictures $(images h=4000,w=6000)
-  times 02-chains --chain 4 $(images h=4000,w=6000) $(sizes h=960,w=960 h=1080,w=1920 h=224,w=224)
-  times 03-layers --cudnn $(sizes h=960,w=960 h=1080,w=1920)
-  times 04-batch --stage 40 $pictures --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
+weak_and_small() {
   for n in "${counts[@]}"; do
-    step "$n" "weak, pictures" $pictures --json "$work/$n-05-weak.json" $(images h=$((2160 * n)),w=3840)
-    step "$n" "weak, layers" --json "$work/$n-06-weak.json" $(sizes h=$((960 * n)),w=960)
+    step "$n" "weak, pictures" $pictures --json "$work/$n-01-weak.json" $(images h=$((2160 * n)),w=3840)
+    step "$n" "weak, layers" --json "$work/$n-02-weak.json" $(sizes h=$((960 * n)),w=960)
   done
-  times 07-2160 $pictures $(images h=2160,w=3840)
-  times 08-1080 $pictures $(images h=1080,w=1920)
-  times 09-960 $pictures $(images h=960,w=960)
-  times 10-480 $pictures $(images h=480,w=640)
-  times 11-small-layers --stage 33 $(sizes h=224,w=224 h=320,w=320 h=448,w=448 h=640,w=640)
-  times 12-small-chains --chain 4 $(images h=960,w=960) $(images h=2160,w=3840) $(sizes h=448,w=448)
-  times 13-large-layer-fp16 --stage 33 $(sizes h=4096,w=4096)
-  times 14-large-layer-fp32 --stage 36 $(sizes h=4096,w=4096)
+  times 03-2160 $pictures $(images h=2160,w=3840)
+  times 04-1080 $pictures $(images h=1080,w=1920)
+  times 05-960 $pictures $(images h=960,w=960)
+  times 06-480 $pictures $(images h=480,w=640)
+  times 07-small-layers --stage 33 $(sizes h=224,w=224 h=320,w=320 h=448,w=448 h=640,w=640)
+  times 08-batch --stage 40 $pictures --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
+  times 09-layers $(sizes h=960,w=960)
+  times 10-small-chains --chain 4 $(images h=960,w=960) $(images h=2160,w=3840) $(sizes h=448,w=448)
+  times 11-large-layer-fp32 --stage 36 $(sizes h=4096,w=4096)
 }
+# shellcheck disable=SC2046,SC2086
+large() {
+  times 12-layers $(sizes h=1080,w=1920)
+  times 13-large $pictures $(images h=4000,w=6000)
+  times 14-chains --chain 4 $(images h=4000,w=6000) $(sizes h=960,w=960 h=1080,w=1920 h=224,w=224)
+  times 15-large-layer-fp16 --stage 33 $(sizes h=4096,w=4096)
+}
+# Each by itself and last, since choosing among all that cuDNN offers takes long.
+# shellcheck disable=SC2046
+beside_cudnn() {
+  times 16-cudnn-fp16 --cudnn --stage 33 $(sizes h=960,w=960)
+  times 17-cudnn-fp32 --cudnn --stage 36 $(sizes h=960,w=960)
+  times 18-cudnn-fp16 --cudnn --stage 33 $(sizes h=1080,w=1920)
+  times 19-cudnn-fp32 --cudnn --stage 36 $(sizes h=1080,w=1920)
+}
+all_bits() {
+  for n in "${counts[@]}"; do
+    for padding in zero replicate reflect; do bits "$n" "$padding" "--stage 40 $pictures"; done
+    step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
+      --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
+    step "$n" "bits of chains" --chain 4 --samples 3 --shape c=64,k=64,h=57,w=56,r=3,s=3 \
+      --shape c=16,k=16,h=9,w=20,r=3,s=3 --shape h=61,w=40,r=5,s=5 --shape h=101,w=37,r=11,s=3
+    step "$n" "bits of chains of 3" --chain 3 --samples 3 --shape c=64,k=64,h=58,w=56,r=3,s=3 --shape h=5,w=40,r=3,s=3
+  done
+}
+weak_and_small
+all_bits >"$work/bits.txt" 2>&1
+grep "^==" "$work/bits.txt"
+cat "$work/bits.txt" >>"$OUT/padding.txt"
+# Which way messages go.
+if [ ${#counts[@]} -gt 0 ]; then
+  NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
+    --shape h=1080,w=1920,r=3,s=3
+  cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
+fi
+large
+beside_cudnn
 
 python3 - "$OUT" "$work" "${counts[@]}" <<'PY'
 import json, pathlib, sys
@@ -157,8 +174,9 @@ for count in counts:
             print(f"nothing for several-{count}{ending}.json")
             continue
         merged = tables[0]
-        for table in tables[1:] if not ending else []:  # exchanges are the same in all parts
-            merged["rows"] += table["rows"]
+        if not ending:  # exchanges are the same in all parts; a row that two parts have is of the first
+            rows = {row["name"]: row for table in reversed(tables) for row in reversed(table["rows"])}
+            merged["rows"] = list(reversed(rows.values()))
         (out / f"several-{count}{ending}.json").write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
         print(f"several-{count}{ending}.json: {len(merged['rows'])} rows")
 PY
