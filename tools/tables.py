@@ -30,6 +30,10 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:cpu epyc claims -->    what Lu's thesis claims, beside the same figures here
     <!-- table:beside h100 times -->     times of stages and of the rows beside them, with the tile that a library chose;
     <!-- table:beside h100 libraries --> what the rows stand on, and how they ended
+    <!-- table:several h200-several strong ^4 -->  stages on 2 and 4 GPUs beside one, from h200-several-2.json and -4.json: the
+                                                   rows whose names hold a pattern;
+    <!-- table:several h200-several weak ^4 -->    the same where the work grows with the GPUs;
+    <!-- table:several h200-several losses ^4 -->  what times are above an even share, beside an exchange alone
     <!-- table:gpus machines -->    every GPU of docs/results and docs/results/submitted: device, versions, ceilings;
     <!-- table:gpus gaps -->        how much of each track was measured on each;
     <!-- table:gpus summary -->     no table: which stages' figures carry over from the H200 to each other;
@@ -89,6 +93,7 @@ from figures import rewrite
 from gpu_tables import gpus_table
 from hopper_tables import DRAWINGS, NOT_MEASURED, drawing, hopper_stages_table, hopper_table
 from report import read_report
+from several_tables import several_table
 from winograd_tables import winograd_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -759,6 +764,8 @@ def whole_table(name, page):
         return hopper(words[1:])
     if words[:1] == ["beside"] and len(words) > 1:
         return beside_table(results(words[1])["rows"], words[2:])
+    if words[:1] == ["several"] and len(words) > 1:
+        return several_table(results, words[1], words[2:])
     if words[:1] == ["gpus"]:
         return gpus_table(RESULTS, words[1:])
     if words[:1] == ["ladder"] and len(words) > 1:

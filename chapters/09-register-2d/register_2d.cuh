@@ -51,11 +51,11 @@ __device__ __forceinline__ int index_at(int position, int size, int pad, Padding
   return position < -pad || position >= size + pad ? -1 : border_index(position, size, padding);
 }
 
-template <int kRows, int kColumns, class Pixel>
+template <int kRows, int kColumns, class Pixel, class Images>
 __global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
     small_filter(const Pixel* input,  // [batch][height][width]
                  Pixel* output,       // [batch][out_height][width]
-                 Image image, float scale) {
+                 Images image, float scale) {
   constexpr int kPad = (kColumns - 1) / 2, kCount = kStripRows + kRows - 1;
   const BlockTile tile = block_tile(image, kStripHeight, kStripWidth);
   const int lane = threadIdx.x;
@@ -129,19 +129,19 @@ bool is_small(const Image& image) {
          image.pad_x == (image.columns - 1) / 2 && image.width % kFour == 0;
 }
 
-template <class Pixel>
-void launch_small(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+template <class Pixel, class Images>
+void launch_small(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream) {
   const auto start = [&](auto kernel) {
     launch(kernel, image_grid(image, kStripHeight, kStripWidth), dim3(kWarp, kStripWarps), 0, stream)(input, output,
                                                                                                       image, scale);
   };
   switch (image.columns) {
     case 3:
-      return start(small_filter<3, 3, Pixel>);
+      return start(small_filter<3, 3, Pixel, Images>);
     case 5:
-      return start(small_filter<5, 5, Pixel>);
+      return start(small_filter<5, 5, Pixel, Images>);
     default:
-      return start(small_filter<7, 7, Pixel>);
+      return start(small_filter<7, 7, Pixel, Images>);
   }
 }
 
@@ -198,10 +198,10 @@ __device__ __forceinline__ void add_taps(float (&sum)[kTall][kWide], const float
 }
 
 // kColumns: of the filter, or 0 to take it from `image`.
-template <int kColumns, class Pixel>
+template <int kColumns, class Pixel, class Images>
 __global__ void __launch_bounds__(kWarp* kTileWarps) large_filter(const Pixel* input,  // [batch][height][width]
                                                                   Pixel* output,       // [batch][out_height][out_width]
-                                                                  Image image, float scale) {
+                                                                  Images image, float scale) {
   if (kColumns > 0) image.columns = kColumns;
   float* staged = dynamic_shared<float>();  // [kTileHeight + rows - 1][pitch]
   const int pitch = tile_pitch(image.columns);
@@ -291,36 +291,37 @@ std::size_t tile_bytes(const Image& image) {
   return static_cast<std::size_t>(kTileHeight + image.rows - 1) * tile_pitch(image.columns) * sizeof(float);
 }
 
-template <class Pixel>
-void launch_large(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+template <class Pixel, class Images>
+void launch_large(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream) {
   const auto start = [&](auto kernel) {
     launch(kernel, image_grid(image, kTileHeight, kTileWidth), dim3(kWarp, kTileWarps), tile_bytes(image), stream)(
         input, output, image, scale);
   };
   switch (image.columns) {
     case 3:
-      return start(large_filter<3, Pixel>);
+      return start(large_filter<3, Pixel, Images>);
     case 5:
-      return start(large_filter<5, Pixel>);
+      return start(large_filter<5, Pixel, Images>);
     case 7:
-      return start(large_filter<7, Pixel>);
+      return start(large_filter<7, Pixel, Images>);
     case 9:
-      return start(large_filter<9, Pixel>);
+      return start(large_filter<9, Pixel, Images>);
     case 11:
-      return start(large_filter<11, Pixel>);
+      return start(large_filter<11, Pixel, Images>);
     case 15:
-      return start(large_filter<15, Pixel>);
+      return start(large_filter<15, Pixel, Images>);
     case 31:
-      return start(large_filter<31, Pixel>);
+      return start(large_filter<31, Pixel, Images>);
     default:
-      return start(large_filter<0, Pixel>);
+      return start(large_filter<0, Pixel, Images>);
   }
 }
 
 // ---- As functions ---------------------------------------------------------------------------------------------------
 
-template <class Pixel>
-void launch_register_2d(const Pixel* input, Pixel* output, const Image& image, float scale, Stream stream) {
+// Images: Image; or what lesson 42 derives from it, of which a launch makes some tiles alone.
+template <class Pixel, class Images>
+void launch_register_2d(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream) {
   if (is_small(image))
     launch_small(input, output, image, scale, stream);
   else

@@ -1,17 +1,19 @@
 // 42 halo-overlap: the interior of a band is filtered while the rows at its borders travel.
 //
-// Since 41: there the kernel waited for the exchange, though only a few rows of outputs need what comes. Here the
-// outputs of a band are computed in three parts, and the exchange has a second stream:
+// Since 41: there the kernel waited for the exchange, though only a few tiles of outputs need what comes. Here the
+// tiles of 41 are made by two launches, side by side, and the exchange is on the stream of the smaller one:
 //
-//        stream           second stream
+//        stream            second stream, of higher priority
 //          |  1. fork -----> |
-//     2. interior        exchange         neither waits for the other
-//          | <----- 3. join  |
-//     borders
+//     2. interior        3. exchange        neither waits for the other
+//          |                borders         as soon as all rows have come, before what is left of the interior
+//          | <----- 4. join  |
 //
-//   1. The second stream follows the first, so that it is part of the same graph, and exchanges the halos.
-//   2. Meanwhile the outputs whose windows lie within the rank's own rows are made.
-//   3. The first stream waits for the second. Then come the outputs above and below the interior.
+//   1. The second stream follows the first, so that it is part of the same graph.
+//   2. The tiles whose windows lie within the rank's own rows need nothing that travels.
+//   3. The exchange, and after it one launch for all other tiles: above and below, of all images. Its blocks take the
+//      next multiprocessors that become free, since its stream has the higher priority: no tail is left behind.
+//   4. What follows on the first stream waits for both.
 #include "chapters/09-register-2d/register_2d.cuh"
 #include "chapters/41-halo-exchange/halo_exchange.cuh"
 #include "chapters/42-halo-overlap/interior.cuh"
@@ -32,27 +34,27 @@ class HaloOverlap final : public SeveralStage {
     upload_constant(c_filter, tensors.filter, static_cast<std::size_t>(problem.filter_size()), stream);
   }
 
+  std::int64_t rows_together(const ConvProblem& problem) const override { return tile_height(image_of(problem)); }
+
   void launch_rank(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) override {
     if (all.ranks() == 1) return launch_register_2d<float>(own.buffer, own.output, image_of(problem), 1.0f, stream);
+    const bool idle = own.problem.n == 0;  // more ranks than rows
+    const BandTiles tiles = idle ? BandTiles{} : band_tiles(own);
     const Stream second = all.side_stream();
     // 1.
     all.follow(second, stream);
+    // 3. Put on its stream first, so that it need not wait for a place among blocks of the interior.
     exchange_halos(problem, own, all, second);
+    filter_tiles(own, tiles.borders, second);
     // 2.
-    const bool idle = own.problem.n == 0;  // more ranks than rows
-    const Interior interior = idle ? Interior{0, 0} : interior_of(own);
-    filter_rows(own, interior.begin, interior.end, stream);
-    // 3.
+    filter_tiles(own, tiles.interior, stream);
+    // 4.
     all.follow(stream, second);
-    if (idle) return;
-    filter_rows(own, 0, interior.begin, stream);
-    filter_rows(own, interior.end, own.problem.p(), stream);
   }
 
-  Prediction predict_rank(const ConvProblem& problem, const Part& own) const override {
-    if (own.problem.h == problem.h && own.problem.pad_h == problem.pad_h) return predict_register_2d(problem);
-    const Interior interior = interior_of(own);
-    return predict_ranges(own, {0, interior.begin, interior.end, own.problem.p()});
+  // The tiles are those of 41.
+  Prediction predict_rank(const ConvProblem&, const Part& own) const override {
+    return predict_register_2d(own.problem);
   }
 };
 

@@ -1,4 +1,4 @@
-// 42 halo-overlap: which outputs of a band are interior, and the kernel of 09 on some of its rows.
+// 42 halo-overlap: which tiles of a band are interior, and the kernel of 09 on some of its tiles.
 #pragma once
 #include "chapters/09-register-2d/register_2d.cuh"
 #include "common/kernel/tracks/several.hpp"
@@ -18,39 +18,42 @@ inline Interior interior_of(const Part& own) {
   return {begin, end < p ? end : p};
 }
 
-// The outputs [begin, end) of each image, from the rows that they read.
-inline ConvProblem rows_of(const Part& own, std::int64_t begin, std::int64_t end) {
-  ConvProblem rows = own.problem;
-  rows.h = end - begin + own.problem.r - 1;
-  return rows;
+// Images of which a launch makes so many rows of tiles, and leaves out `gap` rows of outputs, from row `gap_begin` on.
+struct SomeTiles : Image {
+  int tiles, gap_begin, gap;
+};
+
+inline int tile_height(const Image& image) { return is_small(image) ? kStripHeight : kTileHeight; }
+
+// What image_grid() and block_tile() are for all tiles; the kernels and launches of 09 call these here instead.
+inline dim3 image_grid(const SomeTiles& image, int tile_height, int tile_width) {
+  dim3 grid = image_grid(static_cast<const Image&>(image), tile_height, tile_width);
+  grid.x = static_cast<unsigned>((image.out_width + tile_width - 1) / tile_width * image.tiles);
+  return grid;
+}
+__device__ __forceinline__ BlockTile block_tile(const SomeTiles& image, int tile_height, int tile_width) {
+  BlockTile tile = block_tile(static_cast<const Image&>(image), tile_height, tile_width);
+  if (tile.y >= image.gap_begin) tile.y += image.gap;
+  return tile;
 }
 
-// An image's rows are not behind those of the image before, so each image is a launch of its own.
-inline void filter_rows(const Part& own, std::int64_t begin, std::int64_t end, Stream stream) {
-  if (begin >= end) return;
-  Image rows = image_of(rows_of(own, begin, end));
-  rows.batch = 1;
-  for (std::int64_t image = 0; image < own.problem.n; ++image) {
-    const float* const input = own.buffer + (image * own.problem.h + begin) * own.problem.w;
-    float* const output = own.output + (image * own.problem.p() + begin) * own.problem.q();
-    launch_register_2d<float>(input, output, rows, 1.0f, stream);
-  }
+// The tiles of a band: of the interior, and all others.
+struct BandTiles {
+  SomeTiles interior, borders;
+};
+
+inline BandTiles band_tiles(const Part& own) {
+  const Image image = image_of(own.problem);
+  const Interior rows = interior_of(own);
+  const int height = tile_height(image), all = (image.out_height + height - 1) / height;
+  const int first = static_cast<int>((rows.begin + height - 1) / height);  // the first that needs no row from above
+  const int last = rows.end == own.problem.p() ? all : static_cast<int>(rows.end / height);
+  const int inner = first < last ? last - first : 0;
+  return {{image, inner, 0, first * height}, {image, all - inner, first * height, inner * height}};
 }
 
-// What filter_rows() moves and computes for three ranges of rows, which end where the next begins.
-inline Prediction predict_ranges(const Part& own, const std::int64_t (&ends)[4]) {
-  Prediction sum;
-  bool first = true;
-  for (int i = 0; i < 3; ++i) {
-    if (ends[i] >= ends[i + 1]) continue;
-    const Prediction rows = predict_register_2d(rows_of(own, ends[i], ends[i + 1]));
-    for (const CounterField& field : kCounterFields)
-      sum.*field.member = first                    ? rows.*field.member
-                          : rows.*field.member < 0 ? -1
-                                                   : sum.*field.member + rows.*field.member;
-    first = false;
-  }
-  return sum;
+inline void filter_tiles(const Part& own, const SomeTiles& tiles, Stream stream) {
+  if (tiles.tiles > 0) launch_register_2d(own.buffer, own.output, tiles, 1.0f, stream);
 }
 
 }  // namespace

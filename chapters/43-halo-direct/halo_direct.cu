@@ -5,64 +5,26 @@
 // called, and what is left of the exchange is what it also did: it told when rows are complete, and when they have been
 // read. Here kernels tell each other that, by numbers in memory, signals:
 //
-//        rank 0                              rank 1
-//   1. tell: rows complete  ----------->  signal ready[0]
-//   2. interior                           interior
-//   3. borders: wait for ready[1]         borders: wait for ready[0], load rows of rank 0
-//   4. tell: have read      <-----------  tell: have read
-//      wait for done[1]                   wait for done[0]
+//        stream            second stream                        the same of the other rank
+//          |  fork --------> |
+//     2. interior        1. tell: complete; wait     <------>   1. tell: complete; wait
+//          |             3. borders: load its rows   <-------   (rows lie in its memory)
+//          |             4. tell: have read; wait    <------>   4. tell: have read; wait
+//          | <----- join     |
 //
-//   1. A rank counts its launches, the epoch, and stores it into a signal of each rank that reads its rows:
-//      with release, so that whoever sees it sees the rows.
-//   2. The kernel of 09 computes the interior, as in 42. It waits for nobody.
-//   3. In a block of the borders each thread finds out where one row lies. If another rank owns it, the thread
-//      waits for that rank's signal, with acquire. Then the block loads all rows, computes, and stores its outputs.
+//   1. A rank has counted its launches, the epoch, and stores the next number into a signal of each rank that reads its
+//      rows: with release, so that whoever sees it sees the rows. Then it waits, with acquire, for those whose rows it
+//      reads. One warp waits, in a kernel of its own: no block that computes does.
+//   2. Meanwhile the kernel of 09 computes the interior, as in 42.
+//   3. A block of the borders finds out where each of its rows lies, loads them, computes, and stores its outputs.
 //   4. The rank tells the owners that it has read, and waits for those that read its own rows. From then on they may be
 //      overwritten.
 //
-// Who waits never keeps from running what it waits for: a rank tells in a kernel that has ended before one begins that
-// waits.
+// Who waits never keeps from running what it waits for: a kernel tells before it waits.
 #include "chapters/43-halo-direct/halo_direct.cuh"
 
 namespace convladder {
 namespace {
-
-// Ranks, other than itself, that own rows which rank `of` reads: a bit each.
-unsigned owners_of(const ConvProblem& problem, int of, int ranks) {
-  const Part its = band_part(problem, of, ranks);
-  unsigned owners = 0;
-  for (std::int64_t at = 0; its.problem.n > 0 && at < its.problem.h; ++at) {
-    const std::int64_t source = source_row(problem, its, at);
-    for (int owner = 0; source >= 0 && owner < ranks; ++owner) {
-      const Part part = band_part(problem, owner, ranks);
-      if (owner != of && source >= part.first_row && source < part.first_row + part.rows) owners |= 1u << owner;
-    }
-  }
-  return owners;
-}
-
-unsigned readers_of(const ConvProblem& problem, int of, int ranks) {
-  unsigned readers = 0;
-  for (int rank = 0; rank < ranks; ++rank)
-    if (owners_of(problem, rank, ranks) >> of & 1) readers |= 1u << rank;
-  return readers;
-}
-
-Bands bands_of(const ConvProblem& problem, const Part& own, int self, int ranks) {
-  Bands bands{};
-  bands.rank = self;
-  bands.first = static_cast<int>(own.first_row - own.above);
-  bands.height = static_cast<int>(problem.h);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Part part = band_part(problem, rank, ranks);
-    if (part.problem.n == 0) break;  // more ranks than rows
-    bands.first_row[rank] = static_cast<int>(part.first_row);
-    bands.first_row[rank + 1] = static_cast<int>(part.first_row + part.rows);
-    bands.above[rank] = static_cast<int>(part.above);
-    bands.rows[rank] = static_cast<int>(part.problem.h);
-  }
-  return bands;
-}
 
 class HaloDirect final : public SeveralStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
@@ -82,35 +44,35 @@ class HaloDirect final : public SeveralStage {
     if (own.problem.n == 0) return;  // more ranks than rows: it has none, and reads none
     const int self = all.rank();
     const unsigned owners = owners_of(problem, self, all.ranks()), readers = readers_of(problem, self, all.ranks());
-    const auto run = [&](auto kernel) { return convladder::launch(kernel, dim3(1), dim3(kMostRanks), 0, stream); };
+    const SomeTiles interior = interior_tiles(own);
+    const Stream second = all.side_stream();
+    const auto meet_others = [&](unsigned to, unsigned from, int what) {
+      convladder::launch(meet, dim3(1), dim3(kMostRanks), 0, second)(own.peers, self, to, from, what);
+    };
+    all.follow(second, stream);
     // 1.
-    run(tell)(own.peers, self, readers, kReady);
-    // 2.
-    const Interior interior = interior_of(own);
-    filter_rows(own, interior.begin, interior.end, stream);
+    meet_others(readers, owners, kReady);
     // 3.
-    const Borders borders{static_cast<int>(interior.begin), static_cast<int>(interior.end),
-                          static_cast<int>(own.problem.p())};
-    launch_borders(own, borders, bands_of(problem, own, self, all.ranks()), stream);
+    launch_borders(own, borders_of(interior), bands_of(problem, own, all.ranks()), second);
     // 4.
-    run(tell)(own.peers, self, owners, kDone);
-    run(await_readers)(own.peers.signals[self], readers);
+    meet_others(owners, readers, kDone);
+    // 2.
+    filter_tiles(own, interior, stream);
+    all.follow(stream, second);
   }
 
-  // What is stored: the outputs, and the epoch. Signals do not count. Two barriers a block of the borders, and one each
-  // time that the rank tells.
+  // What is stored: the outputs, and the epoch. Signals do not count. Two barriers a block of the borders, one each
+  // time that ranks meet, and those of the interior.
   Prediction predict_rank(const ConvProblem& problem, const Part& own) const override {
     if (devices() == 1) return predict_register_2d(problem);
-    const Interior interior = interior_of(own);
-    const std::int64_t p = own.problem.p();
-    Prediction sum = predict_ranges(own, {interior.begin, interior.begin, interior.end, interior.end});
-    const std::int64_t inner = sum.barriers < 0 ? 0 : sum.barriers;  // no interior: nothing is claimed of it
-    const std::int64_t tiles =
-        tiles_of(static_cast<int>(interior.begin)) + tiles_of(static_cast<int>(p - interior.end));
-    sum = {};
+    const SomeTiles interior = interior_tiles(own);
+    const Borders borders = borders_of(interior);
+    const std::int64_t across = tiles_across(interior.out_width);
+    const std::int64_t blocks = across * (tiles_of(borders.above) + tiles_of(borders.end - borders.below));
+    Prediction sum;
     sum.flops = own.problem.flops();
     sum.global_store_bytes = (own.problem.output_size() + 1) * 4;
-    sum.barriers = inner + 2 + 2 * own.problem.n * tiles * tiles_across(static_cast<int>(own.problem.q()));
+    sum.barriers = 2 + 2 * own.problem.n * blocks + own.problem.n * barriers_of(interior);
     return sum;
   }
 };

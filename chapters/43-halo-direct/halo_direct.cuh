@@ -7,14 +7,14 @@ namespace convladder {
 namespace {
 
 // A rank's signals: of each rank whether its rows are complete, of each whether it has read; and the epoch, the number
-// of the launch, which each rank counts for itself.
+// of launches that are over, which each rank counts for itself.
 constexpr int kReady = 0, kDone = kMostRanks, kEpoch = 2 * kMostRanks;
 
 constexpr int kBorderRows = 8, kBorderColumns = 4 * kWarp;  // outputs of a block of the borders; a warp has a row
 
-// Where the rows of all images lie, and which rank this is.
+// Where the rows of all images lie.
 struct Bands {
-  int rank, first, height;                  // its own rank; the row of the image that its buffer begins with; all rows
+  int first, height;                        // the row of the image that the rank's buffer begins with; all rows
   int first_row[kMostRanks + 1];            // of the image: that a rank owns; behind the last rank all rows end
   int above[kMostRanks], rows[kMostRanks];  // of its buffer: before its own rows, and in all
 };
@@ -34,20 +34,15 @@ __device__ __forceinline__ void wait_for(const unsigned* signal, unsigned epoch)
   }
 }
 
-// 1. and 4. Tells the ranks of the set `to` that this rank's rows are complete, or that it has read. A thread a rank.
-__global__ void tell(Peers peers, int self, unsigned to, int what) {
+// 1. and 4. Tells the ranks of the set `to` that this rank's rows are complete, or that it has read; then waits until
+// those of the set `from` have told the same. A thread a rank.
+__global__ void meet(Peers peers, int self, unsigned to, unsigned from, int what) {
   unsigned* own = peers.signals[self];
-  const unsigned epoch = own[kEpoch] + (what == kReady ? 1 : 0);  // the first begins it
-  __syncthreads();
-  const unsigned rank = threadIdx.x;
-  if (rank == 0 && what == kReady) own[kEpoch] = epoch;
+  const unsigned rank = threadIdx.x, epoch = own[kEpoch] + 1;
   if (to >> rank & 1) store_signal(peers.signals[rank] + what + self, epoch);
-}
-
-// 4. Waits until the ranks of the set `of` have read.
-__global__ void await_readers(const unsigned* own, unsigned of) {
-  const unsigned rank = threadIdx.x;
-  if (of >> rank & 1) wait_for(own + kDone + rank, own[kEpoch]);
+  if (from >> rank & 1) wait_for(own + what + rank, epoch);
+  __syncthreads();
+  if (rank == 0 && what == kDone) own[kEpoch] = epoch;  // this launch is over
 }
 
 // 3. Outputs whose windows reach into rows of other ranks.
@@ -67,7 +62,7 @@ __global__ void __launch_bounds__(kWarp* kBorderRows)
   const int needed_y = height + image.rows - 1;
   const int needed_x = min(kBorderColumns, image.out_width - x) + image.columns - 1;
 
-  // A thread a row: it finds out where the row lies, and waits until it is complete.
+  // A thread a row: it finds out where the row lies.
   const int lane = threadIdx.x, warp = threadIdx.y, t = warp * kWarp + lane;
   if (t < needed_y) {
     const int source = border_index(bands.first + y + t, bands.height, image.padding);
@@ -75,8 +70,6 @@ __global__ void __launch_bounds__(kWarp* kBorderRows)
     if (source >= 0) {
       int owner = 0;
       while (source >= bands.first_row[owner + 1]) ++owner;
-      const unsigned* own = peers.signals[bands.rank];
-      if (owner != bands.rank) wait_for(own + kReady + owner, own[kEpoch]);
       const int at = bands.above[owner] + source - bands.first_row[owner];
       rows[t] = peers.buffers[owner] + (static_cast<std::int64_t>(number) * bands.rows[owner] + at) * image.width;
     }
@@ -115,6 +108,63 @@ __global__ void __launch_bounds__(kWarp* kBorderRows)
   UNROLL
   for (int e = 0; e < 4; ++e)
     if (const int column = x + lane + e * kWarp; column < image.out_width) out[column] = sum[e];
+}
+
+// ---- On the host
+// ------------------------------------------------------------------------------------------------------
+
+// Ranks, other than itself, that own rows which rank `of` reads: a bit each.
+inline unsigned owners_of(const ConvProblem& problem, int of, int ranks) {
+  const Part its = band_part(problem, of, ranks);
+  unsigned owners = 0;
+  for (std::int64_t at = 0; its.problem.n > 0 && at < its.problem.h; ++at) {
+    const std::int64_t source = source_row(problem, its, at);
+    for (int owner = 0; source >= 0 && owner < ranks; ++owner) {
+      const Part part = band_part(problem, owner, ranks);
+      if (owner != of && source >= part.first_row && source < part.first_row + part.rows) owners |= 1u << owner;
+    }
+  }
+  return owners;
+}
+
+inline unsigned readers_of(const ConvProblem& problem, int of, int ranks) {
+  unsigned readers = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (owners_of(problem, rank, ranks) >> of & 1) readers |= 1u << rank;
+  return readers;
+}
+
+inline Bands bands_of(const ConvProblem& problem, const Part& own, int ranks) {
+  Bands bands{};
+  bands.first = static_cast<int>(own.first_row - own.above);
+  bands.height = static_cast<int>(problem.h);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Part part = band_part(problem, rank, ranks);
+    if (part.problem.n == 0) break;  // more ranks than rows
+    bands.first_row[rank] = static_cast<int>(part.first_row);
+    bands.first_row[rank + 1] = static_cast<int>(part.first_row + part.rows);
+    bands.above[rank] = static_cast<int>(part.above);
+    bands.rows[rank] = static_cast<int>(part.problem.h);
+  }
+  return bands;
+}
+
+// The interior's tiles: they begin with its first row, and none is cut off. What is left below them is a border.
+inline SomeTiles interior_tiles(const Part& own) {
+  const Image image = image_of(own.problem);
+  const Interior rows = interior_of(own);
+  const int tiles = static_cast<int>(rows.end - rows.begin) / tile_height(image);
+  return {image, tiles, 0, static_cast<int>(rows.begin)};
+}
+
+// Of one image.
+inline std::int64_t barriers_of(const SomeTiles& interior) {
+  if (is_small(interior)) return 0;
+  return std::int64_t{3} * image_grid(interior, kTileHeight, kTileWidth).x;
+}
+
+inline Borders borders_of(const SomeTiles& interior) {
+  return {interior.gap, interior.gap + interior.tiles * tile_height(interior), interior.out_height};
 }
 
 inline void launch_borders(const Part& own, const Borders& borders, const Bands& bands, Stream stream) {

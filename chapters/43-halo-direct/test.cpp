@@ -12,11 +12,14 @@ TEST_CASE("43 halo-direct: has the bits of one device, for any number of them (s
   check_bits_of_one_device("43", {"h=66,w=128,r=3,s=3", "h=67,w=37,r=5,s=5", "h=13,w=40,r=11,s=3", "h=3,w=9,r=3,s=3",
                                   "h=40,w=33,r=31,s=5", "n=3,h=17,w=20,r=4,s=6", "h=12,w=11,r=3,s=3,pad_h=9,pad_w=2",
                                   "h=21,w=24,r=7,s=7,pad_h=0,pad_w=0", "h=1,w=8,r=5,s=3", "h=5,w=8,r=1,s=1,pad_h=4"});
+  // Bands with an interior, of both kernels; tiles that end with it, and do not.
+  check_bits_of_one_device("43", {"n=2,h=290,w=24,r=3,s=3", "n=2,h=420,w=12,r=11,s=5", "h=300,w=9,r=4,s=2",
+                                  "h=192,w=8,r=1,s=1", "h=400,w=16,r=5,s=5,pad_h=0"});
 }
 
 TEST_CASE("43 halo-direct: counters are what the lesson predicts (simulator)") {
-  check_prediction(
-      "43", {"h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3", "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0"});
+  check_prediction("43", {"h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3",
+                          "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "n=2,h=290,w=24,r=3,s=3", "h=300,w=20,r=5,s=6"});
   check_prediction("43", {"h=70,w=45,r=11,s=11", "h=7,w=45,r=3,s=3"}, FilterForm::dense, "devices=8");
 }
 

@@ -734,8 +734,11 @@ void store_signal(unsigned* signal, unsigned value) {
   leave_to_others();
   const auto [found, first] = machine.signals.try_emplace(address);
   Signal& stored = found->second;
-  stored.before = *signal;
-  if (!first) stored.known_before = stored.known;
+  // A kernel that has begun anew stores again what it has stored.
+  if (first || stored.stream != machine.stream || stored.number != machine.number || *signal != value) {
+    stored.before = *signal;
+    if (!first) stored.known_before = stored.known;
+  }
   stored.known = ordering().published;
   stored.known.streams.join(machine.over);
   stored.stream = machine.stream;

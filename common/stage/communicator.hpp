@@ -32,7 +32,8 @@ class Communicator {
   /// Receives `bytes` bytes from rank `from`, likewise.
   virtual void receive(void* to, std::int64_t bytes, int from, Stream stream) = 0;
 
-  /// A second stream of this rank's device.
+  /// A second stream of this rank's device, of higher priority: where blocks of both wait for a multiprocessor, those
+  /// of this one come first.
   virtual Stream side_stream() = 0;
   /// What is put on `later` from now on waits for all that is on `earlier` now: an event.
   virtual void follow(Stream later, Stream earlier) = 0;

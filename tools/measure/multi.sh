@@ -1,6 +1,7 @@
 #!/bin/bash
-# Stages 40 to 43, and layers by 33 and 36 in bands, on 2 and on 4 GPUs of one host. In a checkout's root;
-# builds bin/several by itself, and takes the one in build/bin if it cannot. About 5 minutes on 4 GPUs. OUT is a folder:
+# Stages 40 to 43, layers by 33 and 36 in bands, chains of layers, and cuDNN on joined bands, on 2 and on 4 GPUs of one
+# host. In a checkout's root; builds bin/several by itself, and takes the one in build/bin if it cannot. Weak scaling
+# and small sizes come first, cuDNN last. About 8 minutes on 4 GPUs. OUT is a folder:
 #   several-2.json, several-2-exchange.json, several-4.json, several-4-exchange.json   times, for docs/results
 #   padding.txt   whether all paddings and thin bands have the bits of one GPU
 #   log.txt       everything else; what was left out, and why
@@ -8,7 +9,7 @@
 # begins after $BUDGET seconds.
 set -u
 OUT=${OUT:-/tmp/multi-out}
-BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-70}
+BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-90}
 mkdir -p "$OUT"
 work=$(mktemp -d)
 exec > >(tee "$OUT/log.txt") 2>&1
@@ -25,7 +26,7 @@ build() {
   if command -v ninja >/dev/null && [ ! -f build/CMakeCache.txt ]; then generator=(-G Ninja); fi
   timeout 60 cmake -S . -B build "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURES=90 \
     ${NCCL_ROOT:+"-DNCCL_ROOT=$NCCL_ROOT"} >"$work/build.txt" 2>&1 || return 1
-  grep -i nccl "$work/build.txt"
+  grep -iE "nccl|cudnn" "$work/build.txt"
   timeout 300 cmake --build build --target several -j "$(nproc)" >>"$work/build.txt" 2>&1
 }
 if build; then
@@ -67,27 +68,19 @@ start() {
   return $rc
 }
 
-direct_failed=
 # step COUNT NAME ARGUMENT...: as start, with a line about how it ended.
 step() {
   local n=$1 name=$2 begin=$SECONDS rc
   shift 2
-  if [ -n "$direct_failed" ] && [[ " $* " == *" $direct "* ]]; then
-    echo "== $n GPUs, $name: left out, 43 has failed before"
-    return
-  fi
-  if [ "$SECONDS" -ge "$BUDGET" ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return; fi
+  if [ "$SECONDS" -ge "$BUDGET" ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return 1; fi
   start "$n" "$@"
   rc=$?
-  if [ "$rc" != 0 ] && [[ " $* " == *" $direct "* ]]; then direct_failed=yes; fi
   echo "== $n GPUs, $name: status $rc, $((SECONDS - begin)) s"
+  return $rc
 }
 
 # images PREFIX: a picture with 3 x 3, 11 x 11 and 31 x 31 taps.
 images() { for side in 3 11 31; do echo "--shape $1,r=$side,s=$side"; done; }
-
-# 43 reads other processes' memory, which a host may refuse: apart from the others.
-copying="--stage 40 --stage 41 --stage 42" direct="--stage 43"
 
 echo "== one process, one GPU"
 RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 timeout "$LIMIT" build/bin/several --id-file "$work/id" --stage 41 \
@@ -99,23 +92,15 @@ bits() {
   # shellcheck disable=SC2086
   step "$1" "bits, $2, $3" $3 --padding "$2" --samples 3 --shape n=5,h=67,w=128,r=3,s=3 \
     --shape n=2,h=13,w=40,r=11,s=5 --shape h=40,w=33,r=31,s=5 --shape h=5,w=9,r=3,s=3 --shape h=3,w=9,r=3,s=3 \
-    --shape n=4,h=12,w=11,r=3,s=3,pad_h=9,pad_w=2
+    --shape n=4,h=12,w=11,r=3,s=3,pad_h=9,pad_w=2 --shape n=2,h=500,w=128,r=3,s=3 --shape n=2,h=900,w=90,r=11,s=5
 }
+# 43 reads other processes' memory, which a host may refuse: it is tried first, and left out where it fails.
+pictures="--stage 41 --stage 42 --stage 43"
+layer=c=64,k=64,r=3,s=3
 for n in "${counts[@]}"; do
-  for padding in zero replicate reflect; do
-    bits "$n" "$padding" "$copying"
-  done
-  step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
-    --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
+  bits "$n" zero "--stage 43" || pictures="--stage 41 --stage 42"
 done >"$OUT/padding.txt" 2>&1
 grep "^==" "$OUT/padding.txt"
-
-# Which way messages go.
-if [ ${#counts[@]} -gt 0 ]; then
-  NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
-    --shape h=1080,w=1920,r=3,s=3
-  cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
-fi
 
 # times NAME ARGUMENT...: with each number of GPUs; NAME is the part's file.
 times() {
@@ -123,27 +108,60 @@ times() {
   shift
   for n in "${counts[@]}"; do step "$n" "$name" --json "$work/$n-$name.json" "$@"; done
 }
-layer=c=64,k=64,r=3,s=3
+sizes() { for size in "$@"; do echo "--shape $layer,$size"; done; }
 # shellcheck disable=SC2046,SC2086
-{
-  times 1-large $copying $(images h=4000,w=6000)
-  times 2-layers-fp16 --stage 33 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920 --shape $layer,h=224,w=224
-  times 3-layers-fp32 --stage 36 --shape $layer,h=960,w=960 --shape $layer,h=1080,w=1920
+weak_and_small() {
   for n in "${counts[@]}"; do
-    for padding in zero replicate reflect; do bits "$n" "$padding" "$direct"; done
-  done >>"$OUT/padding.txt" 2>&1
-  times 1-large-direct $direct $(images h=4000,w=6000)
-  times 4-batch $copying --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
-  times 5-large-layer-fp16 --stage 33 --shape $layer,h=4096,w=4096
-  times 6-large-layer-fp32 --stage 36 --shape $layer,h=4096,w=4096
-  for n in "${counts[@]}"; do
-    step "$n" "weak, pictures" $copying --json "$work/$n-7-weak.json" $(images h=$((2160 * n)),w=3840)
-    step "$n" "weak, direct" $direct --json "$work/$n-7-weak-direct.json" $(images h=$((2160 * n)),w=3840)
-    step "$n" "weak, layers" --json "$work/$n-8-weak-layers.json" --shape $layer,h=$((960 * n)),w=960
+    step "$n" "weak, pictures" $pictures --json "$work/$n-01-weak.json" $(images h=$((2160 * n)),w=3840)
+    step "$n" "weak, layers" --json "$work/$n-02-weak.json" $(sizes h=$((960 * n)),w=960)
   done
-  times 9-small $copying $(images h=960,w=960) $(images h=2160,w=3840)
-  times 9-small-direct $direct $(images h=960,w=960) $(images h=2160,w=3840)
+  times 03-2160 $pictures $(images h=2160,w=3840)
+  times 04-1080 $pictures $(images h=1080,w=1920)
+  times 05-960 $pictures $(images h=960,w=960)
+  times 06-480 $pictures $(images h=480,w=640)
+  times 07-small-layers --stage 33 $(sizes h=224,w=224 h=320,w=320 h=448,w=448 h=640,w=640)
+  times 08-batch --stage 40 $pictures --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
+  times 09-layers $(sizes h=960,w=960)
+  times 10-small-chains --chain 4 $(images h=960,w=960) $(images h=2160,w=3840) $(sizes h=448,w=448)
+  times 11-large-layer-fp32 --stage 36 $(sizes h=4096,w=4096)
 }
+# shellcheck disable=SC2046,SC2086
+large() {
+  times 12-layers $(sizes h=1080,w=1920)
+  times 13-large $pictures $(images h=4000,w=6000)
+  times 14-chains --chain 4 $(images h=4000,w=6000) $(sizes h=960,w=960 h=1080,w=1920 h=224,w=224)
+  times 15-large-layer-fp16 --stage 33 $(sizes h=4096,w=4096)
+}
+# Each by itself and last, since choosing among all that cuDNN offers takes long.
+# shellcheck disable=SC2046
+beside_cudnn() {
+  times 16-cudnn-fp16 --cudnn --stage 33 $(sizes h=960,w=960)
+  times 17-cudnn-fp32 --cudnn --stage 36 $(sizes h=960,w=960)
+  times 18-cudnn-fp16 --cudnn --stage 33 $(sizes h=1080,w=1920)
+  times 19-cudnn-fp32 --cudnn --stage 36 $(sizes h=1080,w=1920)
+}
+all_bits() {
+  for n in "${counts[@]}"; do
+    for padding in zero replicate reflect; do bits "$n" "$padding" "--stage 40 $pictures"; done
+    step "$n" "bits of layers" --samples 3 --shape n=2,c=40,k=24,h=17,w=30,r=3,s=3 --shape c=64,k=64,h=6,w=30,r=3,s=3 \
+      --shape n=2,c=64,k=64,h=57,w=56,r=3,s=3 --shape c=64,k=64,h=3,w=20,r=3,s=3
+    step "$n" "bits of chains" --chain 4 --samples 3 --shape c=64,k=64,h=57,w=56,r=3,s=3 \
+      --shape c=16,k=16,h=9,w=20,r=3,s=3 --shape h=61,w=40,r=5,s=5 --shape h=101,w=37,r=11,s=3
+    step "$n" "bits of chains of 3" --chain 3 --samples 3 --shape c=64,k=64,h=58,w=56,r=3,s=3 --shape h=5,w=40,r=3,s=3
+  done
+}
+weak_and_small
+all_bits >"$work/bits.txt" 2>&1
+grep "^==" "$work/bits.txt"
+cat "$work/bits.txt" >>"$OUT/padding.txt"
+# Which way messages go.
+if [ ${#counts[@]} -gt 0 ]; then
+  NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
+    --shape h=1080,w=1920,r=3,s=3
+  cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
+fi
+large
+beside_cudnn
 
 python3 - "$OUT" "$work" "${counts[@]}" <<'PY'
 import json, pathlib, sys
@@ -156,8 +174,9 @@ for count in counts:
             print(f"nothing for several-{count}{ending}.json")
             continue
         merged = tables[0]
-        for table in tables[1:] if not ending else []:  # exchanges are the same in all parts
-            merged["rows"] += table["rows"]
+        if not ending:  # exchanges are the same in all parts; a row that two parts have is of the first
+            rows = {row["name"]: row for table in reversed(tables) for row in reversed(table["rows"])}
+            merged["rows"] = list(reversed(rows.values()))
         (out / f"several-{count}{ending}.json").write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
         print(f"several-{count}{ending}.json: {len(merged['rows'])} rows")
 PY

@@ -97,7 +97,7 @@ SharedMemory::~SharedMemory() {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(1);  ///< how long the other ranks may be waited for
+constexpr auto kPatience = std::chrono::seconds(30);  ///< how long the other ranks may be waited for
 
 void check_nccl(ncclResult_t status, const char* what) {
   if (status == ncclSuccess) return;
@@ -130,7 +130,8 @@ class Watch {
     while (!stop.stop_requested()) {
       ended_.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
       if (!what_ || Clock::now() < deadline_) continue;
-      fmt::print(stderr, "rank {} has waited for the other ranks for a minute, {}: one of them has ended, or hangs\n",
+      fmt::print(stderr,
+                 "rank {} has waited for the other ranks for half a minute, {}: one of them has ended, or hangs\n",
                  rank_, what_);
       std::fflush(nullptr);
       std::_Exit(1);
@@ -174,7 +175,7 @@ ncclUniqueId meet(const Place& place, const std::filesystem::path& file) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   throw MachineError("rank 0 has not left NCCL's identifier in " + file.string() +
-                     " within a minute: all processes must see that file, and start together");
+                     " within half a minute: all processes must see that file, and start together");
 }
 
 class OverNccl final : public Ranks {
@@ -189,7 +190,9 @@ class OverNccl final : public Ranks {
       if (place.rank == 0) std::filesystem::remove(id_file, ignored);
       check_nccl(status, "joining NCCL's ranks");
     }
-    require(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking), "creating a stream");
+    int lowest = 0, highest = 0;
+    require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for priorities");
+    require(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest), "creating a stream");
     require(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event");
     require(cudaMalloc(&numbers_, 2 * sizeof(double)), "allocating two numbers");
   }

@@ -33,8 +33,8 @@ class Ranks : public Communicator {
   virtual void barrier(Stream stream) = 0;
   /// The largest of all ranks' numbers. Waits for the stream.
   virtual double largest(double own, Stream stream) = 0;
-  /// Waits for what is on the stream. Where that waits for another rank for more than a minute, the process says so and
-  /// ends with status 1, as it does in all calls that wait for others.
+  /// Waits for what is on the stream. Where that waits for another rank for more than half a minute, the process says
+  /// so and ends with status 1, as it does in all calls that wait for others.
   /// @param what that is, for messages; must outlive the communicator
   virtual void wait(Stream stream, const char* what) = 0;
   /// Opens memory of this rank to the kernels of all others, and theirs to its own. All ranks call it together.
@@ -64,7 +64,7 @@ class SharedMemory {
 
 /// Waits for all others, and joins them.
 /// @param id_file where rank 0 leaves NCCL's identifier for the others: a path that all see
-/// @throws MachineError if the program was built without NCCL, or if the others do not come within a minute
+/// @throws MachineError if the program was built without NCCL, or if the others do not come within half a minute
 std::unique_ptr<Ranks> join_ranks(const Place& place, const std::string& id_file);
 
 /// NCCL's version, "2.28.9", or "" where the program was built without it.

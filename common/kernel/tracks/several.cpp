@@ -56,9 +56,10 @@ std::int64_t index_at(std::int64_t position, std::int64_t size, Padding padding)
 }
 
 /// Own rows of a band, counted from its first, that are sent to nobody, and that no output reads which needs a row of
-/// others.
+/// others, or is made together with one that does.
+/// @param together rows of outputs that are made together
 std::vector<std::int64_t> rows_of_interior_alone(const ConvProblem& problem, const Part& of,
-                                                 const std::vector<Part>& parts) {
+                                                 const std::vector<Part>& parts, std::int64_t together) {
   std::vector<char> sent(static_cast<std::size_t>(of.rows));
   for (const Part& its : parts) {
     for (std::int64_t at = 0; its.problem.n > 0 && at < its.problem.h; ++at) {
@@ -68,7 +69,9 @@ std::vector<std::int64_t> rows_of_interior_alone(const ConvProblem& problem, con
     }
   }
   std::vector<std::int64_t> rows;
-  for (std::int64_t row = problem.r - 1; row < of.rows - (problem.r - 1); ++row)
+  const std::int64_t begin = (of.above + together - 1) / together * together;  // of the interior's outputs
+  const std::int64_t end = (of.above + of.rows - (problem.r - 1)) / together * together;
+  for (std::int64_t row = begin + problem.r - 1 - of.above; row < end - of.above; ++row)
     if (!sent[static_cast<std::size_t>(row)]) rows.push_back(row);
   return rows;
 }
@@ -152,6 +155,7 @@ SeveralStage::SeveralStage() = default;
 SeveralStage::~SeveralStage() { delete devices_; }
 
 bool SeveralStage::overlaps() const { return false; }
+std::int64_t SeveralStage::rows_together(const ConvProblem&) const { return 1; }
 bool SeveralStage::touches_others() const { return false; }
 
 int SeveralStage::devices() const { return knob("devices"); }
@@ -240,8 +244,9 @@ void SeveralStage::launch(const ConvProblem& problem, const Tensors& tensors, St
   }
   if (overlaps()) {
     ranks.run_until_messages();
+    const std::int64_t together = rows_together(problem);
     for (const Part& of : devices_->parts)
-      for (const std::int64_t row : rows_of_interior_alone(problem, of, devices_->parts))
+      for (const std::int64_t row : rows_of_interior_alone(problem, of, devices_->parts, together))
         for (std::int64_t image = 0; image < of.problem.n; ++image)
           ranks.poison(of.row(image, of.above + row), of.row_bytes);
   }

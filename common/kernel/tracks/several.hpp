@@ -65,6 +65,9 @@ class SeveralStage : public TunableStage {
   /// come late, and before they do it takes away the rows that no other output reads: who waits too long finds nothing.
   /// Unless overridden, no.
   virtual bool overlaps() const;
+  /// Where it overlaps, how many rows of outputs its blocks make together, counted from the part's first: those that no
+  /// row of others parts are made while rows travel. Unless overridden, one.
+  virtual std::int64_t rows_together(const ConvProblem& problem) const;
   /// Whether its kernels touch the memory of other ranks, as Part::peers tells where that is. Then the simulator fills
   /// a rank's rows by work on its stream, before its kernels, and poisons them after these: whoever reads too soon or
   /// too late is found. Unless overridden, no.
