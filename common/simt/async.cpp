@@ -489,6 +489,15 @@ bool resume_waiting() {
 
 bool report_stuck_barrier() {
   const auto begin = machine.threads.begin(), end = begin + machine.threads_per_block;
+  // Where a warp that a wgmma lacks waits for a copy or an arrival, that is what is missing.
+  const auto is_at = [](State state) { return [state](const Thread& thread) { return thread.state == state; }; };
+  if (const auto at_wgmma = std::find_if(begin, end, is_at(State::at_wgmma)); at_wgmma != end) {
+    const auto group = (at_wgmma - begin) / (4 * kWarp), first = group * 4 * kWarp;
+    if (std::none_of(begin + first, begin + first + 4 * kWarp, is_at(State::at_mbarrier))) {
+      report_uneven_wgmma(async_block().warpgroups[static_cast<std::size_t>(group)], "; threads wait: " + who_waits());
+      return true;
+    }
+  }
   // A barrier that some have come to tells more than one that waits for all.
   const auto begun = [](const Thread& thread) {
     if (thread.state == State::at_named_barrier) return true;
@@ -497,8 +506,7 @@ bool report_stuck_barrier() {
     return barrier.pending < barrier.arrivals;
   };
   auto stuck = std::find_if(begin, end, begun);
-  if (stuck == end)
-    stuck = std::find_if(begin, end, [](const Thread& thread) { return thread.state == State::at_mbarrier; });
+  if (stuck == end) stuck = std::find_if(begin, end, is_at(State::at_mbarrier));
   if (stuck == end) return false;
   machine.thread_number = static_cast<unsigned>(stuck - begin);
   report(FaultKind::stuck_barrier, stuck->wait_pc, what_is_missing(*stuck) + "; threads wait: " + who_waits());
@@ -530,12 +538,13 @@ Mbarrier& mbarrier_at(std::uintptr_t at, Pc pc, bool by_copy) {
 
 namespace {
 
-/// The same for an instruction, wherever the barrier lies. Calls `operate(barrier)`.
+/// The same for an instruction, wherever the barrier lies. Calls `operate(barrier)`, but for a block that has ended.
 template <class Operate>
 void at_mbarrier(const void* address, Pc pc, Operate operate) {
   const Unwatched unwatched;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (const auto place = remote_place(at)) {
+    if (has_ended(place->rank, pc)) return;
     const Visit visit(place->rank, pc);
     operate(mbarrier_at(place->address, pc));
   } else {

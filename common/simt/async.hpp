@@ -150,10 +150,11 @@ struct BulkStores {
   std::deque<std::vector<std::int32_t>> groups;
 };
 
-/// Tickets of asynchronous reads of shared memory: one reader for a warp's wgmmas, one for its bulk copies.
+/// Tickets of asynchronous reads of shared memory: one reader for a warp's wgmmas, one for its bulk copies. The warps
+/// of a warpgroup give the same wgmma the same ticket.
 struct Reader {
   std::int32_t issued = 0;
-  std::int32_t done = 0;               ///< all tickets up to this one have been waited for by the warp itself
+  std::int32_t done = 0;               ///< all tickets up to this one have been waited for, by a warp of the warpgroup
   std::set<std::int32_t> outstanding;  ///< of bulk copies, which threads wait for one by one
   bool reads_for_cluster = false;      ///< also for copies to other blocks
   Pc pc = 0;                           ///< of the last
@@ -252,8 +253,11 @@ std::uintptr_t present_address(const SharedPlace& place);
 /// The same address for the same place, whichever block asks.
 std::uintptr_t canonical_address(std::uintptr_t address);
 
+/// Whether a block of the cluster has ended, and its shared memory with it: then what the running thread wants there
+/// does nothing, and is reported.
+bool has_ended(unsigned rank, Pc pc);
 /// While it lives, the shared memory that is checked is that of a block of the cluster. Reports a block that may not
-/// have begun, or has ended.
+/// have begun; it has not ended.
 class Visit {
  public:
   Visit(unsigned rank, Pc pc);
@@ -290,6 +294,8 @@ void touch_registers(std::uintptr_t address, unsigned bytes, Pc pc);
 bool resume_waiting();
 /// Reports threads of the running block that wait for a barrier in vain. Whether there are any.
 bool report_stuck_barrier();
+/// Reports a wgmma that not all four warps of the group came to. @param waiting who waits, and where, or ""
+void report_uneven_wgmma(const Warpgroup& group, const std::string& waiting);
 /// Whether the block has a thread that can run, or will when a copy lands.
 bool can_run(const AsyncBlock& block);
 /// What is asked of a block at its end.

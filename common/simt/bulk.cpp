@@ -88,7 +88,7 @@ void start(std::uintptr_t to, Source source, Mbarrier& barrier, Pc pc) {
 }
 
 /// Starts a copy to one block's shared memory, or by a mask to the same place of several. The mbarrier lies in the same
-/// block, or in each at the same place.
+/// block, or in each at the same place. Nothing happens in a block that has ended.
 void deliver(const Source& source, void* shared, void* barrier, unsigned alignment, unsigned mask, Pc pc) {
   const auto to = reinterpret_cast<std::uintptr_t>(shared), at = reinterpret_cast<std::uintptr_t>(barrier);
   const auto start_at = [&](std::uintptr_t address, std::uintptr_t barrier_address) {
@@ -104,7 +104,7 @@ void deliver(const Source& source, void* shared, void* barrier, unsigned alignme
     if (remote_place(to) || remote_place(at))
       fail(FaultKind::invalid_operand, pc, "a multicast is given addresses of its own block");
     for (unsigned rank = 0; rank < blocks; ++rank) {
-      if (!(mask >> rank & 1)) continue;
+      if (!(mask >> rank & 1) || has_ended(rank, pc)) continue;
       const Visit visit(rank, pc);
       start_at(to, at);
     }
@@ -116,7 +116,10 @@ void deliver(const Source& source, void* shared, void* barrier, unsigned alignme
   if ((at_place ? at_place->rank : own) != rank)
     fail(FaultKind::invalid_operand, pc, "a copy and its mbarrier lie in different blocks of the cluster");
   std::optional<Visit> visit;
-  if (rank != own) visit.emplace(rank, pc);
+  if (rank != own) {
+    if (has_ended(rank, pc)) return;
+    visit.emplace(rank, pc);
+  }
   start_at(to_place ? to_place->address : to, at_place ? at_place->address : at);
 }
 
@@ -422,6 +425,8 @@ void copy_in_cluster(void* to, const void* from, unsigned bytes, Reduction reduc
     fail(FaultKind::invalid_operand, pc, "a bulk copy reads the shared memory of its own block");
   check_async_operand(source, bytes, kPiece, pc);
   cluster();
+  const auto place = remote_place(reinterpret_cast<std::uintptr_t>(to));
+  if (place && has_ended(place->rank, pc)) return;
   Source read = read_shared(source, bytes, 0, pc);
   async_block().readers[read.reader].reads_for_cluster = true;
   read.reduction = reduction;

@@ -170,10 +170,15 @@ bool knows_begin(unsigned rank) {
 
 }  // namespace
 
+bool has_ended(unsigned rank, Pc pc) {
+  if (!cluster().blocks[rank].ended) return false;
+  report(FaultKind::absent_block, pc, block_text(rank) + " has ended, and its shared memory with it");
+  return true;
+}
+
 Visit::Visit(unsigned rank, Pc pc) {
   if (rank == cluster().running) return;
   const ClusterBlock& block = machine.cluster->blocks[rank];
-  if (block.ended) fail(FaultKind::absent_block, pc, block_text(rank) + " has ended, and its shared memory with it");
   if (!knows_begin(rank))
     report(FaultKind::absent_block, pc,
            block_text(rank) + " may not have begun: no barrier of the cluster comes before");

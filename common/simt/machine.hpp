@@ -163,6 +163,7 @@ enum class State : std::uint8_t {
   at_grid_barrier,
   at_mbarrier,
   at_named_barrier,
+  at_wgmma,  ///< which not all warps of its warpgroup have come to
   at_cluster_barrier,
   ended
 };

@@ -307,7 +307,7 @@ void run_warp(const Warp& warp) {
     if (complete_collectives(warp)) continue;
     if (machine.stopped) return;
     // Lanes that wait for the block may yet come to where the others wait for them.
-    for (const State state : {State::at_mbarrier, State::at_named_barrier, State::at_cluster_barrier})
+    for (const State state : {State::at_mbarrier, State::at_named_barrier, State::at_wgmma, State::at_cluster_barrier})
       if (warp.lanes_in(state)) return;
     if (warp.lanes_in(State::at_collective)) report_stuck_collective(warp);
     return;
@@ -391,7 +391,7 @@ bool waits_for_cluster() {
   const auto begin = machine.threads.begin();
   return std::any_of(begin, begin + machine.threads_per_block, [](const Thread& thread) {
     return thread.state == State::at_mbarrier || thread.state == State::at_named_barrier ||
-           thread.state == State::at_cluster_barrier;
+           thread.state == State::at_wgmma || thread.state == State::at_cluster_barrier;
   });
 }
 

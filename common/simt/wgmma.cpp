@@ -1,5 +1,6 @@
-// Matrix products of a warpgroup. Each warp computes its 16 rows when it issues a wgmma. Until the wait the result is
-// kept aside, and the lanes' arrays, which stand for registers, hold poison.
+// Matrix products of a warpgroup. Each warp computes its 16 rows when it issues a wgmma. A wait lasts until all four
+// warps have issued it. Until then the result is kept aside, and the lanes' arrays, which stand for registers, hold
+// poison.
 
 #include <algorithm>
 #include <bit>
@@ -438,6 +439,9 @@ void check_agreement(const Wgmma& product, Pc pc) {
   if (*std::min_element(group.ahead.begin(), group.ahead.end()) == 0) return;
   group.issued.pop_front();
   for (unsigned& each : group.ahead) --each;
+  const unsigned first = warp_number() / 4 * 4 * kWarp;
+  for (unsigned i = first; i < first + 4 * kWarp; ++i)
+    if (Thread& thread = machine.threads[i]; thread.state == State::at_wgmma) thread.state = State::ready;
 }
 
 /// The accumulators, in flight from now on: those that are already, or what the lanes hold.
@@ -534,20 +538,46 @@ void hand_out(const Accumulators& sums, Pc pc) {
   }
 }
 
+/// Of what a wait for all groups but the newest `pending` ones covers; 0 for nothing new.
+std::int32_t last_ticket(const WarpProducts& warp, unsigned pending) {
+  return warp.groups.size() > pending ? warp.groups[warp.groups.size() - pending - 1] : 0;
+}
+
 void wait_for_groups(void** lanes, unsigned mask) {
   WarpProducts& warp = products_of_warp(mask);
   const Pc pc = machine.thread->wait_pc;
   const unsigned pending = *static_cast<const unsigned*>(lanes[0]);
   if (pending == 0 && warp.issued != warp.committed)
     fail(FaultKind::wgmma_in_flight, pc, "waits for wgmmas that no wgmma_commit() has closed");
+  const std::int32_t done = last_ticket(warp, pending);
+  while (warp.groups.size() > pending) warp.groups.pop_front();
+  // One operation of the warpgroup is over, and so are the reads of its other warps.
   AsyncBlock& block = async_block();
-  Reader& reader = block.readers[warp_number()];
-  for (; warp.groups.size() > pending; warp.groups.pop_front()) reader.done = warp.groups.front();
-  const unsigned number = warp_number();
-  for (unsigned lane = 0; lane < kWarp; ++lane) block.views[number * kWarp + lane].reads(number) = reader.done;
+  const unsigned own = warp_number();
+  for (unsigned number = own / 4 * 4; number < own / 4 * 4 + 4; ++number) {
+    Reader& reader = block.readers[number];
+    reader.done = std::max(reader.done, done);
+    for (unsigned lane = 0; lane < kWarp; ++lane) {
+      std::int32_t& known = block.views[own * kWarp + lane].reads(number);
+      known = std::max(known, done);
+    }
+  }
   for (const Accumulators& sums : warp.in_flight)
-    if (sums.ticket <= reader.done) hand_out(sums, pc);
-  std::erase_if(warp.in_flight, [&](const Accumulators& sums) { return sums.ticket <= reader.done; });
+    if (sums.ticket <= done) hand_out(sums, pc);
+  std::erase_if(warp.in_flight, [&](const Accumulators& sums) { return sums.ticket <= done; });
+}
+
+/// Waits until all four warps have come to the warp's wgmmas up to this one: before that, none can be complete.
+void wait_for_warpgroup(std::int32_t ticket, int line, Pc pc) {
+  const unsigned warp = warp_number();
+  const AsyncBlock& block = async_block();
+  const unsigned& ahead = block.warpgroups[warp / 4].ahead[warp % 4];
+  const std::int32_t& issued = block.products[warp].issued;
+  while (ticket > issued - static_cast<std::int32_t>(ahead)) {
+    machine.thread->wait_pc = pc;
+    machine.thread->line = line;
+    yield_as(State::at_wgmma);
+  }
 }
 
 }  // namespace
@@ -615,6 +645,14 @@ void set_max_registers(unsigned registers, bool increase) {
   if (increase) block.registers_pc = pc;
 }
 
+void report_uneven_wgmma(const Warpgroup& group, const std::string& waiting) {
+  const auto most = std::max_element(group.ahead.begin(), group.ahead.end()) - group.ahead.begin();
+  machine.thread_number = static_cast<unsigned>((&group - async_block().warpgroups.data()) * 4 + most) * kWarp;
+  report(FaultKind::divergent_collective, group.issued.front().pc,
+         "not all four warps of the warpgroup came to this wgmma" + waiting);
+  machine.stopped = true;
+}
+
 void end_async_block() {
   if (!check_registers()) {
     machine.stopped = true;
@@ -623,12 +661,7 @@ void end_async_block() {
   const auto& groups = async_block().warpgroups;
   const auto uneven =
       std::find_if(groups.begin(), groups.end(), [](const Warpgroup& group) { return !group.issued.empty(); });
-  if (uneven == groups.end()) return;
-  const auto most = std::max_element(uneven->ahead.begin(), uneven->ahead.end()) - uneven->ahead.begin();
-  machine.thread_number = static_cast<unsigned>((uneven - groups.begin()) * 4 + most) * kWarp;
-  report(FaultKind::divergent_collective, uneven->issued.front().pc,
-         "not all four warps of the warpgroup came to this wgmma");
-  machine.stopped = true;
+  if (uneven != groups.end()) report_uneven_wgmma(*uneven, "");
 }
 
 std::uint64_t matrix_descriptor(const void* shared, unsigned span, unsigned leading_bytes, unsigned stride_bytes) {
@@ -661,6 +694,8 @@ void wgmma_commit(int line) {
 
 void wgmma_wait(unsigned pending, int line) {
   const Pc pc = SIMT_PC;
+  const Unwatched unwatched;
+  wait_for_warpgroup(last_ticket(async_block().products[warp_number()], pending), line, pc);
   wait_at_collective(~0u, &pending, wait_for_groups, Orders::nothing, line, pc);
 }
 

@@ -232,10 +232,16 @@ __global__ void product_misuse(float* output, ProductMisuse misuse, int words) {
     const int word = is(ProductMisuse::oldest_done) ? 0 : 8;
     if (thread % 32 == 0) shared[thread / 32 * 16 * 32 + word] = 0;  // <- product_misuse, newest
   }
+  // The first warp waits alone. Then the reads of all four are over, but each must wait for its own sums.
+  if (is(ProductMisuse::right_after_others_wait) || is(ProductMisuse::read_after_others_wait)) {
+    if (thread < 32) wgmma_wait<0>();
+    __syncthreads();
+    if (is(ProductMisuse::right_after_others_wait)) shared[thread] = 0;
+    if (is(ProductMisuse::read_after_others_wait) && thread >= 32) output[thread] = sums[0];  // <- product_misuse, sums
+  }
   wgmma_wait<0>();
-  // Each warp has read its own 16 rows of A, and all of B.
-  if (is(ProductMisuse::right_after_own_wait)) shared[thread / 32 * 16 * 32 + thread % 32] = 0;
-  if (is(ProductMisuse::write_after_own_wait)) shared[64 * 32 + thread % 32] = 0;  // <- product_misuse, write after
+  if (is(ProductMisuse::right_after_own_wait))
+    for (int i = thread; i < words; i += static_cast<int>(blockDim.x)) shared[i] = 0;
   output[thread] = sums[0];
 }
 

@@ -219,8 +219,8 @@ TEST_CASE("simt hopper: registers that the block does not have") {
 
 TEST_CASE("simt hopper: misuse of wgmma") {
   Array<float> output(128, "output");
-  for (const ProductMisuse right :
-       {ProductMisuse::none, ProductMisuse::right_after_own_wait, ProductMisuse::oldest_done}) {
+  for (const ProductMisuse right : {ProductMisuse::none, ProductMisuse::right_after_own_wait,
+                                    ProductMisuse::right_after_others_wait, ProductMisuse::oldest_done}) {
     for (const bool of_tf32 : {false, true}) {
       expect_silence([&] { launch_product_misuse(output, right, of_tf32); });
       CHECK(output.values() == std::vector<float>(128, of_tf32 ? 8.0f : 16.0f));
@@ -245,7 +245,7 @@ TEST_CASE("simt hopper: misuse of wgmma") {
       {ProductMisuse::overlap, FaultKind::wgmma_in_flight, "", "overlap those of another wgmma"},
       {ProductMisuse::touched_a, FaultKind::missing_wgmma_fence, "", "the registers of A were touched"},
       {ProductMisuse::write_while_read, FaultKind::missing_wait, "product_misuse, write", ""},
-      {ProductMisuse::write_after_own_wait, FaultKind::race, "product_misuse, write after", ""},
+      {ProductMisuse::read_after_others_wait, FaultKind::wgmma_in_flight, "product_misuse, sums", ""},
       {ProductMisuse::descriptor, FaultKind::invalid_operand, "", "no descriptor"},
       {ProductMisuse::newest_in_flight, FaultKind::missing_wait, "product_misuse, newest", ""},
       {ProductMisuse::other_element, FaultKind::divergent_collective, "", "the warps of a warpgroup differ"},

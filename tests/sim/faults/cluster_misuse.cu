@@ -91,14 +91,6 @@ __global__ void __cluster_dims__(2, 1, 1) in_a_branch() {
     cg::this_cluster().sync();  // FAULT divergent barrier
 }
 
-__global__ void __cluster_dims__(2, 1, 1) has_ended(int *out) {
-  __shared__ int mine[32];
-  cg::cluster_group cluster = cg::this_cluster();
-  mine[threadIdx.x] = threadIdx.x;
-  cluster.sync();
-  if (cluster.block_rank() == 0) out[threadIdx.x] = cluster.map_shared_rank(mine, 1)[threadIdx.x];  // FAULT absent block
-}
-
 __global__ void __cluster_dims__(2, 1, 1) nothing() {}
 
 int main() {
@@ -123,9 +115,6 @@ int main() {
   twice<<<2, 32>>>();
   cudaDeviceReset();
   in_a_branch<<<2, 32>>>();
-  cudaDeviceReset();
-  cudaMalloc(&data, 64 * sizeof(int));
-  has_ended<<<2, 32>>>(data);
   cudaDeviceReset();
   nothing<<<3, 32>>>();  // FAULT unchecked launch
   cudaDeviceSynchronize();
