@@ -26,7 +26,8 @@
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
 //      too, and not stored. A work item may have several blocks of filters, which read the same pixels. Where work
 //      items are few, the channels of each are in slices: those of a tile are a cluster of blocks, each with one slice,
-//      which then read each other's sums from shared memory.
+//      which then read each other's sums from shared memory. With 1 x 1 filters and stride 1 the outputs are one row,
+//      and TMA stores a tile's.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
