@@ -48,7 +48,7 @@ TEST_CASE("a GPU also measures what the ratios over previous stages need, and no
 
 TEST_CASE("stages in one type: those that compute in it, each over the previous one in it") {
   BenchCommand command;
-  command.dtype = "bf16";
+  command.dtype.emplace("bf16");
   CHECK(names_of(chosen_stages(command)) ==
         Names{"implicit-gemm:bf16", "implicit-gemm-hopper:bf16", "winograd-hopper:bf16"});
   command.stages = {"33", "32"};
@@ -62,11 +62,11 @@ TEST_CASE("stages in one type: those that compute in it, each over the previous 
 
   command = {};
   command.tracks = {"hopper"};
-  command.dtype = "bf16";
+  command.dtype.emplace("bf16");
   planned = planned_workloads(command, Backend::gpu).front();
   CHECK(planned.stages.size() == 3);
   for (const StageInfo* stage : planned.stages) CHECK(stage->dtype == "bf16");
-  command.dtype = "fp64";
+  command.dtype.emplace("fp64");
   CHECK(has(usage_error([&] { chosen_stages(command); }), "computes in 'fp64'"));
 }
 
