@@ -2,8 +2,7 @@
 // shared memory, so they pass through it, as the pixels do, 32 channels at a time.
 //
 //   6. The positions of all pairs of rows of all images stand in one long line. A tile is any N of it, and a work item
-//   a
-//      tile and 128 filters. The kernel is persistent, and warp-specialised.
+//      a tile and 128 filters. The kernel is persistent, and warp-specialised.
 //   7. TMA loads the four rows of the input that a tile needs as columns of an im2col matrix, some positions at a time.
 //      Three warps, the makers, turn them into V0 to V3. Both are swizzled alike, so V is made byte for byte where the
 //      pixels lie.
@@ -98,8 +97,7 @@ __global__ void transform_filters_in_parts(const float* filter,  // [filters][ch
   }
 }
 
-// ---- 6. A block, which takes every gridDim.x-th work item, and its shared memory
-// --------------------------------------
+// ---- 6. A block, which takes every gridDim.x-th work item, and its shared memory ------------------------------------
 
 template <int N>
 struct LineBlock {

@@ -163,6 +163,42 @@ TEST_CASE("33 winograd-hopper: the strip that takes the least time in rounds") {
   CHECK(strip("c=64,k=64,h=448,w=448,r=3,s=3") == 112);
   CHECK(strip("c=64,k=64,h=960,w=960,r=3,s=3") == 120);
   CHECK(strip("n=128,c=64,k=64,h=56,w=56,r=3,s=3") == 112);  // 66 strips, two blocks each
+  // More channels: the tile that was the faster of two in each layer that was measured.
+  CHECK(strip("n=128,c=128,k=128,h=28,w=28,r=3,s=3") == 208);
+  CHECK(strip("n=128,c=256,k=256,h=14,w=14,r=3,s=3") == 208);
+  CHECK(strip("n=128,c=512,k=512,h=7,w=7,r=3,s=3") == 128);
+  CHECK(strip("n=32,c=128,k=128,h=112,w=112,r=3,s=3") == 128);
+  CHECK(strip("n=32,c=256,k=256,h=56,w=56,r=3,s=3") == 208);
+  CHECK(strip("n=32,c=512,k=512,h=28,w=28,r=3,s=3") == 208);
+}
+
+TEST_CASE("33 winograd-hopper: refuses tiles that are few, unless they are asked for") {
+  DeviceLimits limits = device_limits();
+  limits.multiprocessors = 132;
+  const std::unique_ptr<Stage> stage(find_stage("33").make());
+  const auto* tunable = dynamic_cast<const TunableStage*>(stage.get());
+  REQUIRE(tunable);
+  const auto reason = [&](const char* shape, int strip = 0) -> std::string {
+    const ConvProblem problem = parse_shape(shape);
+    REQUIRE(tunable->check(problem, limits).accepted());
+    Configuration configuration = tunable->default_configuration(problem, limits);
+    if (strip > 0) configuration["strip"] = strip;
+    return tunable->check_configuration(problem, limits, configuration).reason();
+  };
+  constexpr const char* kConv4 = "n=32,c=256,k=256,h=14,w=14,r=3,s=3";
+  CHECK(
+      reason(kConv4) ==
+      "tiles of 128 positions make 54 work items, and fewer than 88 for 132 multiprocessors are slower than stage 32: "
+      "take that, or strip=128");
+  CHECK(reason(kConv4, 128) == "");
+  CHECK(reason(kConv4, 64) == "");
+  CHECK(reason("n=32,c=128,k=128,h=28,w=28,r=3,s=3") == "");  // 102
+  // Lines of 128 times 88 positions, and one less.
+  CHECK(reason("n=704,c=72,k=8,h=2,w=15,r=3,s=3") == "");
+  CHECK(reason("n=696,c=72,k=8,h=2,w=15,r=3,s=3").find("make 87 work items") != std::string::npos);
+  limits.multiprocessors = 80;
+  CHECK(reason(kConv4) == "");
+  CHECK(reason(kConv4, 112).find("more have tiles of 64") != std::string::npos);
 }
 
 TEST_CASE("33 winograd-hopper: no bank conflict on the way to and from the ring (simulator)") {

@@ -62,8 +62,7 @@ Strips strips_of(const ConvProblem& problem, int positions) {
   return g;
 }
 
-// ---- The line and its tiles, for more channels
-// -----------------------------------------------------------------------
+// ---- The line and its tiles, for more channels ----------------------------------------------------------------------
 
 bool has_line(const ConvProblem& problem) { return problem.c > kChannels; }
 
@@ -111,17 +110,28 @@ TensorMap columns_of(const half* input, const Line& g, int pixels) {
   return make_tensor_map(input, form);
 }
 
-// Cycles of the busiest block: of each product those of shared memory, or of the Tensor Cores if these are more, and of
-// each work item a start and an epilogue.
-std::int64_t cycles_of(const ConvProblem& problem, int positions, int multiprocessors) {
-  constexpr std::int64_t kItem = 3000, kBytesPerCycle = 128;
-  const Line g = line_of(problem, positions);
-  const std::int64_t wgmmas = kGroups * kWinogradTaps * (kPartRow / 32), tensor = wgmmas * positions / 2;
+// Tiles that the stage takes by itself, the ones that were measured, and the cycles in which a work item of them begins
+// and ends, as fitted to those times.
+struct MeasuredTile {
+  int positions, item;
+};
+constexpr MeasuredTile kMeasuredTiles[] = {{128, 6000}, {208, 16500}};
+
+// Cycles of the busiest block: of each product 5/4 of those of shared memory, or of the Tensor Cores if these are more;
+// and the work items' own.
+std::int64_t cycles_of(const ConvProblem& problem, const MeasuredTile& tile, int multiprocessors) {
+  constexpr std::int64_t kBytesPerCycle = 128;
+  const Line g = line_of(problem, tile.positions);
+  const std::int64_t wgmmas = kGroups * kWinogradTaps * (kPartRow / 32), tensor = wgmmas * tile.positions / 2;
   const std::int64_t bytes =
-      wgmmas * (kFilters * 32 + positions * 32) + kFilterSlot + std::int64_t{3} * positions * kPartRow;
+      wgmmas * (kFilters * 32 + tile.positions * 32) + kFilterSlot + std::int64_t{3} * tile.positions * kPartRow;
   const std::int64_t product = tensor * kBytesPerCycle > bytes ? tensor : bytes / kBytesPerCycle;
-  return blocks_for(g.works, multiprocessors) * (g.parts * kSize * product + kItem + 10 * positions);
+  return blocks_for(g.works, multiprocessors) * (g.parts * kSize * product * 5 / 4 + tile.item);
 }
+
+// Work items that are fewer leave more than a third of the multiprocessors idle, and only a third of the products is
+// saved.
+int fewest_works(int multiprocessors) { return multiprocessors * 2 / 3; }
 
 template <int Count>
 bool is_one_of(int value, const int (&values)[Count]) {
@@ -132,9 +142,18 @@ bool is_one_of(int value, const int (&values)[Count]) {
 
 template <class T>
 class WinogradHopper final : public TunableStage {
+  // Of the measured tiles the one that makes most work items.
+  static constexpr int kMostWorks = kMeasuredTiles[0].positions;
+
+  static bool has_few_works(const ConvProblem& problem, const DeviceLimits& limits) {
+    return line_of(problem, kMostWorks).works < fewest_works(limits.multiprocessors);
+  }
+
   Knobs knobs() const override { return kKnobs; }
   Configuration default_configuration(const ConvProblem& problem, const DeviceLimits& limits) const override {
     Configuration configuration = knobs();
+    // It stays a strip's, and is refused.
+    if (has_line(problem) && has_few_works(problem, limits)) return configuration;
     std::int64_t least = 0;
     const auto consider = [&](int positions, std::int64_t time) {
       if (least > 0 && time >= least) return;
@@ -142,19 +161,26 @@ class WinogradHopper final : public TunableStage {
       configuration["strip"] = positions;
     };
     if (has_line(problem))
-      for (const int positions : kTilePositions)
-        consider(positions, cycles_of(problem, positions, limits.multiprocessors));
+      for (const MeasuredTile& tile : kMeasuredTiles)
+        consider(tile.positions, cycles_of(problem, tile, limits.multiprocessors));
     else
       for (const int positions : kStripPositions)
         consider(positions, cut_of(problem, positions, limits.multiprocessors).time);
     return configuration;
   }
 
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
                               const Configuration& configuration) const override {
     const int positions = configuration["strip"];
     if (has_line(problem) ? is_one_of(positions, kTilePositions) : is_one_of(positions, kStripPositions))
       return Verdict::accept();
+    if (has_line(problem) && has_few_works(problem, limits))
+      return Verdict::refuse(
+          "tiles of {} positions make {} work items, and fewer than {} for {} multiprocessors are slower than stage "
+          "32: "
+          "take that, or strip={}",
+          kMostWorks, line_of(problem, kMostWorks).works, fewest_works(limits.multiprocessors), limits.multiprocessors,
+          kMostWorks);
     return Verdict::refuse(
         "up to 64 channels have strips of 112 or 120 positions, more have tiles of 64, 96, 128, 160, 192 or 208; got "
         "c={}, strip={}",

@@ -72,12 +72,11 @@ template <class D, class S>
 __device__ __forceinline__ void add_row(Row<D, S> (&sums)[ColumnSizes<D, S>::rows], const Window<D, S>& window,
                                         const float (&taps)[ColumnSizes<D, S>::taps], int tap, int first, int last,
                                         const D& d, const S& s) {
-  using Sizes = ColumnSizes<D, S>;
-  UNROLL_BY((Sizes::unrolling))
+  UNROLL_BY((ColumnSizes<D, S>::unrolling))
   for (int k = 0; k < served_rows(d.rows, d.stride_y); ++k) {
     const int r = tap - k * d.stride_y;
     if (k < first || k > last || r < 0) continue;
-    UNROLL_BY((Sizes::unrolling))
+    UNROLL_BY((ColumnSizes<D, S>::unrolling))
     for (int c = 0; c < d.columns; ++c) {
       UNROLL
       for (int e = 0; e < s.columns; ++e) {

@@ -3,9 +3,9 @@
 // Since 15: half the bytes, and another layout. In NHWC the channels of a pixel lie side by side, and a depthwise layer
 // does the same with each of them. So neighbouring lanes take neighbouring channels, not neighbouring pixels, and two
 // channels fill the 32 bits of a half2. Where a strip of outputs is as wide as the plane, no lane shares anything with
-// another: there is no shared memory, and no barrier. Where strips lie side by side, their pixels overlap, and a block
-// stages them. pairs.cuh has the kernel and its numbered steps; this file has the strips, the filter's copy and the
-// launch.
+// another: there is no shared memory, and no barrier. Where strips lie side by side, their pixels overlap: a thread
+// walks down a whole band (columns.cuh), or a block stages them. pairs.cuh has the kernel and its numbered steps; this
+// file has the strips, the filter's copy and the launch.
 
 #include "chapters/39-depthwise-fp16/columns.cuh"
 #include "chapters/39-depthwise-fp16/pairs.cuh"
@@ -41,7 +41,7 @@ bool is_twin(const int (&values)[kCount], int value, int needed) {
 Strip strip_of(const Depthwise& d, const Configuration& c) {
   Strip best{c["rows"], c["columns"], c["staged"]};
   best.ahead = c["ahead"];
-  if (best.staged == 0) return best;
+  if (best.staged == 0 || best.ahead > 0) return best;
   constexpr double kProductsOfPixel = 8;
   const int strips = c["threads"] / best.staged, all_across = strips_across(d, best);
   double least = 0;
@@ -95,7 +95,12 @@ Verdict check_strip(const Depthwise& d, const Strip& s, int threads, std::int64_
   return Verdict::accept();
 }
 
-constexpr int kWarps = 8;  // that a multiprocessor should have: two for each scheduler
+constexpr int kWarps = 8;                            // that a multiprocessor should have: two for each scheduler
+constexpr int kWalkedTaps = 25, kUnstagedTaps = 49;  // what was measured: 3 x 3 and 5 x 5; 7 x 7
+
+bool keep_busy(std::int64_t threads, int warps, const DeviceLimits& limits) {
+  return threads >= std::int64_t{limits.multiprocessors} * warps * 32;
+}
 
 // The largest strip of up to 28 outputs, of which at most a ninth lie past the plane, that leaves warps enough.
 Strip largest_strip(const Depthwise& d, const DeviceLimits& limits) {
@@ -106,22 +111,53 @@ Strip largest_strip(const Depthwise& d, const DeviceLimits& limits) {
       const Strip s{rows, columns};
       const std::int64_t covered = std::int64_t{strips_down(d, s)} * rows * strips_across(d, s) * columns;
       const bool fits = check_strip(d, s, kThreads[0], 0).accepted() && covered <= output_plane(d) / 8 * 9;
-      const bool busy = threads_in_all(d, s) >= std::int64_t{limits.multiprocessors} * kWarps * 32;
+      const bool busy = keep_busy(threads_in_all(d, s), kWarps, limits);
       if (fits && busy && rows * columns <= kOutputs && rows * columns > best.rows * best.columns) best = s;
     }
   }
   return best;
 }
 
-// Such strips, staged where they lie side by side: by the smallest blocks, with the most pairs up to 16 (64 bytes of a
-// pixel), of which no more than an eighth are no channels, that shared memory leaves warps enough of.
+// The largest band to walk down that leaves three warps for each scheduler, with few columns past the plane. Only such
+// as were measured: zero padding, up to 5 x 5 taps, 8 or 16 rows, 4 to 8 columns. Others have no rows.
+Strip largest_band(const Depthwise& d, const DeviceLimits& limits) {
+  constexpr int kWalkingWarps = 12, kBandRows[] = {8, 16}, kBandColumns[] = {4, 7, 8};
+  Strip best{0, 0};
+  if (filter_plane(d) > kWalkedTaps || d.padding != Padding::zero) return best;
+  for (const int columns : kBandColumns) {
+    for (const int rows : kBandRows) {
+      Strip s{rows, columns};
+      s.ahead = 1;
+      const bool fits = check_strip(d, s, kKnobs[2].usual, 0).accepted() &&
+                        std::int64_t{strips_across(d, s)} * columns <= std::int64_t{d.out_width} * 9 / 8;
+      const bool busy = keep_busy(strips_down(d, s) * threads_of_band(d, s), kWalkingWarps, limits);
+      if (fits && busy && rows * columns > best.rows * best.columns) best = s;
+    }
+  }
+  return best;
+}
+
+// Such strips where one spans the plane. Where they lie side by side, a band to walk down; else, for 7 x 7 taps or so
+// and enough threads, strips that stage nothing: both were faster. Else staged ones: by the smallest blocks, with the
+// most pairs up to 16 (64 bytes of a pixel), of which no more than an eighth are no channels, that shared memory leaves
+// warps enough of.
 Configuration default_of(const Depthwise& d, const DeviceLimits& limits) {
   constexpr std::int64_t kSystemBytes = 1024;  // of shared memory, for each block
+  constexpr int kUnstagedWarps = 32;           // half of those that a multiprocessor holds
   const Strip strip = largest_strip(d, limits);
   Configuration c(kKnobs);
   c["rows"] = strip.rows;
   c["columns"] = strip.columns;
   if (strips_across(d, strip) == 1) return c;
+  if (const Strip band = largest_band(d, limits); band.rows > 0) {
+    c["rows"] = band.rows;
+    c["columns"] = band.columns;
+    c["ahead"] = band.ahead;
+    return c;
+  }
+  if (filter_plane(d) > kWalkedTaps && filter_plane(d) <= kUnstagedTaps &&
+      keep_busy(threads_in_all(d, strip), kUnstagedWarps, limits))
+    return c;
   for (int threads = 128; threads <= 256; threads *= 2) {
     for (int staged = 16; staged >= 4; staged /= 2) {
       c["threads"] = threads;

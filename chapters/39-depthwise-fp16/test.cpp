@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "common/harness/files/problem_io.hpp"
@@ -29,9 +30,10 @@ TEST_CASE("39 depthwise-fp16: other strips are right") {
     }
   odd.push_back(
       {parse_shape(depthwise_shape(6, "h=23,w=30,r=3,s=3,dilation_h=2,dilation_w=3,pad_h=5")), InputKind::normal});
-  for (const char* strip : {"rows=1,columns=1,threads=64", "rows=2,columns=8", "rows=4,columns=8,threads=256",
-                            "rows=8,columns=4", "rows=4,columns=7", "rows=4,columns=7,staged=4",
-                            "rows=1,columns=1,threads=64,staged=4", "rows=2,columns=8,threads=256,staged=4"})
+  for (const char* strip :
+       {"rows=1,columns=1,threads=64,ahead=0", "rows=2,columns=8,ahead=0", "rows=4,columns=8,threads=256,ahead=0",
+        "rows=8,columns=4,ahead=0", "rows=4,columns=7,ahead=0", "rows=4,columns=7,staged=4,ahead=0",
+        "rows=1,columns=1,threads=64,staged=4,ahead=0", "rows=2,columns=8,threads=256,staged=4,ahead=0"})
     check_suite("39", odd, strip);
 }
 
@@ -48,37 +50,50 @@ TEST_CASE("39 depthwise-fp16: staged pixels are right, by copies of any size") {
     for (const int channels : {9, 18, 20, 24}) add(channels, sizes, Padding::zero);
     add(40, sizes, Padding::reflect);
   }
-  for (const char* strip : {"rows=4,columns=7,staged=4", "rows=2,columns=4,threads=256,staged=8"})
+  for (const char* strip : {"rows=4,columns=7,staged=4,ahead=0", "rows=2,columns=4,threads=256,staged=8,ahead=0"})
     check_suite("39", cases, strip);
   check_suite("39", {{parse_shape(depthwise_shape(40, "n=2,h=17,w=30,r=7,s=7")), InputKind::nan}},
-              "rows=1,columns=7,threads=64,staged=16");
+              "rows=1,columns=7,threads=64,staged=16,ahead=0");
   check_suite("39", {{parse_shape(depthwise_shape(72, "h=17,w=30,r=5,s=5,pad_h=4")), InputKind::normal}},
-              "rows=4,columns=8,staged=32");
+              "rows=4,columns=8,staged=32,ahead=0");
 }
 
 TEST_CASE("39 depthwise-fp16: the default is valid, whatever the problem") {
   const std::unique_ptr<TunableStage> tunable(dynamic_cast<TunableStage*>(find_stage("39").make()));
   DeviceLimits limits = device_limits();
   limits.multiprocessors = 132;
-  const auto staged = [&](const char* shape) {
+  const auto default_of = [&](const char* shape, Padding padding = Padding::zero) {
     CAPTURE(shape);
-    const ConvProblem problem = parse_shape(shape);
+    ConvProblem problem = parse_shape(shape);
+    problem.padding = padding;
     const Configuration configuration = tunable->default_configuration(problem, limits);
     const Verdict verdict = tunable->check_configuration(problem, limits, configuration);
     CHECK_MESSAGE(verdict.accepted(), verdict.reason());
     tunable->use(configuration);
     CHECK(tunable->predict(problem).global_store_bytes > 0);
-    return configuration["staged"];
+    return configuration;
   };
-  CHECK(staged("n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7") == 16);
-  CHECK(staged("n=8,c=128,k=128,groups=128,h=56,w=56,r=31,s=31") == 4);  // taps that leave room for no more
-  CHECK(staged("n=32,c=384,k=384,groups=384,h=14,w=14,r=7,s=7") == 0);   // a strip across
-  CHECK(staged("n=3,c=5,k=5,groups=5,h=61,w=67,r=5,s=5") == 4);
-  CHECK(staged("c=8,k=8,groups=8,h=60,w=60,r=201,s=201,pad_h=100,pad_w=100") == 0);  // too many taps
+  const auto is = [&](const char* shape, std::initializer_list<int> values) {  // rows, columns, threads, staged, ahead
+    return std::equal(values.begin(), values.end(), default_of(shape).values);
+  };
+  // Walks, where strips lie side by side and threads are enough; each of these is one that was measured.
+  CHECK(is("n=32,c=240,k=240,groups=240,h=28,w=28,r=5,s=5", {16, 4, 128, 0, 1}));
+  CHECK(is("n=32,c=144,k=144,groups=144,h=56,w=56,r=3,s=3,stride_h=2,stride_w=2", {8, 4, 128, 0, 1}));
+  CHECK(is("n=32,c=144,k=144,groups=144,h=56,w=56,r=3,s=3", {16, 8, 128, 0, 1}));
+  CHECK(default_of("n=32,c=144,k=144,groups=144,h=56,w=56,r=3,s=3,dilation_h=2")["ahead"] == 0);
+  CHECK(default_of("n=32,c=144,k=144,groups=144,h=56,w=56,r=3,s=3", Padding::reflect)["ahead"] == 0);
+  // Too many taps to walk: nothing staged if threads are enough.
+  CHECK(is("n=32,c=96,k=96,groups=96,h=56,w=56,r=7,s=7", {4, 7, 128, 0, 0}));
+  CHECK(is("n=8,c=96,k=96,groups=96,h=56,w=56,r=7,s=7", {4, 7, 128, 16, 0}));
+  // Taps that leave room for no more; a strip across; few threads; too many taps.
+  CHECK(default_of("n=8,c=128,k=128,groups=128,h=56,w=56,r=31,s=31")["staged"] == 4);
+  CHECK(is("n=32,c=384,k=384,groups=384,h=14,w=14,r=7,s=7", {2, 14, 128, 0, 0}));
+  CHECK(is("n=3,c=5,k=5,groups=5,h=61,w=67,r=5,s=5", {1, 1, 128, 4, 0}));
+  CHECK(default_of("c=8,k=8,groups=8,h=60,w=60,r=201,s=201,pad_h=100,pad_w=100")["staged"] == 0);
   for (const char* shape :
        {"h=1,w=1", "h=8,w=8,r=3,s=3,stride_h=100000000,stride_w=100000000", "n=2147483647,h=1,w=17,s=9",
-        "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000", "h=2,w=29000,s=3"})
-    staged(shape);
+        "n=8,h=1,w=1,r=3,s=1,pad_h=500000000,dilation_h=500000000", "h=2,w=29000,s=3", "n=2147483647,h=8,w=64,r=3,s=3"})
+    default_of(shape);
 }
 
 TEST_CASE("39 depthwise-fp16: threads that walk down an image are right") {

@@ -78,6 +78,30 @@ class Includes(Tree):
         self.write("chapters/02-b/stage.json", "{}")
         self.assert_found("list 01-a")
 
+    def test_a_standard_header_in_what_nvrtc_compiles(self):
+        self.write("common/kernel/kernel.hpp", "#include <cstdint>\n#include <type_traits>\n")
+        self.assertEqual(list(check_includes.problems(self.root)), [])
+        self.write("chapters/02-b/b.cu", 'source.add(R"(#include "chapters/01-a/a.cuh"\n)");\n')
+        self.assert_found("common/kernel/kernel.hpp: includes <type_traits>, which NVRTC does not find")
+
+    def test_a_standard_header_in_a_file_that_is_embedded(self):
+        self.write("cmake/cuda/CMakeLists.txt", "    ${PROJECT_SOURCE_DIR}/chapters/0[2]-*/b.cu\n")
+        self.write("chapters/01-a/a.cuh", "#include <vector>\n")
+        self.assert_found("chapters/01-a/a.cuh: includes <vector>")
+
+    def test_branches_that_nvrtc_does_not_read(self):
+        self.write("chapters/02-b/b.cu", 'source.add(R"(#include "chapters/01-a/a.cuh"\n)");\n')
+        for text, found in (("#if !defined(__CUDACC_RTC__)\n#include <vector>\n#endif\n", False),
+                            ("#ifdef __CUDACC__\n#if A > 1\n#endif\n#else\n#include <vector>\n#endif\n", False),
+                            ("#if defined(__CUDACC__) && !defined(SIMT_PLAIN_CUDA)\n#else\n#include <vector>\n#endif\n",
+                             False),
+                            ("#ifndef __CUDACC_RTC__\n#else\n#include <vector>\n#endif\n", True),
+                            ("#if A > 1\n#elif defined(__CUDACC__)\n#else\n#include <vector>\n#endif\n", False),
+                            ("#if A > 1 && defined(__CUDACC__)\n#include <vector>\n#endif\n", True),
+                            ("#if A > 1\n#else\n#include <vector>\n#endif\n", True)):
+            self.write("common/kernel/kernel.hpp", text)
+            self.assertEqual(len(list(check_includes.problems(self.root))), int(found), text)
+
 
 class Paths(Tree):
     def test_paths_that_are_there_or_are_patterns(self):

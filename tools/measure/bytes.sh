@@ -87,15 +87,17 @@ def copies():
 program = "build/bin/convladder"
 # (stage, shape, configurations; the first is the one of the results so far)
 S15 = "block_planes=1,block_rows={},block_columns={},thread_rows={},thread_columns={},order={},input=shared,filter=shared,unroll=rows,stages={}"
+S08 = ["fused=no", "fused=yes,warps=1", "fused=yes,warps=2", "fused=yes,warps=4"]
 RUNS = [
-    ("08", "h=2160,w=3840,r=31,s=31", ["fused=no", "fused=yes", ""]),
-    ("08", "h=4000,w=6000,r=9,s=9", ["fused=no", "fused=yes"]),
-    ("08", "h=2160,w=3840,r=3,s=3", ["fused=no", "fused=yes"]),
+    ("08", "h=2160,w=3840,r=31,s=31", S08),
+    ("08", "h=4000,w=6000,r=9,s=9", S08),
+    ("08", "h=2160,w=3840,r=3,s=3", S08),
+    ("08", "h=2160,w=3840,r=15,s=15", S08),
     ("08", "h=2160,w=3840,r=11,s=11", ["fused=no", "fused=yes"]),
-    ("08", "h=2160,w=3840,r=65,s=65", ["fused=no", "fused=yes"]),
-    ("08", "h=2160,w=3840,r=41,s=41", ["fused=no", "fused=yes"]),
     ("08", "h=1080,w=1920,r=31,s=31", ["fused=no", "fused=yes"]),
     ("08", "h=256,w=256,r=11,s=11", ["fused=no", "fused=yes"]),
+    ("08", "h=2160,w=3840,r=41,s=41", ["fused=no"]),  # more than one kernel takes
+    ("08", "h=2160,w=3840,r=65,s=65", ["fused=no"]),
     ("04", "w=30000000,s=201", ["outputs=4", "outputs=16"]),
     ("04", "w=16777216,s=63", ["outputs=4", "outputs=16"]),
     ("04", "w=16777216,s=31", ["outputs=4", "outputs=16"]),

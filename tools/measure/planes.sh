@@ -59,11 +59,11 @@ plan() {  # STAGE LAYER CONFIGURATION
     2>>"$OUT/log.txt" && runs+=("$file")
 }
 plan 39 "${LAYERS[2]}" ""
-plan 39 "${LAYERS[2]}" rows=2,columns=7,staged=16
-plan 39 "${LAYERS[2]}" rows=4,columns=7,staged=0
+plan 39 "${LAYERS[2]}" rows=2,columns=7,staged=16,ahead=0
+plan 39 "${LAYERS[2]}" rows=4,columns=7,staged=0,ahead=0
 plan 39 "${LAYERS[0]}" ""
-plan 39 "${LAYERS[0]}" rows=2,columns=7,staged=16
-plan 39 "${LAYERS[0]}" rows=4,columns=7,staged=0
+plan 39 "${LAYERS[0]}" rows=2,columns=7,staged=16,ahead=0
+plan 39 "${LAYERS[0]}" rows=4,columns=7,staged=0,ahead=0
 plan 39 "${LAYERS[8]}" ""
 plan 38 "${LAYERS[4]}" ""
 plan 38 "${LAYERS[4]}" planes=4,rows=1,columns=16,groups=2

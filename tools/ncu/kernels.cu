@@ -41,7 +41,9 @@ __global__ void block_histogram(const int* keys, int* bins, int* before) {
   before[threadIdx.x] = atomicAdd(&bins[threadIdx.x], counts[threadIdx.x]);
 }
 
+#if defined(__CUDACC__)
 __global__ void case_mark() {}
+#endif
 
 }  // namespace
 

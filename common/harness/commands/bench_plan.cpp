@@ -66,8 +66,7 @@ void add_followed(PlannedWorkload& planned) {
   };
   for (const StageInfo* stage : planned.stages) {
     for (const StageInfo* previous : previous_configurations(*stage))
-      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous))
-        planned.followed.push_back(previous);
+      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous)) planned.followed.push_back(previous);
   }
 }
 

@@ -178,7 +178,8 @@ int do_run(CommandLine& line, char** arguments) {
 
 void add_run(CLI::App& app, CommandLine& line, Body& body, char** arguments, bool one_stage) {
   CLI::App* const run = app.add_subcommand("run", "one stage on one problem: checked, then timed or counted");
-  CLI::Option* const stage = run->add_option("STAGE", line.stage, "a number (3 or 03; a step: 32a; in bf16: 32:bf16), name or folder");
+  CLI::Option* const stage =
+      run->add_option("STAGE", line.stage, "a number (3 or 03; a step: 32a; in bf16: 32:bf16), name or folder");
   if (one_stage) {
     line.stage = std::string(stages().front().folder);
   } else {

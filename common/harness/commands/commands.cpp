@@ -136,7 +136,8 @@ int list_stages(bool json) {
   TextTable table({"no.", "name", "track", "type", "needs", "after", "idea"}, 5);
   const auto add = [&](const StageInfo& stage) {
     table.add({std::string(label_of(stage)), std::string(stage.name), std::string(stage.track),
-               fmt::format("{}", fmt::join(types_of(stage), ", ")), runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
+               fmt::format("{}", fmt::join(types_of(stage), ", ")),
+               runs_on_host(stage) ? "-" : std::string(stage.requires_capability),
                stage.previous > 0 ? fmt::format("{:02}", stage.previous) : "-", std::string(stage.idea)});
   };
   for (const StageInfo& stage : stages()) {

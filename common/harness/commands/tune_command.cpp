@@ -219,8 +219,9 @@ class Tuning {
     if (space_.valid().empty() && command.shard.is_part())
       throw UsageError(fmt::format("--shards {}: there are only {} valid configurations to deal",
                                    to_string(command.shard), space_.valid_in_all()));
-    // The default of the stage may be invalid with the knobs that are set. It need not be dealt to this part.
-    if (!command.configuration.empty() && !tunable.check_configuration(problem_, device_limits(), default_).accepted())
+    // The default of the stage may be invalid: with the knobs that are set, or because the stage does not take such a
+    // layer unless it is told how. It need not be dealt to this part.
+    if (!space_.valid().empty() && !tunable.check_configuration(problem_, device_limits(), default_).accepted())
       default_ = space_.valid().front();
     require_log(path_);
     lock_.emplace(path_.parent_path());

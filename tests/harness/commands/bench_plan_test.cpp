@@ -47,8 +47,12 @@ TEST_CASE("a GPU also measures what the ratios over previous stages need, and no
 }
 
 TEST_CASE("stages in one type: those that compute in it, each over the previous one in it") {
-  BenchCommand command;
-  command.dtype = "bf16";
+  const auto in_type = [](const char* dtype) {
+    BenchCommand command;
+    command.dtype = std::make_optional<std::string>(dtype);
+    return command;
+  };
+  BenchCommand command = in_type("bf16");
   CHECK(names_of(chosen_stages(command)) ==
         Names{"implicit-gemm:bf16", "implicit-gemm-hopper:bf16", "winograd-hopper:bf16"});
   command.stages = {"33", "32"};
@@ -60,14 +64,12 @@ TEST_CASE("stages in one type: those that compute in it, each over the previous 
   planned = planned_workloads(of_stages({"32", "32:bf16"}), Backend::sim).front();
   CHECK(names_of(planned.stages) == Names{"implicit-gemm-hopper", "implicit-gemm-hopper:bf16"});
 
-  command = {};
+  command = in_type("bf16");
   command.tracks = {"hopper"};
-  command.dtype = "bf16";
   planned = planned_workloads(command, Backend::gpu).front();
   CHECK(planned.stages.size() == 3);
   for (const StageInfo* stage : planned.stages) CHECK(stage->dtype == "bf16");
-  command.dtype = "fp64";
-  CHECK(has(usage_error([&] { chosen_stages(command); }), "computes in 'fp64'"));
+  CHECK(has(usage_error([&] { chosen_stages(in_type("fp64")); }), "computes in 'fp64'"));
 }
 
 TEST_CASE("the whole winograd track has every row that its ratios need; the hopper track lacks those of 25") {

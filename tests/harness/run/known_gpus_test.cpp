@@ -36,6 +36,7 @@ constexpr Known kKnown[] = {
     {9, "bytes of shared memory, a block has", "V100, RTX 2080 Ti, T4, RTX 3090, RTX 4090, L4"},
     {33, "the filter must be 3 x 3"},
     {33, "the stride must be 1"},
+    {33, "are slower than stage 32"},
     {35, "the filter must be 3 x 3"},
     {35, "the stride must be 1"},
     {37, "the filter must be 3 x 3"},
