@@ -135,7 +135,7 @@ struct Convolution {
     filter.upload(bytes.data());
   }
   void launch(const DeviceBuffer& input, Stream stream) const {
-    const std::string refusal = candidate->run(input.data(), filter.data(), output.data(), workspace.data(), stream);
+    const std::string refusal = candidate->run({input.data(), filter.data()}, output.data(), workspace.data(), stream);
     if (!refusal.empty()) throw DeviceError("cuDNN: " + refusal);
   }
 };
