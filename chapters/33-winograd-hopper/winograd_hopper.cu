@@ -217,6 +217,11 @@ class WinogradHopper final : public TunableStage {
     if (problem.pad_h > kMostPadding || problem.pad_w > kMostPadding)
       return Verdict::refuse("with more than 64 channels the padding is at most {}; got pad_h={}, pad_w={}",
                              kMostPadding, problem.pad_h, problem.pad_w);
+    const std::int64_t positions =
+        problem.n * ((problem.p() + kOutputRows - 1) / kOutputRows) * (problem.q() + kWinogradTaps - 1);
+    if (positions >= kMostElements - 1024)
+      return Verdict::refuse(
+          "with more than 64 channels the positions of all images must be fewer than 2^31 - 1024; got {}", positions);
     const std::int64_t elements = (problem.k + kTileFilters) * (problem.c + kPart) * kSize * kWinogradTaps;
     if (elements > kMostElements)
       return Verdict::refuse(

@@ -15,7 +15,11 @@ void use_default(Stage& stage, const ConvProblem& problem) {
   auto* const tunable = dynamic_cast<TunableStage*>(&stage);
   if (!tunable) return;
   const DeviceLimits limits = device_limits();
-  tunable->use(tunable->decided(problem, limits, tunable->default_configuration(problem, limits)));
+  const Configuration configuration =
+      tunable->decided(problem, limits, tunable->default_configuration(problem, limits));
+  if (const Verdict verdict = tunable->check_configuration(problem, limits, configuration); !verdict.accepted())
+    throw UsageError(std::string("a band of the layer is refused: ") + verdict.reason());
+  tunable->use(configuration);
 }
 
 BandedLayer::BandedLayer(const StageInfo& stage, const ConvProblem& problem, int rank, int ranks)

@@ -241,6 +241,7 @@ int command(int count, char** arguments) {
   for (const std::string& shape : options.shapes) {
     ConvProblem problem = parse_shape(shape);
     problem.padding = parse_padding(options.padding);
+    if (problem.has_bias()) throw UsageError("several GPUs compute no epilogue; got --shape " + shape);
     validate(problem, std::numeric_limits<std::int64_t>::max());
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // each row when it is measured, into a file, too
