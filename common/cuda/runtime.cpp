@@ -703,7 +703,6 @@ void tile_write(unsigned rank, const void* value, std::size_t bytes) {
 void tile_read(unsigned rank, void* value, std::size_t bytes) { std::memcpy(value, tile_values[rank].data(), bytes); }
 }  // namespace simt_cuda
 
-using simt_cuda::Place;
 using simt_cuda::result;
 using simt_cuda::runtime;
 

@@ -334,10 +334,10 @@ SIM_SCOPED(atomicAnd)
 SIM_SCOPED(atomicOr)
 SIM_SCOPED(atomicXor)
 /// The parts one after another, as on a GPU of compute capability 9.
-__forceinline__ float2 atomicAdd(float2* address, float2 value) {
+__forceinline__ float2 atomicAdd(float2* address, const float2& value) {
   return float2(atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y));
 }
-__forceinline__ float4 atomicAdd(float4* address, float4 value) {
+__forceinline__ float4 atomicAdd(float4* address, const float4& value) {
   return float4(atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
                 atomicAdd(&address->w, value.w));
 }
