@@ -7,14 +7,16 @@
 
 #include "common/cuda/include/cuda_runtime.h"
 
+/// A node of a graph.
 struct CUgraphNode_st {
-  cudaGraphNodeType type;
+  cudaGraphNodeType type;                 ///< what it does
   std::shared_ptr<simt_cuda::Step> step;  ///< null: it only orders
   std::vector<CUgraphNode_st*> after;     ///< what must be over before it begins
-  CUgraph_st* graph = nullptr;
+  CUgraph_st* graph = nullptr;            ///< that it is of
 };
+/// A graph of nodes.
 struct CUgraph_st {
-  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  ///< in the order in which they were added
 };
 
 namespace simt_cuda {

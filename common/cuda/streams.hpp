@@ -27,9 +27,11 @@ void wait_for(cudaStream_t stream);
 void wait_for_all();
 /// Tells the simulator what the host's own accesses can race with. Whether there is any.
 bool begin_host_access();
-/// What is over when work begins in the stream, what its own work has come to, and that it has come so far.
+/// What is over when work begins in the stream.
 Clock begin_in(cudaStream_t stream);
+/// What the stream's own work has come to.
 Clock reached_in(cudaStream_t stream);
+/// The stream's own work has come so far.
 void reach(cudaStream_t stream, Clock clock);
 
 // ---- For graphs, in runtime.cpp ------------------------------------------------------------------------------------

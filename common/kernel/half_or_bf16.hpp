@@ -84,6 +84,7 @@ template <class T>
 [[gnu::always_inline]] inline const T* input_of(const Tensors& tensors) {
   return detail::Float16<T>::input(tensors);
 }
+/// The same of its output.
 template <class T>
 [[gnu::always_inline]] inline T* output_of(const Tensors& tensors) {
   return detail::Float16<T>::output(tensors);

@@ -157,9 +157,10 @@ inline constexpr double kCudnnHalfErrorLimit = 4e-3;
 /// The same for Winograd in fp16: cuDNN's transforms round more often and amplify it. A filter
 /// that is shifted by a tap makes an error near 1.
 inline constexpr double kCudnnHalfWinogradErrorLimit = 1e-2;
-/// The same in bf16: rounded to 8 bits, which makes about 3e-3, with sums in fp32; and 8 times that of fp16 for
-/// Winograd.
-inline constexpr double kCudnnBf16ErrorLimit = 1e-2, kCudnnBf16WinogradErrorLimit = 8e-2;
+/// The same in bf16: rounded to 8 bits, which makes about 3e-3, with sums in fp32.
+inline constexpr double kCudnnBf16ErrorLimit = 1e-2;
+/// The same for Winograd in bf16: 8 times that of fp16.
+inline constexpr double kCudnnBf16WinogradErrorLimit = 8e-2;
 /// The same in int8, with one scale for the input, one for the filter and one for the output: each is rounded to a
 /// multiple of 1/127 of its largest value, about 4% of its root mean square, which makes 1e-2 to 2e-2 together.
 inline constexpr double kCudnnInt8ErrorLimit = 5e-2;
