@@ -52,7 +52,7 @@ def test_no_file_includes_the_projects_headers():
         assert '#include "' not in text, stage
         assert text.count("int main()") == 1, stage
         assert text.startswith(f"// {stage.rpartition('/')[2]}: "), stage
-        assert len(text.splitlines()) < (3500 if stage[:3] in ("32-", "33-", "34-", "36-") else 2500), stage  # two kernels
+        assert len(text.splitlines()) < (3600 if stage[:3] in ("32-", "33-", "34-", "36-") else 2500), stage  # two kernels
 
 
 @pytest.mark.slow
