@@ -16,8 +16,7 @@
 //      those before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The epilogue: the sums are stored as halves, through shared memory, 16 bytes a lane.
 //   7. Where blocks are few, the channels are in slices: a block has one slice of a tile, and stores its sums as they
-//   are.
-//      A second kernel adds up those of all slices, in their order.
+//      are. A second kernel adds up those of all slices, in their order.
 #pragma once
 #include "common/kernel/border.hpp"
 #include "common/kernel/divisor.hpp"
@@ -103,17 +102,16 @@ struct Block {
   int y, x;  // in the tile, of the warp's first output and filter
 };
 
-template <class S, bool Split>
+template <class S>
 __device__ __forceinline__ Block this_block(const Gemm& g) {
   Block b{};
-  const int block = static_cast<int>(blockIdx.x) / g.filter_blocks;
   b.thread = threadIdx.x;
   b.lane = b.thread % 32;
   const int warp = b.thread / 32;
   b.filter_block = static_cast<int>(blockIdx.x) % g.filter_blocks;
   b.first_filter = b.filter_block * S::filters;
-  b.slice = Split ? block % g.slices : 0;
-  b.first_output = (Split ? block / g.slices : block) * S::outputs;
+  b.slice = static_cast<int>(blockIdx.y);
+  b.first_output = static_cast<int>(blockIdx.x) / g.filter_blocks * S::outputs;
   b.y = warp / S::warps_across * S::warp_outputs;
   b.x = warp % S::warps_across * S::warp_filters;
   b.first_row = static_cast<unsigned>(b.first_output) / g.by_width;
@@ -211,7 +209,9 @@ __device__ __forceinline__ Copies<T, S, Taps> copies_of(const T* packed, const B
   own.taps = packed + (b.filter_block * depth_of(g) * S::filters + first) * kDepth + chunk * kChunk;
   if constexpr (Split) {
     const int channel_block = first_channel_block(g, b.slice);
-    own.c = channel_block * kDepth;
+    UNROLL
+    for (unsigned& start : own.start) start += channel_block * kDepth;
+    own.channels -= channel_block * kDepth;
     own.taps += channel_block * window(l) * S::filters * kDepth;
   }
   return own;
@@ -378,35 +378,37 @@ __device__ __forceinline__ void store_sums(T* output, T* shared, const Sums<S>& 
 
 // ---- 7. Slices ------------------------------------------------------------------------------------------------------
 
-// A block's sums. A lane has two neighbours, and four lanes have a whole sector.
+// A block's sums, side by side: of the coordinates above it needs none, which the loop would have to keep. A lane has
+// two neighbours, and four lanes have a whole sector.
 template <class S>
-__device__ __forceinline__ void store_slice(float* slices,  // [slice][outputs of whole blocks][filters of whole blocks]
-                                            const Sums<S>& sums, const Block& b, const Gemm& g) {
-  const int filters = g.filter_blocks * S::filters, outputs = blocks_for(g.outputs, S::outputs) * S::outputs;
-  float* const first = slices + (std::int64_t{b.slice} * outputs + b.first_output + b.y + b.lane / 4) * filters +
-                       b.first_filter + b.x + b.lane % 4 * 2;
+__device__ __forceinline__ void store_slice(float* slices,  // [slice][block][outputs of a block][filters of a block]
+                                            const Sums<S>& sums, const Block& b) {
+  float* const first =
+      slices + (std::int64_t{blockIdx.y * gridDim.x + blockIdx.x} * S::outputs + b.y + b.lane / 4) * S::filters + b.x +
+      b.lane % 4 * 2;
   UNROLL
   for (int i = 0; i < S::down; ++i) {
     UNROLL
     for (int j = 0; j < S::across; ++j) {
       UNROLL
       for (int below = 0; below < 2; ++below)
-        *reinterpret_cast<float2*>(first + (16 * i + 8 * below) * filters + 8 * j) =
+        *reinterpret_cast<float2*>(first + (16 * i + 8 * below) * S::filters + 8 * j) =
             make_float2(sums[i][j][2 * below], sums[i][j][2 * below + 1]);
     }
   }
 }
 
 // A thread an output.
-template <class T>
-__global__ void add_slices(const float* slices,  // [slice][outputs, padded][filters, padded]
+template <class T, class S>
+__global__ void add_slices(const float* slices,  // [slice][block][outputs of a block][filters of a block]
                            T* output,            // [outputs][filters]
-                           Gemm g, int padded_outputs, int padded_filters) {
+                           Gemm g, int blocks) {
   const int i = blockIdx.x * kPackThreads + threadIdx.x, o = i / g.l.filters, k = i % g.l.filters;
   if (o >= g.outputs) return;
+  const int block = o / S::outputs * g.filter_blocks + k / S::filters;
+  const float* const first = slices + (block * S::outputs + o % S::outputs) * S::filters + k % S::filters;
   float sum = 0;
-  for (int slice = 0; slice < g.slices; ++slice)
-    sum += slices[(std::int64_t{slice} * padded_outputs + o) * padded_filters + k];
+  for (int slice = 0; slice < g.slices; ++slice) sum += first[std::int64_t{slice} * blocks * (S::outputs * S::filters)];
   output[i] = rounded_to<T>(sum);
 }
 
@@ -425,7 +427,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   using Step = StepOf<S, Taps>;
   T* const shared = dynamic_shared<T>();  // [buffer][pixels, then filters][32]
   const Lowering& l = g.l;
-  const Block b = this_block<S, Split>(g);
+  const Block b = this_block<S>(g);
   Copies<T, S, Taps> own = copies_of<T, S, Taps, Kind, Split>(packed, b, g);
   // The two places are variables of their own: as members of `own` and `operands` they make the loop longer.
   const int first_place = place(b.thread / kChunks, b.thread % kChunks);
@@ -478,7 +480,7 @@ __global__ void __launch_bounds__(S::threads, S::blocks)
   }
 
   if constexpr (Split)
-    store_slice<S>(output, sums, b, g);
+    store_slice<S>(output, sums, b);
   else
     store_sums<T, S>(output, shared, sums, b, g);
 }
@@ -487,25 +489,24 @@ std::int64_t blocks_of(const Gemm& g, int block_outputs) {
   return std::int64_t{blocks_for(g.outputs, block_outputs)} * g.filter_blocks;
 }
 
-// Whole blocks of outputs.
-int padded_outputs(const Gemm& g, int block_outputs) { return blocks_for(g.outputs, block_outputs) * block_outputs; }
 // Sums of all slices.
 std::int64_t sums_of_slices(const Gemm& g, int block_outputs) {
-  return std::int64_t{g.slices} * padded_outputs(g, block_outputs) * g.filter_blocks * g.block_filters;
+  return blocks_of(g, block_outputs) * g.slices * block_outputs * g.block_filters;
 }
 
 template <class T, class S, int Taps, Pixels Kind>
 void launch_multiply(const T* input, const T* packed, T* output, float* slices, const Gemm& g, Stream stream) {
   constexpr int kSharedBytes = StepOf<S, Taps>::buffers * StepOf<S, Taps>::halves * 2;
-  const dim3 blocks(static_cast<unsigned>(blocks_of(g, S::outputs) * g.slices)), threads(S::threads);
+  const int blocks = static_cast<int>(blocks_of(g, S::outputs));
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(g.slices)), threads(S::threads);
   if (g.slices == 1) {
-    launch(multiply<T, S, Taps, Kind, false>, blocks, threads, kSharedBytes, stream)(input, packed, output, g);
+    launch(multiply<T, S, Taps, Kind, false>, grid, threads, kSharedBytes, stream)(input, packed, output, g);
     return;
   }
   if constexpr (Kind == Pixels::in_zeros) {
-    launch(multiply<T, S, Taps, Kind, true>, blocks, threads, kSharedBytes, stream)(input, packed, slices, g);
-    launch(add_slices<T>, dim3(blocks_for(g.outputs * g.l.filters, kPackThreads)), dim3(kPackThreads), 0, stream)(
-        slices, output, g, padded_outputs(g, S::outputs), g.filter_blocks * S::filters);
+    launch(multiply<T, S, Taps, Kind, true>, grid, threads, kSharedBytes, stream)(input, packed, slices, g);
+    launch(add_slices<T, S>, dim3(blocks_for(g.outputs * g.l.filters, kPackThreads)), dim3(kPackThreads), 0, stream)(
+        slices, output, g, blocks);
   }
 }
 
