@@ -1114,7 +1114,7 @@ def test_best_of_fp32_is_exact_by_default():
 
 def test_best_with_wrong_arguments():
     refuses(["best", "--backend", "sim"], "best needs a layer, as in --shape c=64")
-    refuses([*BEST[:5], "--dtype", "fp8"], "--dtype must be fp32, fp16 or int8; got 'fp8'")
+    refuses([*BEST[:5], "--dtype", "fp8"], "--dtype must be fp32, fp16, bf16 or int8; got 'fp8'")
     refuses([*BEST, "--error", "0"], "--error must be above 0")
     refuses([*BEST, "--error", "-1e-3"], "--error must be above 0")
     refuses(["best", "--backend", "gpu", *BEST[3:]], "no usable NVIDIA GPU")

@@ -48,9 +48,10 @@ class Terminal(unittest.TestCase):
         self.assertIn("left out in 90", shown(300, *BENCH, COLUMNS="90"))
 
     def test_colours(self):
-        self.assertIn("\033[2mrefused\033[0m [1]", shown(300, *BENCH))
-        self.assertNotIn("\033", shown(300, *BENCH, NO_COLOR="1"))
-        self.assertNotIn("\033", shown(300, *BENCH, TERM="dumb"))
+        bench = ("bench", "--backend", "sim", "--stage", "1,25", "--shape", "w=20,s=3")
+        self.assertIn("\033[2mrefused\033[0m [1]", shown(300, *bench))
+        self.assertNotIn("\033", shown(300, *bench, NO_COLOR="1"))
+        self.assertNotIn("\033", shown(300, *bench, TERM="dumb"))
 
     def test_what_remains_of_a_bench(self):
         bench = ("bench", "--backend", "sim", "--stage", "3,4", "--workload", "w=257 r=5", "--workload", "w=7 r=5")
