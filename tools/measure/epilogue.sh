@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# 32 and 34 with an epilogue on a GPU: their tests and cuDNN's, then the 3 x 3 and 1 x 1 layers of a ResNet-50 of 32
-# images, each with the epilogue that the network has there and without one, then with the others, beside cuDNN's plans
-# of the same graph. In a checkout's root, with build/bin/convladder, convladder-gpu, stage-tests-gpu and gpu-tests. OUT is
+# 32 and 34 with an epilogue on a GPU: the 3 x 3 and 1 x 1 layers of a ResNet-50 of 32 images, each with the epilogue that
+# the network has there and without one, then with the others, beside cuDNN's plans of the same graph; then their tests
+# and cuDNN's. In a checkout's root, with build/bin/convladder, convladder-gpu, stage-tests-gpu and gpu-tests. OUT is
 # a folder. About 2 minutes (BUDGET seconds; all of it takes several times as long); what time does not suffice for is
 # left out, and named.
 #   tests.txt       stage-tests-gpu of the epilogues and their mutants; gpu-tests of cuDNN's
@@ -27,14 +27,6 @@ def call(command, seconds):
         return "timeout", part.decode(errors="replace") if isinstance(part, bytes) else part, ""
 
 
-tests = ""
-for command in (["build/bin/stage-tests-gpu", "-tc=32 *epilogue*,34 *epilogue*,mutants: *epilogue*,mutants: *bias*,mutants: *ReLU*"],
-                ["build/bin/gpu-tests", "-tc=cuDNN computes an epilogue*"]):
-    code, text, errors = call(command, 30)
-    tests += f"{' '.join(command)}: exit {code}\n{text[-12000:]}\n{errors[-4000:]}\n"
-    print(command[0], code, text.strip().splitlines()[-3:], flush=True)
-(out / "tests.txt").write_text(tests)
-
 # What follows a layer in the network: the last of a bottleneck has the residual.
 LAYERS = [(c, size, k, side) for c, size, k, side, stride, _ in RESNET_50 if stride == 1 and c > 3]
 last = lambda layer: layer[3] == 1 and layer[2] == 4 * layer[0]
@@ -48,7 +40,7 @@ found, missing = [], []
 for name, epilogues, layers in jobs:
     for first in range(0, len(layers), 2):  # a file for each two layers: what was measured stays when time is up
         shapes = [shape(layer, epilogue) for layer in layers[first:first + 2] for epilogue in epilogues]
-        if left() < 8:
+        if left() < 20:
             missing += shapes
             continue
         file = out / f"bench-{name}-{first}.json"
@@ -81,4 +73,11 @@ for row in found:
     p = row["problem"]
     print(row["stage"], p["c"], p["h"], p["k"], p["r"], row["epilogue"], row["status"], row["us"], row["cudnn_us"], row["cudnn"])
 print("left out:", missing)
+tests = ""
+for command in (["build/bin/stage-tests-gpu", "-tc=32 *epilogue*,34 *epilogue*,mutants: *epilogue*,mutants: *bias*,mutants: *ReLU*"],
+                ["build/bin/gpu-tests", "-tc=cuDNN computes an epilogue*"]):
+    code, text, errors = call(command, left())
+    tests += f"{' '.join(command)}: exit {code}\n{text[-12000:]}\n{errors[-4000:]}\n"
+    print(command[0], code, text.strip().splitlines()[-3:], flush=True)
+(out / "tests.txt").write_text(tests)
 PY

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # 32 and 34 on a GPU with other filters than 3 x 3, and stride 2: their tests, then both beside cuDNN on the layers of
 # the track. In a checkout's root, with build/bin/convladder, convladder-gpu and
-# stage-tests-gpu. OUT is a folder. About 7 minutes (BUDGET seconds); what time does not suffice for is left out.
+# stage-tests-gpu. OUT is a folder. About 7 minutes (BUDGET seconds); what time does not suffice for is left out. bench
+# writes nothing when it is ended, so each takes a few workloads, and the files hold what was done.
 #   tests.txt            stage-tests-gpu of 32 and 34
 #   bench-*.json         as bench writes it: layers (1x1, 5x5, stride 2, UNet), resnet-1, resnet-32, others
 #   resnet.json          the sums of all 53 convolutions of a ResNet-50, in us, beside the best of cuDNN
@@ -39,20 +40,32 @@ def name_of(n, c, size, k, side, stride):
     return f"{kind} ({n},{c},{size},{size})->{k} {side}x{side}" + (f" stride {stride}" if stride > 1 else "")
 
 
-def bench(what, names, seconds):
-    if left() < 15:
-        return print(what, "left out", flush=True)
-    file = out / f"bench-{what}.json"
-    command = ["build/bin/convladder", "bench", "--track", "hopper", "--stage", "32,34", "--json", str(file)]
-    for name in names:
-        command += ["--workload", name]
-    code, text, errors = call(command, seconds)
-    print(f"{what}: {code}, {left():.0f} s left\n{text[-9000:]}\n{errors[-600:] if code else ''}", flush=True)
+def bench(what, names, together=4):
+    file, joined = out / f"bench-{what}.json", None
+    for first in range(0, len(names), together):
+        if left() < 20:
+            print(f"{what}: left out:", *names[first:], sep="\n  ", flush=True)
+            break
+        part = out / "part.json"
+        command = ["build/bin/convladder", "bench", "--track", "hopper", "--stage", "32,34", "--json", str(part)]
+        for name in names[first:first + together]:
+            command += ["--workload", name]
+        code, text, errors = call(command, left())
+        print(f"{what} {first}: {code}, {left():.0f} s left\n{text[-9000:]}\n{errors[-600:] if code else ''}", flush=True)
+        if not part.exists():
+            continue
+        report = json.loads(part.read_text())
+        part.unlink()
+        if joined:
+            joined["rows"] += report["rows"]
+        else:
+            joined = report
+        file.write_text(json.dumps(joined, indent=1))
 
 
-bench("resnet-32", [name_of(32, *layer[:5]) for layer in LAYERS], 200)
-bench("layers", ["conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception", "UNet"], 70)
-bench("resnet-1", [name_of(1, *layer[:5]) for layer in LAYERS], 150)
+bench("resnet-32", [name_of(32, *layer[:5]) for layer in LAYERS])
+bench("layers", ["conv3 (32,128,56,56)->128 3x3 stride 2", "conv4 (32,1024,14,14)->256 1x1", "Inception", "UNet"], 1)
+bench("resnet-1", [name_of(1, *layer[:5]) for layer in LAYERS])
 
 sums = {}
 for n in (1, 32):
@@ -73,5 +86,5 @@ for n in (1, 32):
         sums[f"{stage}, n={n}"] = {"us": total, "cudnn_us": cudnn, "missing": missing}
 (out / "resnet.json").write_text(json.dumps(sums, indent=1))
 print(json.dumps(sums, indent=1), flush=True)
-bench("others", ["super-resolution", "VAE"], 200)
+bench("others", ["super-resolution", "VAE"], 1)
 PY
