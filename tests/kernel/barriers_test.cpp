@@ -76,11 +76,9 @@ TEST_CASE("prune: which barriers are needed, and which of them outputs do not sh
   CHECK(std::none_of(seen.trials.begin(), seen.trials.end(), [](const BarrierTrial& trial) { return trial.right; }));
   CHECK(!unneeded.needed());
 
-  const BarrierTrial* trial = nullptr;
-  const Fault* fault = unseen.first_fault(&trial);
-  REQUIRE(fault);
-  CHECK(trial == &unseen.trials.front());
-  CHECK(unneeded.first_fault(&trial) == nullptr);
+  CHECK(unseen.first_fault().first == &unseen.trials.front().faults.front());
+  CHECK(unseen.first_fault().second == &unseen.trials.front());
+  CHECK(unneeded.first_fault().first == nullptr);
 }
 
 TEST_CASE("prune: greedily, what is not needed stays away and what is needed comes back (simulator)") {

@@ -665,8 +665,7 @@ static void check_all_needed(const PruneReport& report, int barriers) {
   CHECK(static_cast<int>(report.findings.size()) == barriers);
   for (const BarrierFinding& finding : report.findings) {
     CAPTURE(finding.barrier.line);
-    const BarrierTrial* trial = nullptr;
-    const Fault* fault = finding.first_fault(&trial);
+    const Fault* fault = finding.first_fault().first;
     REQUIRE(fault);
     CHECK(fault->kind == "race");
   }

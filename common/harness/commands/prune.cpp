@@ -46,16 +46,17 @@ int BarrierFinding::faults_unseen() const {
       trials.begin(), trials.end(), [](const BarrierTrial& trial) { return trial.right && !trial.faults.empty(); }));
 }
 
-const Fault* BarrierFinding::first_fault(const BarrierTrial** of) const {
+std::pair<const Fault*, const BarrierTrial*> BarrierFinding::first_fault() const {
   const Fault* first = nullptr;
+  const BarrierTrial* of = nullptr;
   for (const BarrierTrial& trial : trials) {
     for (const Fault& fault : trial.faults) {
       if (first && (first->kind == "race" || fault.kind != "race")) continue;
       first = &fault;
-      *of = &trial;
+      of = &trial;
     }
   }
-  return first;
+  return {first, of};
 }
 
 std::vector<ConvProblem> prune_shapes(std::string_view track) {

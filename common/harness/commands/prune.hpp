@@ -3,6 +3,7 @@
 /// another fault, a wrong output, or nothing.
 #pragma once
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/harness/device/barriers.hpp"
@@ -26,8 +27,8 @@ struct BarrierFinding {
   bool needed() const;
   /// Of the trials with a fault, how many left a right output: what a comparison of outputs would have missed.
   int faults_unseen() const;
-  /// The first race of the trials, else the first fault; null if there is none. @param trial set to the one it is from
-  const Fault* first_fault(const BarrierTrial** trial) const;
+  /// The first race of the trials, else the first fault, and the trial that it is from; both null if there is none.
+  std::pair<const Fault*, const BarrierTrial*> first_fault() const;
 };
 
 /// Shapes for a stage of this track (Track::prune_shapes).

@@ -36,8 +36,7 @@ std::string text_of_finding(const BarrierFinding& finding, bool greedy) {
                                  finding.needed() ? "needed" : "not needed on these shapes");
   if (greedy) text += finding.needed() ? ", put back" : ", stays away";
   text += '\n';
-  const BarrierTrial* trial = nullptr;
-  if (const Fault* fault = finding.first_fault(&trial)) {
+  if (const auto [fault, trial] = finding.first_fault(); fault) {
     text += fmt::format("  {} at {}:{}", fault->kind, fault->file, fault->line);
     if (!fault->other.empty()) text += fmt::format("\n    {}{}", fault->kind == "race" ? "with " : "", fault->other);
     text += fmt::format("\n    on {}\n", to_string(trial->problem));
