@@ -14,9 +14,10 @@
 //   1. The pixels of the next rows are on their way, by cp.async, into a ring of rows that is the warp's own: it waits
 //      for no other warp.
 //   2. Row: a lane sums 4 neighbours from one window.
-//   3. Column: a row sum belongs to as many outputs as the column has taps. s[i] is what the output i rows below has by
-//      now. Each multiply-add takes the old sum of one output and writes the new one to the register beside it, so
-//      all of them move on by a row, and no register is copied (a transposed FIR filter). s[0] is complete, and leaves.
+//   3. Column: a row sum belongs to as many outputs as the column has taps. s[i] is what the output i rows below the
+//      one that is complete next has by now. Each multiply-add takes the old sum of one output and writes the new one
+//      to the register beside it, so all of them move on by a row, and no register is copied (a transposed FIR filter).
+//      s[0] is complete, and leaves.
 //
 // A strip is cut into segments, so that all schedulers have some. Each begins with rows that the one above sums too.
 #pragma once
@@ -59,7 +60,8 @@ struct Sums {
   static constexpr int kFirst = First, kLast = Last;
 };
 
-// Calls step(Sums) for the steps that begin a segment: at first only the outputs furthest below need the rows.
+// Calls step(Sums) for the steps that begin a segment: its first rows belong to its first outputs alone, whose sums are
+// the last ones by then.
 template <int kSide, int kFirst, class Step>
 __device__ __forceinline__ void first_steps(int& r, const Step& step) {
   if constexpr (kFirst >= kSkip / 2) {
@@ -68,7 +70,7 @@ __device__ __forceinline__ void first_steps(int& r, const Step& step) {
     first_steps<kSide, kFirst - kSkip>(r, step);
   }
 }
-// And for those that end it.
+// And for those that end it, whose rows belong to its last outputs alone: the first sums.
 template <int kSide, int kLast, class Step>
 __device__ __forceinline__ void last_steps(int& r, const Step& step) {
   if constexpr (kLast > 0) {
@@ -229,8 +231,9 @@ __global__ void __launch_bounds__(32 * kFusedWarps) convolve_both(const float* i
   image.rows = image.columns = kSide;
   const int across = (image.out_width + kStrip - 1) / kStrip;
   const int index = blockIdx.x * kFusedWarps + threadIdx.y, n = blockIdx.y + gridDim.y * blockIdx.z;
-  const int y = index / across * segment_rows, x = index % across * kStrip;
-  if (n >= image.batch || y >= image.out_height) return;
+  const unsigned below = static_cast<unsigned>(index / across) * segment_rows;  // past the image it may not fit an int
+  if (n >= image.batch || below >= static_cast<unsigned>(image.out_height)) return;
+  const int y = static_cast<int>(below), x = index % across * kStrip;
   const Segment segment{y, x, min(segment_rows, image.out_height - y), min(kStrip, image.out_width - x)};
   const float* in = input + n * input_pixels(image);
   float* out = output + n * output_pixels(image);

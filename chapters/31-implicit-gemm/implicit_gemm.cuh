@@ -15,8 +15,8 @@
 //   5. A step is multiplied, 16 channels of a tap at a time: 16 x 16 fragments of both tiles come by ldmatrix, while
 //      those before them are multiplied. An instruction adds 16 x 8 x 16 products. The copies stand in between.
 //   6. The epilogue: the sums are stored as halves, through shared memory, 16 bytes a lane.
-//   7. Where blocks are few, the channels are in slices: a block has one slice of a tile, and stores its sums as they
-//      are. A second kernel adds up those of all slices, in their order.
+//   7. Where blocks are few, the channels are split: a block has one slice of them (not one of 16 channels, as in 5),
+//      and stores its sums as they are. A second kernel adds up those of all slices, in their order.
 #pragma once
 #include "common/kernel/border.hpp"
 #include "common/kernel/divisor.hpp"
@@ -44,7 +44,7 @@ struct Gemm {
   int outputs;                  // of the batch: rows of the product
   int channel_blocks;           // of 32
   int filter_blocks, block_filters;
-  int slices;
+  int slices;  // of the channels, each with blocks of its own
 };
 
 // Taps times blocks of channels.
@@ -378,8 +378,8 @@ __device__ __forceinline__ void store_sums(T* output, T* shared, const Sums<S>& 
 
 // ---- 7. Slices ------------------------------------------------------------------------------------------------------
 
-// A block's sums, side by side: of the coordinates above it needs none, which the loop would have to keep. A lane has
-// two neighbours, and four lanes have a whole sector.
+// A block's sums lie side by side, so that their place needs none of the tile's coordinates, which would have to stay
+// in registers through the loop. A lane stores two neighbours, and four lanes a whole sector.
 template <class S>
 __device__ __forceinline__ void store_slice(float* slices,  // [slice][block][outputs of a block][filters of a block]
                                             const Sums<S>& sums, const Block& b) {

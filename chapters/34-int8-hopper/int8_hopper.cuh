@@ -25,7 +25,7 @@ namespace {
 
 constexpr float kLargest = 127.0f;
 constexpr float kLeastStep = 0x1p-126f;                  // of a filter of zeros
-constexpr double kMostScale = 0x1.fffffep127;            // zero times it is zero
+constexpr double kMostScale = 0x1.fffffep127;            // a float, not infinity: a sum of zero stays zero
 constexpr int kMostProducts = 0x7fffffff / (127 * 127);  // whose sum always fits in 32 bits
 
 // The element of both kernels, with what TwoBytes of 32 has.

@@ -6,8 +6,8 @@
 //      registers. Nothing is shared, so that no thread waits for another.
 //   2. Rows of input come one after the other, the part of each that the columns need, `ahead` rows before it is added.
 //   3. A row of input is added to all rows of outputs that it serves: to as many as the filter has rows. The sum of the
-//      uppermost is then complete, and all others move up by one: each begins in the register of the one above it, for
-//      its first multiply-add reads the old sum and writes the new one.
+//      uppermost is then complete, and all others move up by one. That costs no instruction: the first multiply-add of
+//      each reads its old register and writes that of the one above.
 //   4. The complete row of outputs is stored.
 //   5. The first rows of a band serve only outputs from its first one on, and its last ones only those up to its last.
 //      walk.hpp has this order.
@@ -147,7 +147,7 @@ __device__ __forceinline__ void convolve_columns(const float* __restrict__ input
     }
   };
   const auto add = [&](int i, int slot, int tap, int first, int last) {
-    // Rows that serve as many rows of outputs as any are in the plane, with usual padding.
+    // A row that serves as many rows of outputs as any row does is in the plane, unless the padding is unusually large.
     const bool inner = last - first + 1 == served_rows(d.rows, d.stride_y) && d.pad_y <= d.rows - d.stride_y;
     if (inner || exists(i)) add_row(sums, ring[slot], taps, tap, first, last, d, s);
   };

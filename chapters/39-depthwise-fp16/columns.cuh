@@ -114,7 +114,7 @@ __device__ __forceinline__ void convolve_columns(const half* __restrict__ input,
     }
   };
   const auto add = [&](int i, int slot, int tap, int first, int last) {
-    // Rows that serve as many rows of outputs as any are in the plane, with usual padding.
+    // A row that serves as many rows of outputs as any row does is in the plane, unless the padding is unusually large.
     const bool inner = last - first + 1 == served_rows(d.rows, d.stride_y) && d.pad_y <= d.rows - d.stride_y;
     if (inner || exists(i)) add_row(sums, ring[slot], taps, tap, first, last, d, s);
   };

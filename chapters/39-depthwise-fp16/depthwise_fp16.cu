@@ -137,10 +137,10 @@ Strip largest_band(const Depthwise& d, const DeviceLimits& limits) {
   return best;
 }
 
-// Such strips where one spans the plane. Where they lie side by side, a band to walk down; else, for 7 x 7 taps or so
-// and enough threads, strips that stage nothing: both were faster. Else staged ones: by the smallest blocks, with the
-// most pairs up to 16 (64 bytes of a pixel), of which no more than an eighth are no channels, that shared memory leaves
-// warps enough of.
+// Where one strip spans the plane, the largest strip. Where strips lie side by side, a band to walk down, if there are
+// bands enough; or else, with 26 to 49 taps and enough threads, strips that stage nothing: both were faster than
+// staging. Otherwise blocks that stage: the smallest of which shared memory holds warps enough, with as many pairs as
+// possible, up to 16 (64 bytes of a pixel), of which at most an eighth lie past the channels.
 Configuration default_of(const Depthwise& d, const DeviceLimits& limits) {
   constexpr std::int64_t kSystemBytes = 1024;  // of shared memory, for each block
   constexpr int kUnstagedWarps = 32;           // half of those that a multiprocessor holds

@@ -180,8 +180,7 @@ __device__ __forceinline__ void store(half* output, const float2 (&sums)[StripSi
   }
 }
 
-// ---- Nothing is staged
-// -------------------------------------------------------------------------------------------------
+// ---- Nothing is staged ----------------------------------------------------------------------------------------------
 
 // The products of a row of input whose window is too large for registers: each asks for its pixel.
 template <class D, class S, class Pixel, class Taps>
@@ -259,8 +258,7 @@ __device__ __forceinline__ void convolve_alone(const half* __restrict__ input, c
   store(output, sums, at, d, s);
 }
 
-// ---- A block stages its pixels and taps
-// ----------------------------------------------------------------------------------
+// ---- A block stages its pixels and taps -----------------------------------------------------------------------------
 
 template <class D, class S>
 __device__ __forceinline__ void convolve_staged(const half* __restrict__ input, const half2* __restrict__ taps,

@@ -1,7 +1,7 @@
 // 08, exercise: both passes in one kernel.
 //
-// Stage 08 writes an intermediate image to global memory and reads it again. Here a block keeps its part of it in
-// shared memory: pixels come in once, outputs go out once, and nothing else.
+// The two passes of stage 08 write an intermediate image to global memory and read it again. Here a block keeps its
+// part of it in shared memory: pixels come in once, outputs go out once, and nothing else.
 //
 //              columns - 1 + 32
 //            +------------------+          +-----------+
