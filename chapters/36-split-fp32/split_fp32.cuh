@@ -160,9 +160,9 @@ struct SplitBlock {
   }
 
   // 2. Of each tap the low halves, which are multiplied first, and the high ones; of a shared tile those of the one
-  // consumer, then of the other. One thread asks for all of them, four parts a tap with F(2,3). So its loop keeps slots,
-  // parities and addresses, and has no division. A slot's first wait is for the phase before its first, which counts as
-  // ended.
+  // consumer, then of the other. One thread asks for all of them, four parts a tap with F(2,3). So its loop keeps
+  // slots, parities and addresses, and divides nothing. A slot's first wait is for the phase before its first, which
+  // counts as ended.
   __device__ __forceinline__ void produce_filters(const unsigned* packed) const {
     constexpr int kWordsOfPart = kPart / 4;
     int slot[kStreams], parity[kStreams];
