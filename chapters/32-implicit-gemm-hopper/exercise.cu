@@ -56,7 +56,7 @@ __global__ void pack(const float* filter,  // [filters][channels][3][3]
 
 // 2. The map of the columns 2 i + parity of the input [batch][height][width][channels]. A box is kColumns of one row.
 TensorMap every_other_column(const half* input, const Lowering& l, int parity) {
-  // Of all columns yet.
+  // So far of all columns.
   static_cast<void>(parity);
   const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(half); };
   const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   const int rows = min(kRows, l.out_height - y);
   const half* const taps_of_block = packed + filter_block * kTaps * kTaps * (kTap / 2);
 
-  // Steps 4 and 5 are missing: the sums are zero yet.
+  // Steps 4 and 5 are missing: so far the sums are zero.
   static_cast<void>(even);
   static_cast<void>(odd);
   static_cast<void>(taps_of_block);

@@ -69,7 +69,7 @@ TensorMap every_other_column(const half* input, const Lowering& l, int parity) {
                            {size(l.height), bytes(row), 1},
                            {size(l.batch), bytes(row * l.height), 1}}});
   // STARTER
-  // | // Of all columns yet.
+  // | // So far of all columns.
   // | static_cast<void>(parity);
   // | const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(half); };
   // | const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
   // 5.
   mbarrier_wait(taps_full, 0);
   // STARTER
-  // | // Steps 4 and 5 are missing: the sums are zero yet.
+  // | // Steps 4 and 5 are missing: so far the sums are zero.
   // | static_cast<void>(even);
   // | static_cast<void>(odd);
   // | static_cast<void>(taps_of_block);
