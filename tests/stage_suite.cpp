@@ -468,6 +468,7 @@ std::vector<SuiteCase> line_tiles_suite(bool many_filters) {
           "n=3,c=72,k=24,h=9,w=31",                                // 1 x 1: all images are one row
           "n=2,c=130,k=130,h=1,w=129",                             // three blocks of channels and of filters
           "c=8,k=8,h=5,w=8,pad_h=1,pad_w=2",                       // with padding
+          "c=72,k=16,h=1,w=67,stride_w=2,pad_h=0,pad_w=3",         // one row, of which every other pixel is read
           "n=2,c=65,k=16,h=9,w=12,stride_h=2,stride_w=2",          // a phase of four
           "n=5,c=72,k=136,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",  // four phases; images share a tile
           "n=2,c=24,k=8,h=14,w=15,r=3,s=3,stride_h=2,stride_w=2",  // even and odd

@@ -2,16 +2,15 @@
 //
 //   [filters][outputs] += [filters][channels] of a tap x [channels][pixels 2 x + s]
 //
-// Stage 32 takes stride 1: the pixels that a tap of 64 outputs reads lie side by side. With stride 2 they are every
-// other pixel. No product can skip the ones between. But TMA can: told of a tensor that holds every other
+// The strips of stage 32 take stride 1: the pixels that a tap of 64 outputs reads lie side by side. With stride 2 they
+// are every other pixel. No product can skip the ones between. But TMA can: told of a tensor that holds every other
 // column, it brings these side by side. Tap 2 then reads what tap 0 does, one pixel further.
 //
 //   1. In prepare(): the taps as halves, swizzled (given).
 //   2. Two maps of the input: its even columns, and its odd ones.
 //   3. A block has 8 rows of 64 outputs, and 64 filters (given). Its first four warps multiply.
-//   4. The fifth warp asks for the taps, and for each row of pixels, once, into a ring: in a slot the columns that tap
-//   0
-//      begins with, and behind them those between.
+//   4. The fifth warp asks for the taps, and for each row of pixels, once, into a ring: a slot has the columns that
+//      tap 0 begins with, and behind them those between.
 //   5. The four warps multiply nine taps for each row of outputs, and release the rows of pixels that no other needs.
 //   6. The sums are stored as halves (given).
 //
@@ -57,7 +56,7 @@ __global__ void pack(const float* filter,  // [filters][channels][3][3]
 
 // 2. The map of the columns 2 i + parity of the input [batch][height][width][channels]. A box is kColumns of one row.
 TensorMap every_other_column(const half* input, const Lowering& l, int parity) {
-  // Of all columns yet.
+  // So far of all columns.
   static_cast<void>(parity);
   const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(half); };
   const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   const int rows = min(kRows, l.out_height - y);
   const half* const taps_of_block = packed + filter_block * kTaps * kTaps * (kTap / 2);
 
-  // Steps 4 and 5 are missing: the sums are zero yet.
+  // Steps 4 and 5 are missing: so far the sums are zero.
   static_cast<void>(even);
   static_cast<void>(odd);
   static_cast<void>(taps_of_block);

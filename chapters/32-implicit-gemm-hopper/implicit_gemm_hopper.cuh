@@ -13,8 +13,7 @@
 //
 //   1. In prepare(): the filters as halves, [64 filters][64 channels] for each tap, with TMA's swizzle.
 //   2. `rows` (rows.cuh), 3 x 3 filters of up to 64 channels. All taps of 64 filters stay in shared memory. A block
-//   goes
-//      down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
+//      goes down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
 //   4. `tiles` (tiles.cuh), more channels and all other filters. A tile is several rows, or several images, of pixels

@@ -247,8 +247,8 @@ Lowering in_tiles(const ConvProblem& problem) {
 template <class Element>
 Cut cut_of(const ConvProblem& problem, const Choice& choice) {
   const Lowering l = in_tiles<Element>(problem);
-  if (l.rows * l.columns == 1 && is_one_row(l) && choice.slices == 1 && choice.positions % kBoxedPositions == 0 &&
-      l.filters % kChunk<Element> == 0)
+  if (l.rows * l.columns == 1 && l.stride_x == 1 && is_one_row(l) && choice.slices == 1 &&
+      choice.positions % kBoxedPositions == 0 && l.filters % kChunk<Element> == 0)
     return choice.shared ? Cut::shared_row : Cut::row;
   return choice.shared                                                     ? Cut::shared
          : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine

@@ -40,7 +40,7 @@ Sizes sizes_of(const ConvProblem& problem) {
   s.channels = blocks_for(s.w.channels, kDepth) * kDepth;
   s.filters = blocks_for(s.w.filters, kFilters) * kFilters;
   // 1.
-  // For the whole batch, yet.
+  // So far for the whole batch.
   s.tiles = blocks_for(s.w.tiles, kTiles) * kTiles;
   return s;
 }
@@ -69,7 +69,7 @@ __global__ void transform_inputs(const float* input,  // [batch][height][width][
   const Winograd& w = s.w;
   const int i = blockIdx.x * kThreads + threadIdx.x;  // its place at a position
   const int c = i / 4 % s.channels, in_chunk = i / 4 / s.channels * 4 + i % 4;
-  // The first chunk's, yet.
+  // So far the first chunk's.
   const bool exists = in_chunk < w.tiles && c < w.channels;
   const TilePlace place = place_of(w, exists ? in_chunk : 0);
   static_cast<void>(chunk);
@@ -133,7 +133,7 @@ __global__ void transform_outputs(const float* m,  // [position][tile of the chu
                                   Sizes s, Chunk chunk) {
   const Winograd& w = s.w;
   const int i = blockIdx.x * kThreads + threadIdx.x, k = i % w.filters, in_chunk = i / w.filters;
-  // The first chunk's, yet.
+  // So far the first chunk's.
   if (in_chunk >= kChunk || in_chunk >= w.tiles) return;
   const TilePlace place = place_of(w, in_chunk);
   static_cast<void>(chunk);
@@ -169,7 +169,7 @@ class InChunks final : public Stage {
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Sizes s = sizes_of(problem);
     // 3.
-    // The first chunk, yet.
+    // So far the first chunk.
     const Chunk chunk{0, kChunk};
     const int blocks = blocks_for(s.w.tiles < kChunk ? s.w.tiles : kChunk, kTiles);
     convladder::launch(transform_inputs, dim3(blocks * kTiles * s.channels / kThreads), dim3(kThreads), 0, stream)(

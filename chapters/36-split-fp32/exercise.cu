@@ -78,7 +78,7 @@ struct Split {
 
 // 2. Of a scaled number.
 __device__ __forceinline__ Split split(float value) {
-  // The high half alone, yet.
+  // So far the high half alone.
   return {__float2half_rn(value), __float2half_rn(0.0f)};
 }
 
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
       *reinterpret_cast<uint4*>(low_filters + place(row, chunk)) = *reinterpret_cast<const uint4*>(low + from);
     }
     // 3.
-    // The high halves alone, one by one, yet.
+    // So far the high halves alone, one by one.
     for (int i = thread; i < kTile * kDepth; i += kThreads) {
       const int row = i / kDepth, c = step * kDepth + i % kDepth;
       const bool inside = first_pixel + row < g.pixels && c < g.channels;
@@ -150,13 +150,13 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
     }
     __syncthreads();
     // 4.
-    // One product, yet.
+    // So far one product.
     add_product(master, high_pixels, high_filters);
     __syncthreads();  // the tiles are read
   }
 
   // 5.
-  // Nothing is scaled, yet.
+  // So far nothing is scaled.
   static_cast<void>(largest);
   UNROLL
   for (int i = 0; i < kTile / 8 * 2; ++i) {

@@ -97,6 +97,8 @@ class SplitFp32 final : public TunableStage {
                                   configuration["format"] == kTf32),
                      configuration["split"]);
   }
+  // Whether there is no kernel for so many positions but that of F(2,3).
+  static bool for_columns_alone(int positions) { return positions < 88 || positions == 96; }
   static bool three_of_halves(const Configuration& configuration) {
     return configuration["products"] == kThreeProducts && configuration["format"] == kHalf;
   }
@@ -108,7 +110,7 @@ class SplitFp32 final : public TunableStage {
                               const Configuration& configuration) const override {
     if (configuration["transform"] == kColumns) return check_columns(problem, configuration);
     const int positions = configuration["positions"] == kAuto ? 120 : configuration["positions"];
-    if (positions < 88 || positions == 96)
+    if (for_columns_alone(positions))
       return Verdict::refuse("64, 80 and 96 positions are for transform=f23; got positions={}", positions);
     const bool shared = configuration["tiles"] == kSharedTiles;
     const int products = configuration["products"];
@@ -155,7 +157,7 @@ class SplitFp32 final : public TunableStage {
     if (problem.r > kMostTaps || problem.s > kMostTaps || problem.r * problem.s > kMostTaps)
       return Verdict::refuse("a filter may have at most {} taps; got r={}, s={}", kMostTaps, problem.r, problem.s);
     for (const int positions : kPositions)
-      if (positions != kAuto && fewest_tiles(lowering_of(problem), positions, Cut::own).images > 0)
+      if (!for_columns_alone(positions) && fewest_tiles(lowering_of(problem), positions, Cut::own).images > 0)
         return Verdict::accept();
     return Verdict::refuse(
         "the taps lie too far apart for a tile's pixels to fit in shared memory; got r={}, s={}, dilation_h={}, "

@@ -21,7 +21,7 @@
 //      master sum.
 //   5. When a tile is complete, its outputs go to the slot of its last box, which is no longer needed, and from
 //      there by TMA to global memory, while the next tile is being multiplied. Those of a shared tile are stored
-//      from registers. Where pairs are few, the channels of each are in slices, a block's work each: a consumer leaves
+//      from registers. Where pairs are few, the channels of each are in slices, a work item each: a consumer leaves
 //      its sums in global memory, and the last one to come to a tile adds up those of all its slices.
 //   6. A tile with numbers that do not fit is computed anew, without splitting, in double.
 #pragma once
@@ -160,8 +160,9 @@ struct SplitBlock {
   }
 
   // 2. Of each tap the low halves, which are multiplied first, and the high ones; of a shared tile those of the one
-  // consumer, then of the other. One thread does it, so nothing in the loop is computed that can be counted on: with
-  // F(2,3) it has four parts in a tap. A slot's first wait is for the phase before its first, which counts as ended.
+  // consumer, then of the other. One thread asks for all of them, four parts a tap with F(2,3). So its loop keeps
+  // slots, parities and addresses, and divides nothing. A slot's first wait is for the phase before its first, which
+  // counts as ended.
   __device__ __forceinline__ void produce_filters(const unsigned* packed) const {
     constexpr int kWordsOfPart = kPart / 4;
     int slot[kStreams], parity[kStreams];

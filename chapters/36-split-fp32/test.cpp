@@ -59,7 +59,8 @@ TEST_CASE("36 split-fp32: every image is right with tiles of any size (sm_90)") 
   std::vector<SuiteCase> suite = accepted(short_implicit_gemm_suite());
   for (const char* sizes :
        {"n=5,c=64,k=64,h=7,w=7,r=3,s=3", "c=65,k=3,h=1,w=257,r=3,s=3", "n=130,c=8,k=4,h=1,w=1,r=1,s=1",
-        "c=3,k=64,h=57,w=57,r=7,s=7,stride_h=2,stride_w=2", "n=2,c=9,k=12,h=40,w=3,r=5,s=5"})
+        "c=3,k=64,h=57,w=57,r=7,s=7,stride_h=2,stride_w=2", "n=2,c=9,k=12,h=40,w=3,r=5,s=5",
+        "c=4,k=4,h=45000,w=1,r=2,s=1,stride_h=40000,dilation_h=39999,pad_h=0,pad_w=0"})  // a phase far down
     suite.push_back({parse_shape(sizes), InputKind::normal});
   for (const char* positions : {"88", "104", "112", "120"}) {
     std::vector<SuiteCase> fitting = suite;
@@ -393,6 +394,7 @@ TEST_CASE("36 split-fp32: refuses by rule (sm_90)") {
   check_refusals_of_implicit_gemm("36");
   check_refusal("36", "h=9,w=9,r=7,s=8", "at most 49 taps; got r=7, s=8");
   check_refusal("36", "h=99,w=99,r=3,s=3,dilation_h=40", "the taps lie too far apart");
+  check_refusal("36", "w=300,s=2,dilation_w=80,pad_w=0", "the taps lie too far apart");  // but for 64 positions
   ConvProblem problem = parse_shape("h=8,w=8,r=3,s=3");
   problem.padding = Padding::reflect;
   CHECK(refusal(find_stage("36"), problem, nullptr).find("the padding must be zeros; got reflect") !=

@@ -64,7 +64,7 @@ struct Tiles {
   std::uint64_t first_taps;       // a bit for each tap, in their order: whether it is the first of its phase
   short shifts[kMostTaps];        // of the taps in their order
   signed char tap_of[kMostTaps];  // row x columns + column of each
-  short phase_y[kMostTaps], phase_x[kMostTaps];  // a phase's first pixel, from that of the first tap
+  int phase_y[kMostTaps], phase_x[kMostTaps];  // a phase's first pixel, from that of the first tap
   Divisor by_row_pitch, by_image_pitch, by_strips, by_row_tiles, by_filter_groups, by_slices;
 };
 
@@ -97,8 +97,8 @@ inline Tiles tiles_of(const Lowering& problem, int positions, Cut cut, bool tf32
   const TapOrder order = tap_order(l);
   g.taps = order.taps, g.phases = order.phases;
   for (int phase = 0; phase < g.phases; ++phase) {
-    g.phase_y[phase] = static_cast<short>(order.phase_y[phase]);
-    g.phase_x[phase] = static_cast<short>(order.phase_x[phase]);
+    g.phase_y[phase] = order.phase_y[phase];
+    g.phase_x[phase] = order.phase_x[phase];
     g.first_taps |= std::uint64_t{1} << order.first_tap[phase];
   }
   for (int i = 0; i < g.taps; ++i) {
@@ -107,7 +107,7 @@ inline Tiles tiles_of(const Lowering& problem, int positions, Cut cut, bool tf32
     g.shifts[i] = static_cast<short>(down / l.stride_y * g.row_pitch + across / l.stride_x);
   }
   if (cut == Cut::row_pairs) {  // a phase is a sum of two of the rows that begin at an even one, and has all columns
-    for (int row = 0; row < kPhasesOfPairs; ++row) g.phase_y[row] = static_cast<short>(row);
+    for (int row = 0; row < kPhasesOfPairs; ++row) g.phase_y[row] = row;
     g.phases = kPhasesOfPairs, g.taps = kTapsOfPairs;
   }
   int furthest = 0;

@@ -70,7 +70,7 @@ __global__ void find_largest(const float* values, int size, int* largest) {
 
 // 1. Of the power of two for numbers of which this is the largest magnitude.
 __device__ __forceinline__ int scaling_exponent(float largest) {
-  // Nothing is scaled, yet.
+  // So far nothing is scaled.
   static_cast<void>(largest);
   return 0;
 }
@@ -81,7 +81,7 @@ struct Split {
 
 // 2. Of a number that was multiplied already.
 __device__ __forceinline__ Split split(float value) {
-  // The high half alone, yet.
+  // So far the high half alone.
   return {__float2half_rn(value), __float2half_rn(0.0f)};
 }
 
@@ -155,15 +155,15 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
         values[4] = second.x, values[5] = second.y, values[6] = second.z, values[7] = second.w;
       }
       // 3.
-      // Nothing is scaled, yet.
+      // So far nothing is scaled.
       // 4.
-      // The high halves alone, one by one, yet.
+      // So far the high halves alone, one by one.
       for (int j = 0; j < kChunk; ++j) high_pixels[place(row, chunk) + j] = __float2half_rn(values[j]);
       static_cast<void>(back);
     }
     __syncthreads();
     // 5.
-    // One product, yet.
+    // So far one product.
     add_product(master, high_pixels, high_filters);
     __syncthreads();  // the tiles are read
   }

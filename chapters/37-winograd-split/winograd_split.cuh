@@ -13,8 +13,7 @@
 //   2. V: a warp transforms one tile of 64 channels, each of its threads two channels. It scales by the largest
 //      magnitude among them, and stores the halves, with TMA's swizzle, in rows of 64 channels.
 //   3. The product: a block has N tiles and 128 filters at one position. A producer thread copies 64 channels at a
-//   time,
-//      both halves, into a ring of slots.
+//      time, both halves, into a ring of slots.
 //   4. Two consumers, a warpgroup each, have 64 filters each. They multiply 64 channels three times, the small products
 //      first, and add the sums, scaled back, to the master sum.
 //   5. A thread transforms the sums of one tile and filter back. If an output is not finite it computes all of its
@@ -39,7 +38,7 @@ constexpr int kMultiplyThreads = (kConsumers + 1) * kGroup;  // the last warpgro
 constexpr int kThreads = 128;                                // of the other kernels
 constexpr int kMostShared = 227 * 1024;                      // bytes of a block
 
-// Bytes of 64 channels: U's four parts, V's two, and what scales the sums of each tile back.
+// Bytes of a slot, which has 64 channels: U's four parts, V's two, and what scales the sums of each tile back.
 template <int N>
 constexpr int kStage = kConsumers * 2 * kPart + N*(2 * kRow + 4);
 // In whole lines of the swizzle.
@@ -248,8 +247,8 @@ struct ProductBlock {
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
   int groups = p.filters / kFilters, blocks = p.tiles / N, works = p.positions * blocks * groups;
 
-  // A work is N tiles and 128 filters at one position. Works with the same tiles are neighbours, and then those with
-  // the same position.
+  // A work item is N tiles and 128 filters at one position. Those with the same tiles are neighbours, and then those
+  // with the same position.
   struct Work {
     int position, first_tile, filter_group;
   };
@@ -268,7 +267,7 @@ struct ProductBlock {
     }
   }
 
-  // 3. Of each stage: U, low and high halves of 64 filters and then of the next 64; V, high and low; the scales.
+  // 3. Into each slot: U, low and high halves of 64 filters and then of the next 64; V, high and low; the scales.
   __device__ __forceinline__ void produce(const half* u, const unsigned* v, const float* back) const {
     int load = 0;
     for (int number = blockIdx.x; number < works; number += gridDim.x) {

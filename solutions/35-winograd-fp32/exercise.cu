@@ -43,7 +43,7 @@ Sizes sizes_of(const ConvProblem& problem) {
   // SOLUTION
   s.tiles = kChunk;
   // STARTER
-  // | // For the whole batch, yet.
+  // | // So far for the whole batch.
   // | s.tiles = blocks_for(s.w.tiles, kTiles) * kTiles;
   // END
   return s;
@@ -77,7 +77,7 @@ __global__ void transform_inputs(const float* input,  // [batch][height][width][
   const bool exists = in_chunk < chunk.tiles && c < w.channels;
   const TilePlace place = place_of(w, exists ? chunk.first + in_chunk : 0);
   // STARTER
-  // | // The first chunk's, yet.
+  // | // So far the first chunk's.
   // | const bool exists = in_chunk < w.tiles && c < w.channels;
   // | const TilePlace place = place_of(w, exists ? in_chunk : 0);
   // | static_cast<void>(chunk);
@@ -146,7 +146,7 @@ __global__ void transform_outputs(const float* m,  // [position][tile of the chu
   if (in_chunk >= chunk.tiles) return;
   const TilePlace place = place_of(w, chunk.first + in_chunk);
   // STARTER
-  // | // The first chunk's, yet.
+  // | // So far the first chunk's.
   // | if (in_chunk >= kChunk || in_chunk >= w.tiles) return;
   // | const TilePlace place = place_of(w, in_chunk);
   // | static_cast<void>(chunk);
@@ -195,7 +195,7 @@ class InChunks final : public Stage {
                          stream)(m_.floats(), tensors.output, s, chunk);
     }
     // STARTER
-    // | // The first chunk, yet.
+    // | // So far the first chunk.
     // | const Chunk chunk{0, kChunk};
     // | const int blocks = blocks_for(s.w.tiles < kChunk ? s.w.tiles : kChunk, kTiles);
     // | convladder::launch(transform_inputs, dim3(blocks * kTiles * s.channels / kThreads), dim3(kThreads), 0, stream)(

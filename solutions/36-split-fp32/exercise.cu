@@ -86,7 +86,7 @@ __device__ __forceinline__ Split split(float value) {
   const half high = __float2half_rn(value);
   return {high, __float2half_rn(value - __half2float(high))};
   // STARTER
-  // | // The high half alone, yet.
+  // | // So far the high half alone.
   // | return {__float2half_rn(value), __float2half_rn(0.0f)};
   // END
 }
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
     }
     __syncthreads();
     // STARTER
-    // | // The high halves alone, one by one, yet.
+    // | // So far the high halves alone, one by one.
     // | for (int i = thread; i < kTile * kDepth; i += kThreads) {
     // |   const int row = i / kDepth, c = step * kDepth + i % kDepth;
     // |   const bool inside = first_pixel + row < g.pixels && c < g.channels;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
       for (int e = 0; e < 4; ++e) master[j][e] += sums[j][e];
     }
     // STARTER
-    // | // One product, yet.
+    // | // So far one product.
     // | add_product(master, high_pixels, high_filters);
     // END
     __syncthreads();  // the tiles are read
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
     for (int e = 0; e < 4; ++e) master[j][e] *= of_input * of_filter;
   }
   // STARTER
-  // | // Nothing is scaled, yet.
+  // | // So far nothing is scaled.
   // | static_cast<void>(largest);
   // END
   UNROLL

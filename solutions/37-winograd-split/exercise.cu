@@ -73,7 +73,7 @@ __device__ __forceinline__ int scaling_exponent(float largest) {
   // SOLUTION
   return min(14 - exponent_of(largest), 126);
   // STARTER
-  // | // Nothing is scaled, yet.
+  // | // So far nothing is scaled.
   // | static_cast<void>(largest);
   // | return 0;
   // END
@@ -89,7 +89,7 @@ __device__ __forceinline__ Split split(float value) {
   const half high = __float2half_rn(value);
   return {high, __float2half_rn(value - __half2float(high))};
   // STARTER
-  // | // The high half alone, yet.
+  // | // So far the high half alone.
   // | return {__float2half_rn(value), __float2half_rn(0.0f)};
   // END
 }
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
       for (int bits = kLanes / 2; bits > 0; bits /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, bits));
       const int exponent = scaling_exponent(most);
       // STARTER
-      // | // Nothing is scaled, yet.
+      // | // So far nothing is scaled.
       // END
       // 4.
       // SOLUTION
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
       *reinterpret_cast<uint4*>(high_pixels + place(row, chunk)) = *reinterpret_cast<const uint4*>(&highs);
       *reinterpret_cast<uint4*>(low_pixels + place(row, chunk)) = *reinterpret_cast<const uint4*>(&lows);
       // STARTER
-      // | // The high halves alone, one by one, yet.
+      // | // So far the high halves alone, one by one.
       // | for (int j = 0; j < kChunk; ++j) high_pixels[place(row, chunk) + j] = __float2half_rn(values[j]);
       // | static_cast<void>(back);
       // END
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kThreads) multiply(const float* input,    // [
       for (int e = 0; e < 4; ++e) master[j][e] += sums[j][e] * (e < 2 ? of_first : of_second);
     }
     // STARTER
-    // | // One product, yet.
+    // | // So far one product.
     // | add_product(master, high_pixels, high_filters);
     // END
     __syncthreads();  // the tiles are read
