@@ -43,7 +43,7 @@ class HaloOverlap final : public SeveralStage {
     const Stream second = all.side_stream();
     // 1.
     all.follow(second, stream);
-    // 3. Put on its stream first, so that it need not wait for a place among blocks of the interior.
+    // 3. Put on its stream first: without a graph, it starts before the interior's blocks fill the GPU.
     exchange_halos(problem, own, all, second);
     filter_tiles(own, tiles.borders, second);
     // 2.
