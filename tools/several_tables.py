@@ -67,12 +67,12 @@ def weak(reports, pattern):
     alone = {name: one for table in reversed(tables) for name, (_, one, _) in table.items()}
     lines = []
     for share, times in shares.items():
-        if share not in alone or set(times) != set(COUNTS):
+        if share not in alone:
             continue
         what, _, shape = share.rpartition(" ")
         line = [f"{what}: {shape_text(shape)} a GPU", cell(alone[share])]
         for count in COUNTS:
-            line += [cell(times[count]), f"{alone[share] / times[count]:.0%}"]
+            line += [cell(times[count]), f"{alone[share] / times[count]:.0%}"] if count in times else ["–", "–"]
         lines.append(line)
     if not lines:
         raise TableError("has no rows")

@@ -9,7 +9,8 @@
 //          |                borders         as soon as all rows have come, before what is left of the interior
 //          | <----- 4. join  |
 //
-//   1. The second stream follows the first, so that it is part of the same graph.
+//   1. The second stream follows the first, so that it is part of the same graph. Where no tile is interior, all is put
+//      on the first stream.
 //   2. The tiles whose windows lie within the rank's own rows need nothing that travels.
 //   3. The exchange, and after it one launch for all other tiles: above and below, of all images. Its blocks take the
 //      next multiprocessors that become free, since its stream has the higher priority: no tail is left behind.
@@ -40,16 +41,17 @@ class HaloOverlap final : public SeveralStage {
     if (all.ranks() == 1) return launch_register_2d<float>(own.buffer, own.output, image_of(problem), 1.0f, stream);
     const bool idle = own.problem.n == 0;  // more ranks than rows
     const BandTiles tiles = idle ? BandTiles{} : band_tiles(own);
-    const Stream second = all.side_stream();
+    const bool beside = tiles.interior.tiles > 0;  // else there is nothing that need not wait
+    const Stream second = beside ? all.side_stream() : stream;
     // 1.
-    all.follow(second, stream);
-    // 3. Put on its stream first, so that it need not wait for a place among blocks of the interior.
+    if (beside) all.follow(second, stream);
+    // 3. Put on its stream first: without a graph, it starts before the interior's blocks fill the GPU.
     exchange_halos(problem, own, all, second);
     filter_tiles(own, tiles.borders, second);
     // 2.
     filter_tiles(own, tiles.interior, stream);
     // 4.
-    all.follow(stream, second);
+    if (beside) all.follow(stream, second);
   }
 
   // The tiles are those of 41.

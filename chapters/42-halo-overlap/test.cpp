@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "common/harness/files/problem_io.hpp"
+#include "common/harness/ladder/registry.hpp"
+#include "common/kernel/tracks/several.hpp"
 #include "tests/stage_suite.hpp"
 
 using namespace convladder;
@@ -21,6 +24,33 @@ TEST_CASE("42 halo-overlap: counters are what the lesson predicts (simulator)") 
   check_prediction("42", {"h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3",
                           "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "n=2,h=290,w=24,r=3,s=3", "h=300,w=20,r=5,s=6"});
   check_prediction("42", {"h=70,w=45,r=11,s=11", "h=7,w=45,r=3,s=3"}, FilterForm::dense, "devices=8");
+}
+
+namespace {
+
+/// The end of the last of two ranks. Counts how often a stream follows another one.
+class LastOfTwo final : public Communicator {
+ public:
+  int follows = 0;
+  int rank() const override { return 1; }
+  int ranks() const override { return 2; }
+  void group_start() override {}
+  void group_end() override {}
+  void send(const void*, std::int64_t, int, Stream) override {}
+  void receive(void*, std::int64_t, int, Stream) override {}
+  Stream side_stream() override { return nullptr; }
+  void follow(Stream, Stream) override { ++follows; }
+};
+
+}  // namespace
+
+TEST_CASE("42 halo-overlap: without interior nothing is forked, since no kernel would part one join from the next") {
+  const ConvProblem one_row = parse_shape("h=1,w=8,r=3,s=3");
+  const std::unique_ptr<Stage> made(find_stage("42").make());
+  auto& stage = dynamic_cast<SeveralStage&>(*made);
+  LastOfTwo all;
+  stage.launch_rank(one_row, stage.part(one_row, 1, 2), all, nullptr);
+  CHECK(all.follows == 0);
 }
 
 TEST_CASE("42 halo-overlap: refuses by rule") {

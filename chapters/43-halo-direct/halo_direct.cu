@@ -45,11 +45,12 @@ class HaloDirect final : public SeveralStage {
     const int self = all.rank();
     const unsigned owners = owners_of(problem, self, all.ranks()), readers = readers_of(problem, self, all.ranks());
     const SomeTiles interior = interior_tiles(own);
-    const Stream second = all.side_stream();
+    const bool beside = interior.tiles > 0;
+    const Stream second = beside ? all.side_stream() : stream;
     const auto meet_others = [&](unsigned to, unsigned from, int what) {
       convladder::launch(meet, dim3(1), dim3(kMostRanks), 0, second)(own.peers, self, to, from, what);
     };
-    all.follow(second, stream);
+    if (beside) all.follow(second, stream);
     // 1.
     meet_others(readers, owners, kReady);
     // 3.
@@ -58,7 +59,7 @@ class HaloDirect final : public SeveralStage {
     meet_others(owners, readers, kDone);
     // 2.
     filter_tiles(own, interior, stream);
-    all.follow(stream, second);
+    if (beside) all.follow(stream, second);
   }
 
   // What is stored: the outputs, and the epoch. Signals do not count. Two barriers a block of the borders, one each

@@ -49,6 +49,11 @@ class SeveralTables(unittest.TestCase):
         table = table_of("weak", "^41").splitlines()
         self.assertEqual(table[2:], ["| 41-halo-exchange: 60 × 100, 3 × 3 a GPU | 80.0 | 100.0 | 80% | 160.0 | 50% |"])
 
+    def test_weak_on_two_alone(self):
+        four = report(("41-halo-exchange h=100,w=60,r=3,s=3", [25, 26, 79, 81, 20]))
+        table = table_of("weak", "^41", files={**FILES, "x-4": four}).splitlines()
+        self.assertEqual(table[2:], ["| 41-halo-exchange: 60 × 100, 3 × 3 a GPU | 80.0 | 100.0 | 80% | – | – |"])
+
     def test_losses(self):
         # 60 pixels of 4 bytes are 240, midway between 200 and 280; 9 pixels of 64 channels in fp16 are 1152.
         lines = table_of("losses", "h=100|^33").splitlines()[2:]

@@ -1,12 +1,14 @@
 #!/bin/bash
 # Stages 40 to 43, layers by 33 and 36 in bands, chains of layers, and cuDNN on joined bands, on 2 and on 4 GPUs of one
-# host. In a checkout's root; builds bin/several by itself, and takes the one in build/bin if it cannot. Weak scaling
-# and small sizes come first, cuDNN last. About 8 minutes on 4 GPUs. OUT is a folder:
-#   several-2.json, several-2-exchange.json, several-4.json, several-4-exchange.json   times, for docs/results
+# host. In a checkout's root; builds bin/several by itself, and takes the one in build/bin if it cannot. What has never
+# been measured comes first, cuDNN last. OUT is a folder:
+#   several-2.json, several-4.json                       times, for docs/results
+#   several-2-exchange.json, several-4-exchange.json     exchanges alone
+#   several-2-parts.json, several-4-parts.json           parts of 41 to 43: launches that are changed
 #   padding.txt   whether all paddings and thin bands have the bits of one GPU
 #   log.txt       everything else; what was left out, and why
-# CUDA_VISIBLE_DEVICES chooses the GPUs. A step that hangs is ended after $LIMIT seconds, the others still run. None
-# begins after $BUDGET seconds.
+# They are written anew after each step. CUDA_VISIBLE_DEVICES chooses the GPUs. All ends after $BUDGET seconds, the build
+# included; a step that hangs is ended after $LIMIT seconds, and the others still run.
 set -u
 OUT=${OUT:-/tmp/multi-out}
 BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-90}
@@ -27,7 +29,7 @@ build() {
   timeout 60 cmake -S . -B build "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURES=90 \
     ${NCCL_ROOT:+"-DNCCL_ROOT=$NCCL_ROOT"} >"$work/build.txt" 2>&1 || return 1
   grep -iE "nccl|cudnn" "$work/build.txt"
-  timeout 300 cmake --build build --target several -j "$(nproc)" >>"$work/build.txt" 2>&1
+  timeout $((BUDGET / 2)) cmake --build build --target several -j "$(nproc)" >>"$work/build.txt" 2>&1
 }
 if build; then
   echo "built in $SECONDS s"
@@ -50,13 +52,13 @@ echo "$gpus GPUs"
 counts=()
 for n in 4 2; do [ "$gpus" -ge $n ] && counts+=("$n"); done
 
-# start COUNT ARGUMENT...: a process for each GPU. Where one fails, the others are ended.
+# start SECONDS COUNT ARGUMENT...: a process for each GPU. Where one fails, the others are ended.
 start() {
-  local n=$1 rc=0 pids=() r ended
-  shift
+  local limit=$1 n=$2 rc=0 pids=() r ended
+  shift 2
   rm -f "$work/id"
   for ((r = 0; r < n; ++r)); do
-    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$n OMP_NUM_THREADS=$(($(nproc) / n + 1)) timeout -k 2 "$LIMIT" build/bin/several \
+    RANK=$r LOCAL_RANK=$r WORLD_SIZE=$n OMP_NUM_THREADS=$(($(nproc) / n + 1)) timeout -k 2 "$limit" build/bin/several \
       --id-file "$work/id" "$@" &
     pids+=($!)
   done
@@ -68,16 +70,39 @@ start() {
   return $rc
 }
 
-# step COUNT NAME ARGUMENT...: as start, with a line about how it ended.
+# step COUNT NAME ARGUMENT...: as start, with a line about how it ended. The last seconds are for what is written.
 step() {
-  local n=$1 name=$2 begin=$SECONDS rc
+  local n=$1 name=$2 begin=$SECONDS rc left=$((BUDGET - SECONDS - 4))
   shift 2
-  if [ "$SECONDS" -ge "$BUDGET" ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return 1; fi
-  start "$n" "$@"
+  if [ $left -lt 8 ]; then echo "== $n GPUs, $name: left out, $SECONDS s have gone"; return 1; fi
+  start $((left < LIMIT ? left : LIMIT)) "$n" "$@"
   rc=$?
   echo "== $n GPUs, $name: status $rc, $((SECONDS - begin)) s"
   return $rc
 }
+
+# Joins what the steps have written so far. A step that was ended has left the rows that it had.
+cat >"$work/join.py" <<'PY'
+import json, pathlib, sys
+
+out, work, counts = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+for count in counts:
+    for ending in "", "-exchange", "-parts":
+        parts = [path for path in sorted(work.glob(f"{count}-*.json"))
+                 if path.stem.endswith(ending or tuple("0123456789"))]
+        tables = [json.loads(path.read_text()) for path in parts]
+        if not tables:
+            continue
+        # Exchanges are the same in all steps: those of one that has all. A row that two steps have is of the first.
+        merged = max(tables, key=lambda table: len(table["rows"])) if ending == "-exchange" else tables[0]
+        if ending != "-exchange":
+            rows = {}
+            for row in (row for table in tables for row in table["rows"]):
+                rows.setdefault(row["name"], row)
+            merged["rows"] = list(rows.values())
+        (out / f"several-{count}{ending}.json").write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
+PY
+join() { python3 "$work/join.py" "$OUT" "$work" "${counts[@]}"; }
 
 # images PREFIX: a picture with 3 x 3, 11 x 11 and 31 x 31 taps.
 images() { for side in 3 11 31; do echo "--shape $1,r=$side,s=$side"; done; }
@@ -102,43 +127,55 @@ for n in "${counts[@]}"; do
 done >"$OUT/padding.txt" 2>&1
 grep "^==" "$OUT/padding.txt"
 
-# times NAME ARGUMENT...: with each number of GPUs; NAME is the part's file.
+# on COUNT NAME ARGUMENT...: a step whose times are kept.
+files=0
+on() {
+  local n=$1 name=$2
+  shift 2
+  files=$((files + 1))
+  step "$n" "$name" --json "$work/$n-$(printf %03d $files).json" "$@"
+  join
+}
+# times NAME ARGUMENT...: with each number of GPUs.
 times() {
   local name=$1 n
   shift
-  for n in "${counts[@]}"; do step "$n" "$name" --json "$work/$n-$name.json" "$@"; done
+  for n in "${counts[@]}"; do on "$n" "$name" "$@"; done
 }
 sizes() { for size in "$@"; do echo "--shape $layer,$size"; done; }
+
 # shellcheck disable=SC2046,SC2086
-weak_and_small() {
+never_measured() {
+  times "parts" --parts $pictures $(images h=4000,w=6000) $(images h=2000,w=6000)
+  # As high a band on two GPUs as on four with 6000 x 4000, with one neighbour instead of two.
+  times "6000 x 2000" $pictures $(images h=2000,w=6000)
+  # Weak scaling, and the share of one GPU.
   for n in "${counts[@]}"; do
-    step "$n" "weak, pictures" $pictures --json "$work/$n-01-weak.json" $(images h=$((2160 * n)),w=3840)
-    step "$n" "weak, layers" --json "$work/$n-02-weak.json" $(sizes h=$((960 * n)),w=960)
+    on "$n" "weak, pictures" $pictures $(images h=$((2160 * n)),w=3840)
+    on "$n" "weak, layers" $(sizes h=$((960 * n)),w=960)
   done
-  times 03-2160 $pictures $(images h=2160,w=3840)
-  times 04-1080 $pictures $(images h=1080,w=1920)
-  times 05-960 $pictures $(images h=960,w=960)
-  times 06-480 $pictures $(images h=480,w=640)
-  times 07-small-layers --stage 33 $(sizes h=224,w=224 h=320,w=320 h=448,w=448 h=640,w=640)
-  times 08-batch --stage 40 $pictures --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
-  times 09-layers $(sizes h=960,w=960)
-  times 10-small-chains --chain 4 $(images h=960,w=960) $(images h=2160,w=3840) $(sizes h=448,w=448)
-  times 11-large-layer-fp32 --stage 36 $(sizes h=4096,w=4096)
+  times "pictures of 3840 x 2160" $pictures $(images h=2160,w=3840)
+  times "layers of 960 x 960" $(sizes h=960,w=960)
+  times "batch" --stage 40 $pictures --shape n=8,h=2160,w=3840,r=3,s=3 --shape n=8,h=2160,w=3840,r=11,s=11
+  times "small pictures" $pictures $(images h=1080,w=1920) $(images h=960,w=960) $(images h=480,w=640)
+  times "small layers" --stage 33 $(sizes h=320,w=320 h=448,w=448 h=640,w=640 h=224,w=224)
+  times "large layer, fp32" --stage 36 $(sizes h=4096,w=4096)
 }
 # shellcheck disable=SC2046,SC2086
-large() {
-  times 12-layers $(sizes h=1080,w=1920)
-  times 13-large $pictures $(images h=4000,w=6000)
-  times 14-chains --chain 4 $(images h=4000,w=6000) $(sizes h=960,w=960 h=1080,w=1920 h=224,w=224)
-  times 15-large-layer-fp16 --stage 33 $(sizes h=4096,w=4096)
+measured_before() {
+  times "large pictures" $pictures $(images h=4000,w=6000)
+  times "layers" $(sizes h=1080,w=1920)
+  times "small chains" --chain 4 $(images h=960,w=960) $(images h=2160,w=3840) $(sizes h=448,w=448)
+  times "chains" --chain 4 $(images h=4000,w=6000) $(sizes h=960,w=960 h=1080,w=1920 h=224,w=224)
+  times "large layer, fp16" --stage 33 $(sizes h=4096,w=4096)
 }
 # Each by itself and last, since choosing among all that cuDNN offers takes long.
 # shellcheck disable=SC2046
 beside_cudnn() {
-  times 16-cudnn-fp16 --cudnn --stage 33 $(sizes h=960,w=960)
-  times 17-cudnn-fp32 --cudnn --stage 36 $(sizes h=960,w=960)
-  times 18-cudnn-fp16 --cudnn --stage 33 $(sizes h=1080,w=1920)
-  times 19-cudnn-fp32 --cudnn --stage 36 $(sizes h=1080,w=1920)
+  times "cuDNN, fp16" --cudnn --stage 33 $(sizes h=960,w=960)
+  times "cuDNN, fp32" --cudnn --stage 36 $(sizes h=960,w=960)
+  times "cuDNN, fp16" --cudnn --stage 33 $(sizes h=1080,w=1920)
+  times "cuDNN, fp32" --cudnn --stage 36 $(sizes h=1080,w=1920)
 }
 all_bits() {
   for n in "${counts[@]}"; do
@@ -150,35 +187,18 @@ all_bits() {
     step "$n" "bits of chains of 3" --chain 3 --samples 3 --shape c=64,k=64,h=58,w=56,r=3,s=3 --shape h=5,w=40,r=3,s=3
   done
 }
-weak_and_small
+never_measured
 all_bits >"$work/bits.txt" 2>&1
 grep "^==" "$work/bits.txt"
 cat "$work/bits.txt" >>"$OUT/padding.txt"
+measured_before
 # Which way messages go.
 if [ ${#counts[@]} -gt 0 ]; then
   NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/nccl.%p" step "${counts[0]}" "NCCL's ways" --stage 41 --samples 3 \
     --shape h=1080,w=1920,r=3,s=3
   cat "$work"/nccl.* 2>/dev/null | grep -o "via .*" | sort | uniq -c | head -8
 fi
-large
 beside_cudnn
-
-python3 - "$OUT" "$work" "${counts[@]}" <<'PY'
-import json, pathlib, sys
-out, work, counts = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
-for count in counts:
-    for ending in "", "-exchange":
-        parts = [path for path in sorted(work.glob(f"{count}-*.json")) if path.stem.endswith("-exchange") == bool(ending)]
-        tables = [json.loads(path.read_text()) for path in parts]
-        if not tables:
-            print(f"nothing for several-{count}{ending}.json")
-            continue
-        merged = tables[0]
-        if not ending:  # exchanges are the same in all parts; a row that two parts have is of the first
-            rows = {row["name"]: row for table in reversed(tables) for row in reversed(table["rows"])}
-            merged["rows"] = list(reversed(rows.values()))
-        (out / f"several-{count}{ending}.json").write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n")
-        print(f"several-{count}{ending}.json: {len(merged['rows'])} rows")
-PY
 rm -r "$work"
+grep -c '"values"' "$OUT"/several-*.json
 echo "$SECONDS s in all"

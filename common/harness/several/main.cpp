@@ -40,7 +40,7 @@ struct Options {
   std::vector<std::string> stages{"40", "41", "42", "43", "33", "36"}, shapes;
   std::string padding = "zero", json, id_file = "convladder-several.id", halo;
   int samples = 15, chain = 0;
-  bool cudnn = false;
+  bool cudnn = false, parts = false;
 };
 
 /// Of each filter: a batch to divide, images of several sizes, and one that grows with the number of ranks. And layers.
@@ -93,10 +93,13 @@ class Table {
             ranks.ranks(), nccl_version(), options.samples)),
         rows_(grid(how_, "stage and workload",
                    {"all GPUs, hot", "all GPUs, cold", "one GPU, hot", "one GPU, cold", "floor"})),
-        exchanges_(grid(how_, "bytes each way", {"exchange"})) {}
+        exchanges_(grid(how_, "bytes each way", {"exchange"})),
+        parts_(grid(how_ +
+                        "; parts: launches that are changed, and in launches that record events, when they are over: "
+                        "the exchange, the second stream, and the first one without it",
+                    "a launch", {"time", "with events", "exchange over", "second over", "first over"})) {}
 
   void add(const std::string& name, const Measured& m) {
-    const auto cell = [](const std::optional<double>& time) { return time ? Json(*time) : Json(); };
     if (first()) {
       fmt::print("{:40} {:9.2f} µs on {}, {:9.2f} on one: {:.2f} times", name, m.all, ranks_.ranks(), m.one,
                  m.one / m.all);
@@ -113,12 +116,31 @@ class Table {
     exchanges_["rows"].push_back({{"name", std::to_string(bytes)}, {"values", {time}}});
     write("-exchange.json", exchanges_);
   }
+  void add_parts(const std::string& name, const std::vector<ChangedLaunch>& launches) {
+    for (const ChangedLaunch& launch : launches) {
+      const std::string words = words_of(launch.change), row = name + (words.empty() ? "" : ", " + words);
+      if (first()) {
+        fmt::print("{:56} {:9.2f} µs, with events {:9.2f}", row, launch.time, launch.time_with_events);
+        for (const auto& [what, end] : {std::pair{"exchange", launch.ends.exchange},
+                                        {"second stream", launch.ends.second},
+                                        {"first stream", launch.ends.first}})
+          if (end) fmt::print("; {} over at {:9.2f}", what, *end);
+        fmt::print("\n");
+      }
+      parts_["rows"].push_back({{"name", row},
+                                {"values",
+                                 {launch.time, launch.time_with_events, cell(launch.ends.exchange),
+                                  cell(launch.ends.second), cell(launch.ends.first)}}});
+    }
+    write("-parts.json", parts_);
+  }
   void refuse(const std::string& name, const std::string& reason) const {
     if (first()) fmt::print("{:40} refused: {}\n", name, reason);
   }
   bool first() const { return ranks_.rank() == 0; }
 
  private:
+  static Json cell(const std::optional<double>& time) { return time ? Json(*time) : Json(); }
   void write(const std::string& ending, const Json& table) const {
     if (!first() || options_.json.empty()) return;
     const std::filesystem::path file(options_.json);
@@ -128,7 +150,7 @@ class Table {
   const Options& options_;
   const Ranks& ranks_;
   std::string how_;
-  Json rows_, exchanges_;
+  Json rows_, exchanges_, parts_;
 };
 
 /// What one GPU reaches, and exchanges of many lengths.
@@ -198,14 +220,17 @@ void run(const Options& options, Ranks& ranks) {
     for (const std::string& stage : options.stages) {
       if (stage == "40" && problem.n < ranks.ranks()) continue;  // GPUs without work
       if (of_layers(stage) != (problem.c > 1)) continue;         // layers, or pictures
+      if (options.parts && changes_of(stage).empty()) continue;
       const std::string row = std::string(find_stage(stage).folder) + " " + name;
       if (const std::string reason = refusal_of(stage, ranks.ranks()); !reason.empty())
         table.refuse(row, reason);
+      else if (options.parts)
+        table.add_parts(row, measure_parts(stage, problem, ranks, options.samples));
       else
         table.add(row, measure_stage(stage, problem, reached, ranks, options.samples));
     }
   }
-  if (!options.cudnn || options.chain > 0) return;
+  if (!options.cudnn || options.chain > 0 || options.parts) return;
   // Last, since choosing among all that cuDNN offers takes long for large layers.
   for (const auto& [name, problem] : problems) {
     for (const std::string& stage : options.stages)
@@ -228,9 +253,12 @@ int command(int count, char** arguments) {
                  "of a chain: exchanged before each layer, or grown before the first; else both")
       ->check(CLI::IsMember({"exchanged", "grown"}));
   app.add_flag("--cudnn", options.cudnn, "beside 33 and 36: cuDNN on bands that copies have joined, and on one GPU");
+  app.add_flag("--parts", options.parts, "of 41 to 43: what their parts take, instead of the stages")
+      ->excludes("--chain");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
   app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));
-  app.add_option("--json", options.json, "a file for the times, and FILE-exchange.json for those of exchanges");
+  app.add_option("--json", options.json,
+                 "a file for the times, FILE-exchange.json for those of exchanges, FILE-parts.json for those of parts");
   app.add_option("--id-file", options.id_file, "where the processes meet: a path that all of them see");
   try {
     app.parse(count, arguments);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/harness/check/device_tensors.hpp"
@@ -145,12 +148,12 @@ class Runner {
     else
       stage_->prepare(problem_, whole, stream);
   }
-  Work launch(const LoadedPart& loaded, Ranks& ranks) {
-    return [this, &ranks, own = loaded.part](Stream stream) {
+  Work launch(const Part& loaded, Communicator& all) {
+    return [this, &all, own = loaded](Stream stream) {
       if (layer_)
-        layer_->launch(own, ranks, stream);
+        layer_->launch(own, all, stream);
       else
-        pictures().launch_rank(problem_, own, ranks, stream);
+        pictures().launch_rank(problem_, own, all, stream);
     };
   }
 
@@ -203,13 +206,13 @@ Measured measure_stage(const std::string& name, const ConvProblem& problem, cons
       throw DeviceError(fmt::format("{} has other bits than one GPU, {}{}", name, when,
                                     wrong ? fmt::format(" (rank {})", ranks.rank()) : ""));
   };
-  runner.launch(parts.front(), ranks)(stream);
+  runner.launch(parts.front().part, ranks)(stream);
   ranks.wait(stream, "the stage");
   check("before timing");
 
   Measured measured{};
   measured.floor = runner.floor(reached, ranks);
-  measured.all = time_on_all({runner.launch(parts.front(), ranks)}, samples, ranks);
+  measured.all = time_on_all({runner.launch(parts.front().part, ranks)}, samples, ranks);
   measured.one = time_on_all({[&](Stream s) { one.launch(problem, tensors, s); }}, samples, ranks);
   // Rows that come and go: a rank has its own just before the launch, and no longer than that. Every second rank comes
   // late, and then the others.
@@ -220,17 +223,19 @@ Measured measure_stage(const std::string& name, const ConvProblem& problem, cons
     ranks.barrier(stream);
     if (ranks.rank() % 2 == late) one.launch(problem, tensors, stream);
     loaded.bring(problem, runner.input_of(tensors), stream);
-    runner.launch(loaded, ranks)(stream);
+    runner.launch(loaded.part, ranks)(stream);
     loaded.take_away(stream);
     ranks.wait(stream, "the stage after timing");
     check("after timing");
   }
+  // With its rows again: a stage may take longer where they are NaN.
+  parts.front().bring(problem, runner.input_of(tensors), stream);
 
   // Cold: copies that exceed L2, as many on each rank.
   const std::size_t copies = copies_past_l2(runner.bytes(), ranks);
   while (parts.size() < copies) parts.push_back(runner.load(tensors, ranks));
   std::vector<Work> all;
-  for (const LoadedPart& loaded : parts) all.push_back(runner.launch(loaded, ranks));
+  for (const LoadedPart& loaded : parts) all.push_back(runner.launch(loaded.part, ranks));
   measured.all_cold = time_on_all(all, samples, ranks);
   parts.clear();
   const std::size_t whole_copies = copies_past_l2(wholes.front()->bytes(), ranks);
@@ -240,6 +245,43 @@ Measured measure_stage(const std::string& name, const ConvProblem& problem, cons
     all.emplace_back([&, view = whole->view()](Stream s) { one.launch(problem, view, s); });
   measured.one_cold = time_on_all(all, samples, ranks);
   return measured;
+}
+
+std::vector<ChangedLaunch> measure_parts(const std::string& name, const ConvProblem& problem, Ranks& ranks,
+                                         int samples) {
+  const Stream stream = device_stream();
+  Runner runner(name, problem, ranks);
+  if (const Verdict verdict = runner.one().check(problem, device_limits()); !verdict.accepted())
+    throw UsageError(verdict.reason());
+  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  const DeviceTensors whole(problem, runner.elements(), host.input.data(), host.filter.data());
+  const LoadedPart loaded = runner.load(whole.view(), ranks);
+  runner.prepare(whole.view(), stream);
+  const auto bytes = static_cast<double>(buffer_bytes(loaded.part));
+  const bool all_alike = ranks.largest(bytes, stream) == -ranks.largest(-bytes, stream);
+  std::vector<ChangedLaunch> launches;
+  for (const Change change : changes_of(name)) {
+    if (change == Change::own_rows && !all_alike) continue;  // others' rows may lie where it has none
+    Part part = loaded.part;
+    if (change == Change::own_rows) std::ranges::fill(part.peers.buffers, part.buffer);
+    Probe plain(ranks, change, /*events=*/false), probe(ranks, change, /*events=*/true);
+    ChangedLaunch launch{change, time_on_all({runner.launch(part, plain)}, samples, ranks), 0, {}};
+    std::array<std::vector<double>, 3> ends;
+    const auto add = [&] {
+      const Ends its = probe.ends();
+      for (const auto& [end, all] : {std::pair{its.exchange, &ends[0]}, {its.second, &ends[1]}, {its.first, &ends[2]}})
+        if (end) all->push_back(*end);
+    };
+    launch.time_with_events = time_on_all({runner.launch(part, probe)}, samples, ranks, add);
+    const auto median = [](std::vector<double>& times) -> std::optional<double> {
+      if (times.empty()) return std::nullopt;
+      std::ranges::sort(times);
+      return times[times.size() / 2];
+    };
+    launch.ends = {median(ends[0]), median(ends[1]), median(ends[2])};
+    launches.push_back(launch);
+  }
+  return launches;
 }
 
 }  // namespace convladder

@@ -2,8 +2,10 @@
 /// Stages on several GPUs: 40 to 43 on pictures, 33 and 36 on the bands of a layer.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "common/harness/several/measured.hpp"
+#include "common/harness/several/parts.hpp"
 #include "common/harness/several/ranks.hpp"
 
 namespace convladder {
@@ -18,5 +20,17 @@ std::string refusal_of(const std::string& stage, int ranks);
 /// @throws UsageError if it refuses the problem, DeviceError where bits differ
 Measured measure_stage(const std::string& stage, const ConvProblem& problem, const Reached& reached, Ranks& ranks,
                        int samples);
+
+/// A launch that was changed. Microseconds.
+struct ChangedLaunch {
+  Change change;
+  double time, time_with_events;  ///< of a launch; the same where events are recorded between its parts
+  Ends ends;
+};
+
+/// What the parts of a launch of 41 to 43 cost: it as it is, and with each of its changes.
+/// @throws UsageError if the stage refuses the problem
+std::vector<ChangedLaunch> measure_parts(const std::string& stage, const ConvProblem& problem, Ranks& ranks,
+                                         int samples);
 
 }  // namespace convladder

@@ -10,7 +10,7 @@
 
 namespace convladder {
 
-double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
+double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks, const std::function<void()>& after) {
   constexpr int kRounds = 20, kFewest = 3;
   constexpr double kMostMs = 8000;  // of all samples, beyond the fewest
   constexpr double kDisturbed = 2;  // a median so many times the least
@@ -36,6 +36,7 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks) {
     ranks.wait(stream, "a graph");
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "reading a time");
+    if (after) after();
     const double slowest = ranks.largest(milliseconds, stream);
     spent_ms += slowest;
     return 1e3 * slowest / (kRounds * static_cast<double>(copies.size()));

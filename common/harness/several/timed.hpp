@@ -17,7 +17,8 @@ using Work = std::function<void(Stream)>;
 /// or more was disturbed: as many samples are taken again, and if that does not mend it, a note tells. After 8 s of
 /// samples no more than three are taken.
 /// @param copies the launch, on as many copies of its tensors, by turns
-double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks);
+/// @param after what to do after each sample, if anything
+double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks, const std::function<void()>& after = {});
 
 /// Fills memory with NaN, of floats and of halves.
 void fill_with_nan(void* to, std::int64_t bytes, Stream stream);
