@@ -135,8 +135,11 @@ def main():
     target = pathlib.Path(sys.argv[1]).absolute()
     try:
         export(target)
-    except (Failure, OSError) as error:
+    except Failure as error:
         print(f"./lab: handout: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"./lab: handout: cannot make '{target}': {error.strerror or error}; choose another folder", file=sys.stderr)
         return 2
     unknown = unknown_to_git()
     if unknown:

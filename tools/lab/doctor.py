@@ -74,7 +74,7 @@ def findings():
            "running on a GPU")
     yield "cuDNN", cudnn(), "the cuDNN baseline"
     yield ("NCCL", built_with("NCCL_LIBRARY") or machine.find_file("libnccl.so.2", libraries()),
-           "stages 40 to 42 on several GPUs (apt-get install libnccl-dev, or pip install nvidia-nccl-cu13)")
+           "stages 40 to 43 on several GPUs (apt-get install libnccl-dev, or pip install nvidia-nccl-cu13)")
     yield "cuBLAS", machine.find_file("libcublas.so", libraries()), "bench's row of im2col and cuBLAS"
     yield "cuFFT", machine.find_file("libcufft.so", libraries()), "bench's row of FFT convolution"
     cutlass = os.environ.get("CUTLASS_ROOT", "") and machine.find_file("cutlass.h", os.environ["CUTLASS_ROOT"] + "/include")
