@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -133,8 +134,12 @@ def main():
               "./lab: handout: name the folder to make: ./lab handout DIR", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     target = pathlib.Path(sys.argv[1]).absolute()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing stays behind
     try:
         export(target)
+    except KeyboardInterrupt:
+        print("./lab: stopped", file=sys.stderr)
+        return 130
     except Failure as error:
         print(f"./lab: handout: {error}", file=sys.stderr)
         return 2

@@ -499,7 +499,7 @@ def test_what_the_build_does_without_is_told_once(copy):
 echo "-- no OpenBLAS (libopenblas-dev): one row less"
 echo "-- no cuDNN: no rows of its"
 echo "-- no compiler warnings"
-touch build/CMakeCache.txt
+touch build/CMakeCache.txt build/build.ninja
 """)
     stand_in(copy, "apt-get", "exit 1\n")
     program(copy, "echo ran")
@@ -509,6 +509,8 @@ touch build/CMakeCache.txt
                                         "./lab: no OpenBLAS (libopenblas-dev): one row less",
                                         "./lab: no cuDNN: no rows of its"]
     assert copy.lab("list").stderr == ""
+    (copy.build / "build.ninja").unlink()  # as an interrupted build leaves it
+    assert copy.lab("list").stderr.startswith("./lab: configuring\n")
 
 
 PLOT = """import pathlib, sys
