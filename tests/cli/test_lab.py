@@ -198,6 +198,14 @@ def test_new_takes_a_number_and_a_track(copy):
     copy.refuses(["new", "one-more"], "stage 99 is there already")
 
 
+@pytest.mark.parametrize("words", ["new x", "doctor", "single 50"])
+def test_a_stage_whose_json_is_broken_is_named(copy, words):
+    copy.write("chapters/50-x/stage.json", '{"number": 50,')
+    done = copy.lab(*words.split())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    assert done.stderr.startswith("./lab: chapters/50-x/stage.json is not JSON: ")
+
+
 def test_new_refuses(copy):
     copy.refuses(["new", "03-other"], "number 03 is taken by 03-tiled-1d")
     copy.refuses(["new", "tiled-1d"], "the name tiled-1d is taken by 03-tiled-1d")

@@ -1,6 +1,5 @@
 """`./lab doctor`: what is installed here, and what each stage needs."""
 import importlib.util
-import json
 import os
 import shutil
 import sys
@@ -138,7 +137,7 @@ def run(options):
         print(f"{name:<18} {shown} {purpose}")
     print()
     for manifest in sorted(machine.ROOT.glob("chapters/*/stage.json")):
-        stage = json.loads(manifest.read_text())
+        stage = machine.json_of(manifest)
         print(f"stage {stage['number']:02} {stage['name']:<24} {needs(stage)}")
     return 0
 
