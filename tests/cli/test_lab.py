@@ -139,6 +139,13 @@ def test_what_is_wrong_with_a_lab_is_told_in_a_line(copy, words):
     assert done.stderr.startswith("./lab: ") and "Errno" not in done.stderr
 
 
+@pytest.mark.parametrize("limit", ["0", "-3"])
+def test_sim_wants_a_limit_of_a_second_or_more(copy, limit):
+    copy.write("program.cu", "int main() {}")
+    done = copy.tool("sim", f"--limit={limit}", "program.cu")
+    assert (done.returncode, done.stderr) == (2, f"./lab: sim: --limit must be at least 1 second; got {limit}\n")
+
+
 def test_an_unknown_command_that_is_like_none(copy):
     copy.refuses(["frobnicate"], "unknown command 'frobnicate': ./lab help lists them")
     copy.refuses(["--frobnicate"], "unknown command '--frobnicate'")
