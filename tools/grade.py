@@ -72,7 +72,7 @@ def find_chapter(designation):
     is_number = designation.isascii() and designation.isdigit()
     for folder in chapters():
         number, name = folder.name.split("-", 1)
-        if designation in (folder.name, name) or (is_number and int(designation) == int(number)):
+        if designation.removeprefix("chapters/").rstrip("/") in (folder.name, name) or (is_number and int(designation) == int(number)):
             if (folder / "lab.json").exists():
                 return folder
             raise Unusable(f"chapter {folder.name} has no lab; these have: {', '.join(with_labs())}")
@@ -561,8 +561,13 @@ def watch(source, grade_once):
         return status
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"./lab: grade: {message}; see ./lab grade --help\n")
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="./lab grade", usage="./lab grade CHAPTER [options]",
+    parser = Parser(prog="./lab grade", usage="./lab grade CHAPTER [options]",
                                      description="Grades the exercise of a chapter.")
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", action="store_true", help=argparse.SUPPRESS)
@@ -600,6 +605,9 @@ def main():
     except BrokenPipeError:  # who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        print(f"./lab: {error.filename or 'cannot write'}: {error.strerror or error}", file=sys.stderr)
+        return 2
     except UNUSABLE as error:
         print(f"./lab: {error}", file=sys.stderr)
         return 2

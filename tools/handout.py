@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -133,10 +134,17 @@ def main():
               "./lab: handout: name the folder to make: ./lab handout DIR", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     target = pathlib.Path(sys.argv[1]).absolute()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing stays behind
     try:
         export(target)
-    except (Failure, OSError) as error:
+    except KeyboardInterrupt:
+        print("./lab: stopped", file=sys.stderr)
+        return 130
+    except Failure as error:
         print(f"./lab: handout: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"./lab: handout: cannot make '{target}': {error.strerror or error}; choose another folder", file=sys.stderr)
         return 2
     unknown = unknown_to_git()
     if unknown:

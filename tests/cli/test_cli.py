@@ -183,6 +183,7 @@ def test_steps_are_beside_the_ladder():
     trace = json.loads(succeeds("trace", "31a", "--json").stdout)
     assert (trace["stage"], trace["number"], trace["status"]) == ("ldmatrix-mma", None, "ok"), trace["stage"]
     refuses(["bench", "--stage", "31a"], "31a-ldmatrix-mma is a step of a chapter", "./lab run 31a")
+    refuses(["run", "32A"], "unknown step '32A'; chapter 32 has the steps 32a, 32b, 32c")
     refuses(["run", "32z"], "unknown step '32z'; chapter 32 has the steps 32a, 32b, 32c")
 
 
@@ -199,7 +200,7 @@ def test_stages_compute_in_other_types():
     stage = json.loads(succeeds("list", "--json").stdout)[30]
     assert (stage["dtype"], stage["types"]) == ("fp16", ["fp16", "bf16"]), stage
     refuses(["run", "34", "--dtype", "bf16"], "34-int8-hopper computes in int8; got 'bf16'")
-    refuses(["bench", "--dtype", "fp64"], "no stage computes in 'fp64'")
+    refuses(["bench", "--dtype", "fp64"], "no stage computes in 'fp64'; use fp32, fp16, bf16 or int8")
     refuses(["best", "--shape", shape, "--dtype", "fp64"], "--dtype must be fp32, fp16, bf16 or int8; got 'fp64'")
 
 
@@ -220,7 +221,7 @@ def test_run_json_is_one_object_with_every_key():
     assert 0 < result["rel_l2_err"] < result["tolerance"] < 1e-5, result["tolerance"]
 
 
-@pytest.mark.parametrize("name", ["3", "03", "tiled-1d", "03-tiled-1d"])
+@pytest.mark.parametrize("name", ["3", "03", "tiled-1d", "03-tiled-1d", "chapters/03-tiled-1d/"])
 def test_run_takes_number_name_and_folder(name):
     assert json.loads(succeeds("run", name, "--shape", "w=9", "--backend", "sim", "--json").stdout)["number"] == 3
 
@@ -420,7 +421,9 @@ def test_wrong_arguments():
     refuses([], "subcommand")
     refuses(["run"], "STAGE")
     refuses(["run", "1", "2"], "2")
-    refuses(["run", "1", "--frobnicate"], "--frobnicate")
+    refuses(["run", "1", "--frobnicate"], "unknown option '--frobnicate'; see ./lab run --help")
+    refuses(["run", "--bakend=sim", "1"], "unknown option '--bakend', did you mean --backend?; see ./lab run --help")
+    refuses(["compare", "1", "2", "--bakend", "sim"], "unknown option '--bakend', did you mean --backend?")
     refuses(["run", "1", "--seed", "-1"], "--seed")
     refuses(["run", "1", "--seed", "one"], "--seed")
     refuses(["run", "1", "--shape"], "--shape")

@@ -123,6 +123,29 @@ def test_an_unknown_command_is_told_the_nearest(copy, typed, meant):
     copy.refuses([typed, "--help"], f"did you mean '{meant}'?")
 
 
+@pytest.mark.parametrize("words", ["diff 3 4", "doctor", "next", "--version"])
+def test_a_full_disk_is_told(two_kernels, words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "tools/lab", *words.split()], stdout=full, stderr=subprocess.PIPE, text=True,
+                              cwd=two_kernels.folder, env=dict(two_kernels.environment, LAB_NVCC="", LAB_PACKAGES="bash"))
+    assert (done.returncode, done.stderr) == (2, "./lab: cannot write: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", ["grade", "grade 3 --foo", "grade 3 --hint x", "grade 99", "handout", "handout /proc/x"])
+def test_what_is_wrong_with_a_lab_is_told_in_a_line(copy, words):
+    done = copy.run(sys.executable, f"tools/{words.split()[0]}.py", *(["--build", "build"] if "grade" in words else []),
+                    *words.split()[1:])
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert done.stderr.startswith("./lab: ") and "Errno" not in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["0", "-3"])
+def test_sim_wants_a_limit_of_a_second_or_more(copy, limit):
+    copy.write("program.cu", "int main() {}")
+    done = copy.tool("sim", f"--limit={limit}", "program.cu")
+    assert (done.returncode, done.stderr) == (2, f"./lab: sim: --limit must be at least 1 second; got {limit}\n")
+
+
 def test_an_unknown_command_that_is_like_none(copy):
     copy.refuses(["frobnicate"], "unknown command 'frobnicate': ./lab help lists them")
     copy.refuses(["--frobnicate"], "unknown command '--frobnicate'")
@@ -180,6 +203,14 @@ def test_new_takes_a_number_and_a_track(copy):
     assert (made[78]["track"], made[78]["previous"]) == ("winograd", 77)
     assert copy.lab("new", "99-last").returncode == 0
     copy.refuses(["new", "one-more"], "stage 99 is there already")
+
+
+@pytest.mark.parametrize("words", ["new x", "doctor", "single 50"])
+def test_a_stage_whose_json_is_broken_is_named(copy, words):
+    copy.write("chapters/50-x/stage.json", '{"number": 50,')
+    done = copy.lab(*words.split())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    assert done.stderr.startswith("./lab: chapters/50-x/stage.json is not JSON: ")
 
 
 def test_new_refuses(copy):
@@ -264,7 +295,8 @@ def two_kernels(copy):
     return copy
 
 
-@pytest.mark.parametrize("words", ["diff 3 4", "diff 03 halo-1d", "diff 03-tiled-1d 04-halo-1d"])
+@pytest.mark.parametrize("words", ["diff 3 4", "diff 03 halo-1d", "diff 03-tiled-1d 04-halo-1d",
+                                   "diff chapters/03-tiled-1d/ chapters/04-halo-1d"])
 def test_diff(two_kernels, words):
     done = two_kernels.lab(*words.split())
     assert (done.returncode, done.stderr) == (0, "")
@@ -293,7 +325,8 @@ def test_diff_of_steps(copy):
     assert copy.lab("diff", "4a", "04b").stdout == ("04a-one → 04b-one: lines that go: 1, that come: 1\n"
                                                     "@@ one.cu:1 → one.cu:1 @@\n-void 04a();\n+void 04b();\n")
     copy.refuses(["diff", "04a", "04c"], "diff: unknown step '04c'; chapter 04 has the steps 04a, 04b")
-    copy.refuses(["diff", "3", "3a"], "diff: unknown step '3a'; chapter 3 has no steps")
+    copy.refuses(["diff", "3", "3A"], "diff: unknown step '3A'; chapter 3 has no steps")
+    assert copy.lab("diff", "chapters/04-halo-1d/04a-one/", "4a").returncode == 0
 
 
 # ---- next -----------------------------------------------------------------------------------------------------------
@@ -481,7 +514,7 @@ def test_what_the_build_does_without_is_told_once(copy):
 echo "-- no OpenBLAS (libopenblas-dev): one row less"
 echo "-- no cuDNN: no rows of its"
 echo "-- no compiler warnings"
-touch build/CMakeCache.txt
+touch build/CMakeCache.txt build/build.ninja
 """)
     stand_in(copy, "apt-get", "exit 1\n")
     program(copy, "echo ran")
@@ -491,6 +524,8 @@ touch build/CMakeCache.txt
                                         "./lab: no OpenBLAS (libopenblas-dev): one row less",
                                         "./lab: no cuDNN: no rows of its"]
     assert copy.lab("list").stderr == ""
+    (copy.build / "build.ninja").unlink()  # as an interrupted build leaves it
+    assert copy.lab("list").stderr.startswith("./lab: configuring\n")
 
 
 PLOT = """import pathlib, sys

@@ -37,6 +37,11 @@ def missing(root):
         lesson, tests = text_of(chapter / "README.md"), text_of(chapter / "test.cpp")
         if "(LAB.md)" not in lesson:
             yield f"a link to LAB.md in {(chapter / 'README.md').relative_to(root)}"
+        if (guide := text_of(root / "docs/instructors.md")) and (chapter / "lab.json").exists():  # students have no guide
+            lab = json.loads((chapter / "lab.json").read_text())
+            title = re.escape(f"{chapter.name[:2]} {lab.get('title')}").replace("x", "[x×]")
+            if not re.search(rf"^\| {title} \| .* \| {lab.get('minutes')} \|$", guide, re.M):
+                yield f"a row of lab {chapter.name[:2]}, with its title and minutes, in docs/instructors.md"
         for call in TESTED_BY:
             of_track = call.replace("check_", r"check_(\w+_)?")  # check_prediction, or check_winograd_prediction
             if not re.search(of_track, tests) and not (on_host and call == COUNTED_BY):
@@ -52,8 +57,14 @@ def sees_what_is_missing():
         for folder in (chapter, chapter / "01a-y"):
             folder.mkdir(parents=True)
             (folder / "stage.json").write_text("{}")
-        found = len(list(missing(pathlib.Path(name))))
-    return found == len(FILES) - 1 + len(OF_SOLUTION) + 1 + 1 + 2 * len(TESTED_BY)
+        found = [len(list(missing(pathlib.Path(name))))]
+        (chapter / "lab.json").write_text('{"title": "T", "minutes": 45}')
+        (pathlib.Path(name) / "docs").mkdir()
+        for row in ("| 01 T | what | 45 |", "| 01 T | what | 50 |"):
+            (pathlib.Path(name) / "docs/instructors.md").write_text(row + "\n")
+            found.append(len(list(missing(pathlib.Path(name)))))
+    without = len(FILES) - 1 + len(OF_SOLUTION) + 1 + 1 + 2 * len(TESTED_BY)
+    return found == [without, without - 1, without]
 
 
 def main():

@@ -88,6 +88,11 @@ def run(command, words):
     raise Unusable(unknown(command))
 
 
+def write_nothing_more():
+    """What is still to be written at the end would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main():
     try:
         status = run(sys.argv[1], sys.argv[2:])
@@ -97,8 +102,12 @@ def main():
         print(f"./lab: {problem}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # who reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_nothing_more()
         return 0
+    except OSError as problem:
+        print(f"./lab: {problem.filename or 'cannot write'}: {problem.strerror or problem}", file=sys.stderr)
+        write_nothing_more()
+        return 2
     except KeyboardInterrupt:
         return 130
 

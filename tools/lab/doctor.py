@@ -1,6 +1,5 @@
 """`./lab doctor`: what is installed here, and what each stage needs."""
 import importlib.util
-import json
 import os
 import shutil
 import sys
@@ -74,7 +73,7 @@ def findings():
            "running on a GPU")
     yield "cuDNN", cudnn(), "the cuDNN baseline"
     yield ("NCCL", built_with("NCCL_LIBRARY") or machine.find_file("libnccl.so.2", libraries()),
-           "stages 40 to 42 on several GPUs (apt-get install libnccl-dev, or pip install nvidia-nccl-cu13)")
+           "stages 40 to 43 on several GPUs (apt-get install libnccl-dev, or pip install nvidia-nccl-cu13)")
     yield "cuBLAS", machine.find_file("libcublas.so", libraries()), "bench's row of im2col and cuBLAS"
     yield "cuFFT", machine.find_file("libcufft.so", libraries()), "bench's row of FFT convolution"
     cutlass = os.environ.get("CUTLASS_ROOT", "") and machine.find_file("cutlass.h", os.environ["CUTLASS_ROOT"] + "/include")
@@ -138,7 +137,7 @@ def run(options):
         print(f"{name:<18} {shown} {purpose}")
     print()
     for manifest in sorted(machine.ROOT.glob("chapters/*/stage.json")):
-        stage = json.loads(manifest.read_text())
+        stage = machine.json_of(manifest)
         print(f"stage {stage['number']:02} {stage['name']:<24} {needs(stage)}")
     return 0
 

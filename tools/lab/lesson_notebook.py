@@ -1,13 +1,12 @@
 """`./lab notebook`: a lesson as a notebook, with cells that run its stage, count and draw."""
 import base64
 import importlib.util
-import json
 import os
 import pathlib
 import re
 
 import notebook_cells
-from machine import BUILD, ROOT, Unusable, tracks
+from machine import BUILD, ROOT, Unusable, json_of, tracks
 from stage_diff import STAGE, find
 
 DESCRIPTION = ("Makes a notebook of a stage's lesson: its text, and cells that run the stage, count what it does, turn "
@@ -94,7 +93,7 @@ def markdown(lesson, chapter, folder):
 
 
 def stage_of(folder):
-    return json.loads((folder / "stage.json").read_text())
+    return json_of(folder / "stage.json")
 
 
 def parts(chapter, folder):

@@ -20,11 +20,19 @@ PACKAGES = os.environ.get("LAB_PACKAGES", "").split()
 
 def tracks():
     """{name: whether its stages run on the host, and not on a device}, in the ladder's order."""
-    return {track["name"]: track["runs_on"] == "host" for track in json.loads(TRACKS.read_text())}
+    return {track["name"]: track["runs_on"] == "host" for track in json_of(TRACKS)}
 
 
 class Unusable(Exception):
     """The command cannot be done here, or not as it was called: one line for the person who called."""
+
+
+def json_of(path):
+    """What a file of the project holds, which somebody may be editing."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise Unusable(f"{path.relative_to(ROOT)} is not JSON: {error}") from None
 
 
 def first_line(*command):

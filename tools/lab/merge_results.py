@@ -184,6 +184,8 @@ def run(options):
         aside.write_text(report.text_of(whole) + "\n")
         aside.replace(out)
     except OSError as error:
+        if aside.is_file():
+            aside.unlink()
         raise Unusable(f"merge: cannot write '{out}': {error.strerror}") from None
     print(f"{out}: {len(parts)} files, {summary(whole)}")
     return 0

@@ -1,5 +1,4 @@
 """`./lab new`: a new stage's skeleton."""
-import json
 import re
 
 import machine
@@ -14,23 +13,23 @@ NAME = re.compile(r"(?:(?P<number>\d\d)-)?(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 
 def add_arguments(parser):
     parser.add_argument("name", metavar="NAME", help="words of a-z and 0-9 joined by '-', as in winograd-6x6, with a "
-                                                     "free number before it where you choose one: 38-winograd-6x6")
+                                                     "free number before it where you choose one: 60-winograd-6x6")
     parser.add_argument("--track", help="default: the last stage's")
 
 
 def run(options):
-    stages = sorted((json.loads(path.read_text()) for path in ROOT.glob("chapters/*/stage.json")),
+    stages = sorted((machine.json_of(path) for path in ROOT.glob("chapters/*/stage.json")),
                     key=lambda stage: stage["number"])
     word = NAME.fullmatch(options.name)
     if not word or word["number"] == "00":
         raise Unusable(f"new: '{options.name}' is no stage name: words of a-z and 0-9 joined by '-', as in "
-                       "winograd-6x6, or a number from 01 to 99 before them, as in 38-winograd-6x6")
+                       "winograd-6x6, or a number from 01 to 99 before them, as in 60-winograd-6x6")
     name = word["name"]
     if name.startswith("exercise"):
         raise Unusable("new: files named exercise... are the labs' own: choose another name")
     number = int(word["number"] or stages[-1]["number"] + 1)
     if number > LAST_NUMBER:
-        raise Unusable(f"new: stage {LAST_NUMBER} is there already: choose a free number, as in 38-{name}")
+        raise Unusable(f"new: stage {LAST_NUMBER} is there already: choose a free number, as in 60-{name}")
     for stage in stages:
         if number == stage["number"]:
             raise Unusable(f"new: number {number:02} is taken by {number:02}-{stage['name']}: leave it out, and the "

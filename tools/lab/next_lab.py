@@ -2,7 +2,7 @@
 import hashlib
 import json
 
-from machine import BUILD, ROOT
+from machine import BUILD, ROOT, json_of
 
 DESCRIPTION = ("Says which labs are done, which are begun, and which follows. It goes by the last ./lab grade of each "
                "chapter's own exercise in this build.")
@@ -52,7 +52,7 @@ def run(_options):
     if following is None:
         print("All labs are done.")
         return 0
-    lab, number = json.loads((following / "lab.json").read_text()), int(following.name[:2])
+    lab, number = json_of(following / "lab.json"), int(following.name[:2])
     folder = following.relative_to(ROOT)
     print(f"Next: lab {number:02}, \"{lab['title']}\", about {lab['minutes']} minutes\n"
           f"  read   {folder}/README.md, then {folder}/LAB.md\n"

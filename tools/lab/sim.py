@@ -232,6 +232,8 @@ def run(options):
     arguments = options.others
     if any(word.startswith("-") and word != "-" for word in options.files):
         raise Unusable("sim: unknown argument; see ./lab sim --help")
+    if options.limit is not None and options.limit < 1:
+        raise Unusable(f"sim: --limit must be at least 1 second; got {options.limit}")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="convladder-sim-"))
     try:
         program, written = build(options, folder), folder / "report.json"

@@ -1,7 +1,6 @@
 """`./lab single`: a stage as one file that includes nothing of the project. Headers are put in where they are first
 included, the functions that they declare behind the kernel, and of all that only what the stage uses; small
 replacements, in tools/lab/single, stand for the harness."""
-import json
 import re
 
 import machine
@@ -439,7 +438,7 @@ def main_of(manifest, tunable):
     track = manifest["track"]
     elements, layout = manifest["tensors"]["input"].split()
     if manifest["dtype"] == "fp32":
-        bound = next(entry["fp32_error"] for entry in json.loads(machine.TRACKS.read_text()) if entry["name"] == track)
+        bound = next(entry["fp32_error"] for entry in machine.json_of(machine.TRACKS) if entry["name"] == track)
         bound = {35: 1e-5, 36: 3e-7, 37: 1e-5}.get(manifest["number"], bound)
     else:
         bound = {"fp16": 4e-3, "int8": 2.5e-2}[manifest["dtype"]]
@@ -480,7 +479,7 @@ def compile_command(manifest):
 
 def single(folder):
     """The text."""
-    manifest = json.loads((folder / "stage.json").read_text())
+    manifest = machine.json_of(folder / "stage.json")
     on_host = bool(machine.tracks()[manifest["track"]])
     kernels = [path for path in folder.glob("*.cpp" if on_host else "*.cu")
                if not re.match(r"exercise|test\.cpp", path.name)]
@@ -554,7 +553,7 @@ def version():
 
 def run(options):
     folder = find(options.stage, "single")
-    if json.loads((folder / "stage.json").read_text())["track"] == "several":
+    if machine.json_of(folder / "stage.json")["track"] == "several":
         raise Unusable(f"single: {folder.name} talks to other GPUs through the project's communicator: one file cannot "
                        "hold it; take 09, whose kernel it launches")
     text = single(folder)

@@ -26,8 +26,10 @@ def find(designation, command="diff"):
     for folder in sorted(path.parent for path in ROOT.glob("chapters/**/stage.json")):
         number, _, name = folder.name.partition("-")
         known |= {number: folder, number.lstrip("0"): folder, name: folder, folder.name: folder}
+    if designation.startswith("chapters/") and (folder := ROOT / designation) in known.values():  # as a shell completes it
+        return folder
     if designation not in known:
-        if (match := re.fullmatch(r"(\d+)[a-z]", designation)) and match[1] in known:
+        if (match := re.fullmatch(r"(\d+)[A-Za-z]", designation)) and match[1] in known:
             steps = sorted(key for key in known if re.fullmatch(match[1] + "[a-z]", key))
             raise Unusable(f"{command}: unknown step '{designation}'; chapter {match[1]} has "
                            f"{'the steps ' if steps else 'no steps'}{', '.join(steps)}")

@@ -183,8 +183,9 @@ std::vector<const StageInfo*> chosen_stages(const BenchCommand& command) {
         if (each.number == stage.number && std::find(named.begin(), named.end(), &each) != named.end()) choose(each);
   }
   if (chosen.empty() && named.empty() && command.dtype)
-    throw UsageError(fmt::format("no stage {}computes in {}", command.tracks.empty() ? "" : "in --track ",
-                                 in_quotes(*command.dtype)));
+    throw UsageError(fmt::format("no stage {}computes in {}{}", command.tracks.empty() ? "" : "in --track ",
+                                 in_quotes(*command.dtype),
+                                 command.tracks.empty() ? "; use fp32, fp16, bf16 or int8" : ""));
   if (chosen.empty()) throw UsageError("no stage is both in --stage and in --track; leave one of them out");
   return chosen;
 }

@@ -481,6 +481,21 @@ void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   });
 }
 
+/// The first option among the words that the command does not have, and the one that was meant; "" where there is none.
+std::string unknown_option(const CLI::App& command, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string_view nearest = nearest_name(name, {known.begin(), known.end()});
+    return fmt::format("unknown option {}{}", in_quotes(name),
+                       nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest));
+  }
+  return "";
+}
+
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
@@ -493,7 +508,12 @@ int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector
         kUnusable);
   }
   const std::string command = chosen.empty() ? "" : " " + chosen.front()->get_name();
-  return complain(fmt::format("{}; see ./lab{} --help", error.what(), command), kUnusable);
+  std::string reason = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !chosen.empty()) {
+    const std::string option = unknown_option(*chosen.front(), words);
+    if (!option.empty()) reason = option;
+  }
+  return complain(fmt::format("{}; see ./lab{} --help", reason, command), kUnusable);
 }
 
 /// Parses and runs. @param words without the program's name @param arguments as they came, for the sibling program

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <stdexcept>
 
@@ -20,9 +21,16 @@ int number_of(std::string_view text) {
   return error == std::errc() && rest == text.data() + text.size() ? number : -1;
 }
 
-/// "32c" of a chapter without that step.
+/// Of "chapters/03-tiled-1d/", as a shell completes it, the folder's name; anything else as it is.
+std::string_view without_path(std::string_view designation) {
+  if (!designation.starts_with("chapters/")) return designation;
+  if (designation.ends_with('/')) designation.remove_suffix(1);
+  return designation.substr(designation.rfind('/') + 1);
+}
+
+/// "32c" of a chapter without that step, or "32A".
 void throw_if_unknown_step(std::string_view designation) {
-  if (designation.size() < 2 || designation.back() < 'a' || designation.back() > 'z') return;
+  if (designation.size() < 2 || std::isalpha(static_cast<unsigned char>(designation.back())) == 0) return;
   const int number = number_of(designation.substr(0, designation.size() - 1));
   for (const StageInfo& stage : stages()) {
     if (stage.number != number) continue;
@@ -59,11 +67,12 @@ const StageInfo& find_stage(std::string_view designation) {
   if (const std::size_t colon = designation.rfind(':'); colon != std::string_view::npos)
     return require_type(find_stage(designation.substr(0, colon)), std::string(designation.substr(colon + 1)));
   const int number = number_of(designation);
+  const std::string_view folder = without_path(designation);
   for (const StageInfo& stage : stages()) {
-    if (stage.number == number || stage.name == designation || stage.folder == designation) return stage;
+    if (stage.number == number || stage.name == designation || stage.folder == folder) return stage;
   }
   for (const StageInfo& step : steps())
-    if (label_of(step) == designation || step.name == designation || step.folder == designation) return step;
+    if (label_of(step) == designation || step.name == designation || step.folder == folder) return step;
   if (stages().size() > 1) throw_if_unknown_step(designation);
   throw_unknown_stage(designation);
 }

@@ -44,10 +44,17 @@ TEST_CASE("a stage that computes in another type, too, is found by it") {
 TEST_CASE("an unknown stage is told with the nearest name") {
   CHECK(has(usage_error([] { find_stage("tild-1d"); }), "did you mean tiled-1d?"));
   CHECK_FALSE(has(usage_error([] { find_stage("zzzzzz"); }), "did you mean"));
-  for (const char* text : {"", "0", "99", "-1", "1 ", "1X", "99999999999999999999", "naive-1d/"}) {
+  for (const char* text : {"", "0", "99", "-1", "1 ", "99999999999999999999", "naive-1d/", "chapters/"}) {
     CAPTURE(text);
     CHECK(has(usage_error([&] { find_stage(text); }), "unknown stage"));
   }
+}
+
+TEST_CASE("a folder may be given with its path, as a shell completes it") {
+  CHECK(&find_stage("chapters/03-tiled-1d") == &find_stage("3"));
+  CHECK(&find_stage("chapters/03-tiled-1d/") == &find_stage("3"));
+  CHECK(&find_stage("chapters/32-implicit-gemm-hopper/32a-tma-row/") == &find_stage("32a"));
+  CHECK(has(usage_error([] { find_stage(std::string("chapters/") + "nowhere"); }), "unknown stage"));
 }
 
 TEST_CASE("a step is found by label, name and folder, and is of one chapter and on no ladder") {
