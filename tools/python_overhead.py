@@ -50,7 +50,7 @@ def calls(stage):
     return {
         "torch: `zero_`, one kernel": y.zero_,
         "torch: `conv2d`": lambda: torch.nn.functional.conv2d(x, same, padding=1),
-        "the stage's launch alone": lambda: prepared.launch(x.data_ptr(), y.data_ptr(), stream),
+        "the stage's launch alone": lambda: prepared.launch(x.data_ptr(), y.data_ptr(), stream, 0),
         "a prepared `Conv`": lambda: conv(x),
         "the function `conv`": lambda: convladder.conv(x, w, stage=stage),
         "the module `Conv2d`": lambda: module(x),

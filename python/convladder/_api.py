@@ -16,8 +16,12 @@ from ._arguments import (
     Configuration,
     Floats,
     Pair,
+    Problem,
     Stage,
+    bias_floats,
     configuration_text,
+    epilogue_text,
+    filters_of,
     host_floats,
     on_gpu,
     options_text,
@@ -42,6 +46,9 @@ class Conv:
     Args:
         stage: its number, name or folder: 3, "tiled-1d"; in another type that it computes in, "32:bf16".
         w: the filter, float32 or of torch.bfloat16: (K, C/groups, R, S); (R, S) for images of one channel; (S,) for signals. It is copied.
+        bias: (K,), as the filter; what is added to each sum. It is copied.
+        activation: "relu", which makes negative results 0; or None. Bias, residual and activation are done by the
+            stage's own kernel, before it stores a sum; a stage that has no such epilogue refuses.
         padding: what lies outside the input: "zero", "replicate" or "reflect".
         pad, stride, dilation: a number, or (height, width). Without `pad`, (R-1)//2 and (S-1)//2.
         groups: of channels.
@@ -56,6 +63,8 @@ class Conv:
         stage: Stage,
         w: Any,
         *,
+        bias: Any = None,
+        activation: str | None = None,
         padding: str = "zero",
         pad: Pair | None = None,
         stride: Pair = 1,
@@ -63,11 +72,16 @@ class Conv:
         groups: int = 1,
         configuration: Configuration = None,
     ) -> None:
+        epilogue_text(bias is not None, False, activation)
+        self._activation = activation
         self._stage = stage_text(stage)
         self._name = _sim.name_of(self._stage)
         self._tensors, self._on_host = _sim.tensors_of(self._stage), _sim.on_host(self._stage)
         self._of_gpu = on_gpu(w)
-        self._w = (_device.to_host(w) if self._of_gpu else host_floats(w, "the filter")).copy()
+        self._w = _parameter(w, "the filter").copy()
+        self._bias: Floats | None = None
+        if bias is not None:
+            self._bias = bias_floats(_parameter(bias, "the bias"), filters_of(self._w)).copy()
         self._padding = padding
         self._options = (pad, stride, dilation, groups)
         self._configuration = configuration_text(configuration)
@@ -75,8 +89,11 @@ class Conv:
         self._launches: dict[Any, _device.TorchLaunch] = {}  # of what is prepared, by how tensors of torch lie
         self._lock = threading.Lock()
 
-    def __call__(self, x: Any, *, stream: Any = None) -> Any:
+    def __call__(self, x: Any, *, residual: Any = None, stream: Any = None) -> Any:
         """The convolution of `x` (N, C, H, W), or (H, W), or (W,): an array (N, K, P, Q).
+
+        A `residual` (N, K, P, Q), of the kind, element type and layout of the output, is added before a ReLU, which it
+        wants: activation="relu".
 
         On the host: float32, or of torch.bfloat16 for a stage in bf16; runs in the simulator (stage 22 on the host's processor) and gives a NumPy array, or a
         tensor for a tensor of torch. On a GPU: an array of torch or CuPy with the element type and layout of the
@@ -87,54 +104,75 @@ class Conv:
             Refused, Fault, BadInput, MachineError, DeviceError: see convladder.errors.
         """
         if stream is None and self._launches:
-            known = self._launches.get(_device.lie_of(x))
-            if known is not None:  # all has been checked for a tensor that lies so
-                return known(x)
+            known = self._launches.get(_lie_of(x, residual))
+            if known is not None:  # all has been checked for tensors that lie so
+                return known(x, residual)
+        epilogue = epilogue_text(self._bias is not None, residual is not None, self._activation)
+        if residual is not None and on_gpu(residual) != on_gpu(x):
+            places = ("a GPU", "the host") if on_gpu(x) else ("the host", "a GPU")
+            raise BadInput("the input lies on {}, and the residual on {}; bring both to one".format(*places))
         if on_gpu(x):
-            return self._on_gpu(x, stream)
+            return self._on_gpu(x, residual, epilogue, stream)
         if self._of_gpu or stream is not None:
             reason = "the filter lies on a GPU" if self._of_gpu else "a stream is given"
             raise BadInput(f"the input lies on the host, and {reason}; hand over an input on the GPU, as torch and CuPy do")
-        values = host_floats(x, "the input")
-        if _device.is_bf16(x) and not self._tensors.startswith("bf16"):
-            raise BadInput(f"{self._name} computes in {self._tensors.split()[0]}, and the input is in bf16; convert it")
-        output = _named(self._name, lambda: self._prepare(_sim, values.shape).run(values))
-        return _device.like(x, output)
+        values = self._host_tensor(x, "the input")
+        added = None if residual is None else self._host_tensor(residual, "the residual")
 
-    def _on_gpu(self, x: Any, stream: Any) -> Any:
+        def run() -> Floats:
+            prepared = self._prepare(_sim, values.shape, epilogue)
+            if added is not None:
+                prepared.require_residual(list(added.shape))
+            return cast(Floats, prepared.run(values, added))
+
+        return _device.like(x, _named(self._name, run))
+
+    def _host_tensor(self, array: Any, name: str) -> Floats:
+        values = host_floats(array, name)
+        if _device.is_bf16(array) and not self._tensors.startswith("bf16"):
+            raise BadInput(f"{self._name} computes in {self._tensors.split()[0]}, and {name} is in bf16; convert it")
+        return values
+
+    def _on_gpu(self, x: Any, residual: Any, epilogue: str, stream: Any) -> Any:
         library = _device.gpu_library()
         array = _device.device_array(x)
         array.require(self._name, self._tensors, self._on_host)
+        added = None if residual is None else _device.device_array(residual)
+        if added is not None and type(added) is not type(array):
+            raise BadInput("input and residual must be arrays of one library, whose stream both are on")
 
         def launch() -> Any:
-            prepared = self._prepare(library, array.shape)
+            prepared = self._prepare(library, array.shape, epilogue)
+            if added is not None:
+                added.require(self._name, self._tensors, self._on_host, "residual")
+                prepared.require_residual(list(added.shape))
             with array.on_stream(stream) as address:
                 output = array.new_output(prepared.output_shape)
-                prepared.launch(array.address, output.address, address)
+                prepared.launch(array.address, output.address, address, 0 if added is None else added.address)
                 array.finish(output, prepared)
-            self._keep_launch(array, output, prepared)
+            self._keep_launch(_lie_of(x, residual), output, prepared)
             return output.array
 
         return _named(self._name, launch)
 
-    def _keep_launch(self, array: Any, output: Any, prepared: Any) -> None:
+    def _keep_launch(self, lie: Any, output: Any, prepared: Any) -> None:
         """Of tensors of torch, whose calls are the host's work alone where layers are small."""
-        lie = _device.lie_of(array.array)
         if lie is None:
             return
         with self._lock:
             if any(kept is prepared for kept in self._prepared.values()):
                 self._launches[lie] = _device.TorchLaunch(prepared, output)
 
-    def _prepare(self, library: Any, shape: Sequence[int]) -> Any:
-        key = (library.__name__, tuple(shape))
+    def _prepare(self, library: Any, shape: Sequence[int], epilogue: str) -> Any:
+        key = (library.__name__, tuple(shape), epilogue)
         with self._lock:
             if key in self._prepared:
                 self._prepared.move_to_end(key)
                 return self._prepared[key]
-        options = options_text(len(shape), *self._options)
+        options = options_text(len(shape), *self._options, epilogue)
+        bias = _bias_for(epilogue, self._bias, self._w)
         prepared = library.Prepared(
-            self._stage, list(shape), list(self._w.shape), self._w, options, self._padding, self._configuration
+            self._stage, list(shape), list(self._w.shape), self._w, bias, options, self._padding, self._configuration
         )
         with self._lock:
             self._prepared[key] = prepared
@@ -153,6 +191,9 @@ def conv(
     w: Any,
     stage: Stage,
     *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
     padding: str = "zero",
     pad: Pair | None = None,
     stride: Pair = 1,
@@ -164,18 +205,19 @@ def conv(
     """The convolution of `x` with `w` by a stage: cross-correlation, as in PyTorch. Arguments and result are those of
     Conv; for a tensor of torch.bfloat16 the stage is the one in bf16.
 
-    What the stage prepared is kept for the last few filters; a filter with other numbers prepares anew. On a GPU that
-    comparison needs the filter's numbers on the host, but for tensors of torch, which tell when they changed (not when
-    they were written to by their `data`): use Conv where calls are many.
+    With `bias` (K,), `residual` (N, K, P, Q) and activation="relu" it is max(0, convolution + bias + residual), by a
+    stage that computes that with the convolution; any other refuses. A residual wants the ReLU.
+
+    What the stage prepared is kept for the last few filters; a filter or a bias with other numbers prepares anew. On a
+    GPU that comparison needs these numbers on the host, but for tensors of torch, which tell when they changed (not
+    when they were written to by their `data`): use Conv where calls are many.
     """
+    epilogue_text(bias is not None, residual is not None, activation)
     stage = _device.stage_for(stage_text(stage), x)
-    options = (stage, padding, pad, stride, dilation, groups, configuration_text(configuration))
-    identity = _device.identity_of(w)
-    values = None
-    if identity is None:
-        values = _device.to_host(w) if on_gpu(w) else host_floats(w, "the filter")
-        identity = (values.shape, values.tobytes(), on_gpu(w))
-    key = (options, identity)
+    options = (stage, activation, padding, pad, stride, dilation, groups, configuration_text(configuration))
+    of_filter, kept_filter = _identity(w, "the filter")
+    of_bias, kept_bias = (None, None) if bias is None else _identity(bias, "the bias")
+    key = (options, of_filter, of_bias)
     with _kept_lock:
         found = _kept.get(key)
         if found:
@@ -184,6 +226,8 @@ def conv(
         made = Conv(
             stage,
             w,
+            bias=bias,
+            activation=activation,
             padding=padding,
             pad=pad,
             stride=stride,
@@ -191,12 +235,12 @@ def conv(
             groups=groups,
             configuration=configuration,
         )
-        found = (w if values is None else None, made)  # a tensor that is kept keeps its memory
+        found = ((kept_filter, kept_bias), made)
         with _kept_lock:
             _kept[key] = found
             while len(_kept) > _KEPT_FILTERS:
                 _kept.popitem(last=False)
-    return found[1](x, stream=stream)
+    return found[1](x, residual=residual, stream=stream)
 
 
 def refusal(
@@ -204,7 +248,10 @@ def refusal(
     x: Any = None,
     w: Any = None,
     *,
-    shape: str | Mapping[str, int] | None = None,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+    shape: Problem | None = None,
     padding: str = "zero",
     pad: Pair | None = None,
     stride: Pair = 1,
@@ -214,13 +261,15 @@ def refusal(
     """The rule by which a stage refuses a problem, or None where it computes it. Nothing is computed.
 
     The problem is that of the arrays `x` and `w`, as Conv takes them, or of `shape`: "c=64,h=56,w=56,k=64,r=3,s=3", or
-    a mapping of these names, which may have pads, strides, dilations and groups of its own.
+    a mapping of these names, which may have pads, strides, dilations, groups and an epilogue of its own. Of `bias` and
+    `residual` it matters only whether they are there.
     """
     name = stage_text(stage)
     if shape is not None:
         return _sim.refusal_of_shape(name, shape_text(shape), padding) or None
     input, filter = host_floats(x, "the input"), host_floats(w, "the filter")
-    options = options_text(input.ndim, pad, stride, dilation, groups)
+    epilogue = epilogue_text(bias is not None, residual is not None, activation)
+    options = options_text(input.ndim, pad, stride, dilation, groups, epilogue)
     return _sim.refusal_of_arrays(name, list(input.shape), list(filter.shape), options, padding, filter) or None
 
 
@@ -240,6 +289,9 @@ def simulate(
     x: Any,
     w: Any,
     *,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
     padding: str = "zero",
     pad: Pair | None = None,
     stride: Pair = 1,
@@ -248,7 +300,7 @@ def simulate(
     configuration: Configuration = None,
     without_barrier: str | None = None,
 ) -> Simulation:
-    """Runs a stage in the simulator, checks its result, and tells what it did. The arguments are those of Conv, with
+    """Runs a stage in the simulator, checks its result, and tells what it did. The arguments are those of conv(), with
     arrays on the host. Stage 22, which runs on the host's processor, has no counters.
 
     Args:
@@ -258,14 +310,20 @@ def simulate(
     Raises:
         Refused, Fault, WrongResult, BadInput, MachineError, DeviceError: see convladder.errors.
     """
+    epilogue = epilogue_text(bias is not None, residual is not None, activation)
     input, filter = host_floats(x, "the input"), host_floats(w, "the filter")
+    numbers = None if bias is None else bias_floats(bias, filters_of(filter))
+    added = None if residual is None else host_floats(residual, "the residual")
     text, output = _sim.simulate(
         stage_text(stage),
         list(input.shape),
         input,
         list(filter.shape),
         filter,
-        options_text(input.ndim, pad, stride, dilation, groups),
+        _bias_for(epilogue, numbers, filter),
+        [] if added is None else list(added.shape),
+        added,
+        options_text(input.ndim, pad, stride, dilation, groups, epilogue),
         padding,
         configuration_text(configuration),
         without_barrier or "",
@@ -289,7 +347,7 @@ def bench(
     stages: Sequence[Stage] | None = None,
     *,
     tracks: Sequence[str] | None = None,
-    shape: str | Mapping[str, int] | Sequence[str | Mapping[str, int]] | None = None,
+    shape: Problem | Sequence[Problem] | None = None,
     padding: str | None = None,
     backend: str = "auto",
 ) -> list[dict[str, Any]]:
@@ -306,6 +364,36 @@ def bench(
     names = [stage_text(stage) for stage in stages or []]
     text = library.bench(names, list(tracks or []), [shape_text(each) for each in shapes], padding)
     return cast("list[dict[str, Any]]", json.loads(text))
+
+
+def _parameter(array: Any, name: str) -> Floats:
+    """A filter or a bias, on the host."""
+    return _device.to_host(array, name) if on_gpu(array) else host_floats(array, name)
+
+
+def _identity(array: Any, name: str) -> tuple[Any, Any]:
+    """What tells a filter or a bias from all others, and the tensor to be kept for that, since it keeps its memory."""
+    known = _device.identity_of(array)
+    if known is not None:
+        return known, array
+    values = _parameter(array, name)
+    return (values.shape, values.tobytes(), on_gpu(array)), None
+
+
+def _bias_for(epilogue: str, bias: Floats | None, w: Floats) -> Floats | None:
+    """Zeros where an epilogue has a bias and the caller has none."""
+    if epilogue == "none" or bias is not None:
+        return bias
+    return np.zeros(filters_of(w), np.float32)
+
+
+def _lie_of(x: Any, residual: Any) -> Any:
+    """All of the tensors of torch on a GPU that a launch depends on, but for their addresses. None for other arrays."""
+    lie = _device.lie_of(x)
+    if residual is None or lie is None:
+        return lie
+    other = _device.lie_of(residual)
+    return None if other is None else (lie, other)
 
 
 def _named(stage: str, work: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, SupportsIndex, Union
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ Floats = npt.NDArray[np.float32]
 Stage = Union[int, str]
 Pair = Union[int, tuple[int, int]]
 Configuration = Union[str, Mapping[str, Any], None]
+Problem = Union[str, Mapping[str, Union[int, str]]]
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # of DLPack
 
@@ -54,6 +55,35 @@ def stage_text(stage: Stage) -> str:
     return str(_integer("stage", stage))
 
 
+def bias_floats(bias: Any, filters: int) -> Floats:
+    """A number for each of the filters (K,), on the host: all finite, as a filter's are."""
+    values = host_floats(bias, "the bias")
+    if values.shape != (filters,):
+        raise BadInput(f"the bias must have the shape ({filters},), a number for each filter; got {values.shape}")
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise BadInput(f"the bias: value {index} is {values[index]}; give finite numbers")
+    return values
+
+
+def filters_of(w: Floats) -> int:
+    """K of a filter (K, C/groups, R, S), (R, S) or (S,)."""
+    return w.shape[0] if w.ndim == 4 else 1
+
+
+def epilogue_text(has_bias: bool, has_residual: bool, activation: str | None) -> str:
+    """The epilogue of --shape: what a stage does with each sum before it stores it."""
+    if activation is not None and activation != "relu":
+        raise BadInput(f'activation must be "relu" or None; got {activation!r}')
+    if has_residual:
+        if activation is None:
+            raise BadInput('a residual is added before a ReLU, and no other way: give activation="relu" with it')
+        return "bias_residual_relu"
+    if activation is not None:
+        return "bias_relu"
+    return "bias" if has_bias else "none"
+
+
 def configuration_text(configuration: Configuration) -> str:
     """Knobs as the command line takes them: "m=4,tbm=32"."""
     if configuration is None or isinstance(configuration, str):
@@ -61,7 +91,9 @@ def configuration_text(configuration: Configuration) -> str:
     return ",".join(f"{knob}={value}" for knob, value in configuration.items())
 
 
-def options_text(dimensions: int, pad: Pair | None, stride: Pair, dilation: Pair, groups: int) -> str | None:
+def options_text(
+    dimensions: int, pad: Pair | None, stride: Pair, dilation: Pair, groups: int, epilogue: str = "none"
+) -> str | None:
     """What --shape says beside the arrays. One number is for height and width; of a signal, for the width alone."""
     items: list[str] = []
     if pad is not None:
@@ -69,14 +101,15 @@ def options_text(dimensions: int, pad: Pair | None, stride: Pair, dilation: Pair
     items += _pair("stride", stride, dimensions, 1)
     items += _pair("dilation", dilation, dimensions, 1)
     items.append(f"groups={_integer('groups', groups)}")
+    items.append(f"epilogue={epilogue}")
     return ",".join(items)
 
 
-def shape_text(shape: str | Mapping[str, int]) -> str:
-    """A problem without arrays: "c=64,h=56,...", or the same as a mapping."""
+def shape_text(shape: Problem) -> str:
+    """A problem without arrays: "c=64,h=56,...", or the same as a mapping. Its epilogue alone is a name."""
     if isinstance(shape, str):
         return shape
-    return ",".join(f"{key}={_integer(key, value)}" for key, value in shape.items())
+    return ",".join(f"{key}={value if key == 'epilogue' else _integer(key, value)}" for key, value in shape.items())
 
 
 def _pair(name: str, value: Pair, dimensions: int, neutral: int) -> list[str]:
@@ -90,7 +123,7 @@ def _pair(name: str, value: Pair, dimensions: int, neutral: int) -> list[str]:
     return [f"{name}_h={height}", f"{name}_w={width}"]
 
 
-def _integer(name: str, value: SupportsIndex) -> int:
+def _integer(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:

@@ -85,9 +85,10 @@ class TorchLaunch:
         raw = getattr(sys.modules["torch"]._C, "_cuda_getCurrentRawStream", None)
         self._stream_of = raw or (lambda index: sys.modules["torch"].cuda.current_stream(index).cuda_stream)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any, residual: Any) -> Any:
         output = x.new_empty_strided(self._shape, self._strides)
-        self._prepared.launch(x.data_ptr(), output.data_ptr(), self._stream_of(x.get_device()))
+        added = 0 if residual is None else residual.data_ptr()
+        self._prepared.launch(x.data_ptr(), output.data_ptr(), self._stream_of(x.get_device()), added)
         return output
 
 
@@ -99,10 +100,10 @@ def identity_of(w: Any) -> tuple[Any, ...] | None:
     return int(w.data_ptr()), int(w._version), tuple(w.shape), w.stride(), w.dtype
 
 
-def to_host(w: Any) -> Floats:
-    """The numbers of a filter in a GPU's memory, as float32."""
+def to_host(w: Any, name: str) -> Floats:
+    """The numbers of a filter or a bias in a GPU's memory, as float32."""
     if is_torch(w):
-        return host_floats(w.detach().float().cpu().contiguous(), "the filter")
+        return host_floats(w.detach().float().cpu().contiguous(), name)
     if hasattr(w, "get"):  # CuPy's
         return np.ascontiguousarray(w.get(), dtype=np.float32)
     return np.ascontiguousarray(np.asarray(w), dtype=np.float32)
@@ -118,7 +119,7 @@ class DeviceArray:
     element: str  # "float32"
     layout = ""  # of the stage that it was required for
 
-    def require(self, stage: str, tensors: str, on_host: bool) -> None:
+    def require(self, stage: str, tensors: str, on_host: bool, name: str = "input") -> None:
         """Checks that it is as the stage's tensors are: "fp32 NCHW". Nothing is copied to make it so."""
         if on_host:
             raise BadInput(f"{stage} runs on the host's processor; give it arrays on the host")
@@ -131,7 +132,7 @@ class DeviceArray:
         dense = [layout for layout in ("NCHW", "NHWC") if _same(self.shape, self.strides, layout)]
         channels_last = " (torch.channels_last)" if self.layout == "NHWC" else ""
         raise BadInput(
-            f"{stage} takes {element} in {self.layout}{channels_last} on a GPU, and the input is {have} "
+            f"{stage} takes {element} in {self.layout}{channels_last} on a GPU, and the {name} is {have} "
             f"{dense[0] if dense else 'in another order'}; convert it, since nothing is copied silently"
         )
 

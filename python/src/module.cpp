@@ -2,6 +2,7 @@
 /// What Python calls: stages on arrays of the host, and on a GPU on addresses. The package's Python files make arrays
 /// and arguments of it; what JSON can say comes as JSON, as the command line prints it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -113,6 +114,19 @@ ConvProblem problem_of(const Shape& input, const Shape& filter, const std::optio
 
 std::vector<float> values_of(const Floats& array) { return {array.data(), array.data() + array.size()}; }
 
+/// Of an array that may be missing: none.
+std::vector<float> values_of(const std::optional<Floats>& array) {
+  return array ? values_of(*array) : std::vector<float>();
+}
+
+/// Checks a residual's shape. @param problem a valid one  @throws UsageError
+void require_residual_shape(const ConvProblem& problem, const Shape& shape) {
+  const Shape wanted{problem.n, problem.k, problem.p(), problem.q()};
+  if (shape != wanted)
+    throw UsageError(fmt::format("the residual must have the output's shape ({}); got ({})", fmt::join(wanted, ", "),
+                                 fmt::join(shape, ", ")));
+}
+
 /// The output (n, k, p, q) as an array that owns it.
 nb::object array_of(const ConvProblem& problem, std::vector<float> values) {
   auto* const kept = new std::vector<float>(std::move(values));
@@ -136,13 +150,14 @@ std::string rule_of(const StageInfo& stage, const ConvProblem& problem, const fl
   return refusal(stage, problem, filter);
 }
 
-/// As `run` of the command line.
-RunResult run(const StageInfo& stage, UserProblem user, const RunOptions& options) {
+/// As `run` of the command line. @param residual_shape of a problem with a residual
+RunResult run(const StageInfo& stage, UserProblem user, const Shape& residual_shape, const RunOptions& options) {
   if (!options.settings.empty()) require_settings(options.settings, {&stage});
   if (const std::string rule = device_refusal(stage); !rule.empty()) throw MachineError(rule);
   require_finite_filter(user.tensors->filter);
   if (std::string rule = rule_of(stage, user.problem, user.tensors->filter.data()); !rule.empty())
     return refused(stage, user.problem, std::move(rule));
+  if (user.problem.has_residual()) require_residual_shape(user.problem, residual_shape);
   const Workload workload = make_workload(std::move(user), 1);
   std::vector<RunResult> results{run_stage(stage, workload, options)};
   add_roofline(results.front(), nullptr);
@@ -158,6 +173,9 @@ std::string stages_json() {
   return text_of(list);
 }
 
+/// Whether a stage computes an epilogue.
+bool has_epilogue(const std::string& stage) { return std::unique_ptr<Stage>(find_stage(stage).make())->has_epilogue(); }
+
 /// Of a stage's tensors: "fp32 NCHW".
 std::string tensors_of(const std::string& stage) { return std::string(to_string(find_stage(stage).tensors)); }
 
@@ -166,7 +184,7 @@ std::string refusal_of_arrays(const std::string& stage, const Shape& input, cons
                               const std::optional<Floats>& taps) {
   std::string rule;
   alone([&] {
-    const std::vector<float> values = taps ? values_of(*taps) : std::vector<float>();
+    const std::vector<float> values = values_of(taps);
     rule = rule_of(find_stage(stage), problem_of(input, filter, shape, padding), taps ? values.data() : nullptr);
   });
   return rule;
@@ -198,6 +216,8 @@ Barrier barrier_at(const std::string& place, const std::function<void()>& work) 
 /// @return the result's JSON, and its output where it is right
 std::pair<std::string, nb::object> simulate(const std::string& stage, const Shape& input_shape, const Floats& input,
                                             const Shape& filter_shape, const Floats& filter,
+                                            const std::optional<Floats>& bias, const Shape& residual_shape,
+                                            const std::optional<Floats>& residual,
                                             const std::optional<std::string>& shape, const std::string& padding,
                                             const std::string& configuration, const std::string& without) {
   RunResult result;
@@ -205,13 +225,13 @@ std::pair<std::string, nb::object> simulate(const std::string& stage, const Shap
   alone([&] {
     UserProblem user;
     user.problem = problem_of(input_shape, filter_shape, shape, padding);
-    user.tensors = HostTensors{values_of(input), values_of(filter)};
+    user.tensors = HostTensors{values_of(input), values_of(filter), values_of(bias), values_of(residual)};
     RunOptions options;
     options.lines = true;
     options.time = false;
     options.keep_output = true;
     options.settings = configuration;
-    const auto work = [&] { result = run(find_stage(stage), user, options); };
+    const auto work = [&] { result = run(find_stage(stage), user, residual_shape, options); };
     if (without.empty())
       work();
     else
@@ -264,12 +284,13 @@ std::string bench(std::vector<std::string> names, std::vector<std::string> track
 class Prepared {
  public:
   Prepared(const std::string& stage, const Shape& input_shape, const Shape& filter_shape, const Floats& filter,
-           const std::optional<std::string>& shape, const std::string& padding, const std::string& configuration) {
+           const std::optional<Floats>& bias, const std::optional<std::string>& shape, const std::string& padding,
+           const std::string& configuration) {
     alone([&] {
       std::vector<float> taps = values_of(filter);
       require_finite_filter(taps);
       stage_ = std::make_unique<PreparedStage>(find_stage(stage), problem_of(input_shape, filter_shape, shape, padding),
-                                               std::move(taps), configuration);
+                                               std::move(taps), configuration, values_of(bias));
     });
   }
   ~Prepared() {
@@ -287,15 +308,19 @@ class Prepared {
     return {problem.n, problem.k, problem.p(), problem.q()};
   }
 
-  nb::object run(const Floats& input) {
+  /// Of a problem with one.
+  void require_residual(const Shape& shape) const { require_residual_shape(stage_->problem(), shape); }
+
+  nb::object run(const Floats& input, const std::optional<Floats>& residual) {
     std::vector<float> output;
-    alone([&] { output = stage_->run(values_of(input)); });
+    alone([&] { output = stage_->run(values_of(input), values_of(residual)); });
     return array_of(stage_->problem(), std::move(output));
   }
 
-  void launch(std::uintptr_t input, std::uintptr_t output, std::uintptr_t stream) {
+  /// @param residual 0 where the problem has none
+  void launch(std::uintptr_t input, std::uintptr_t output, std::uintptr_t stream, std::uintptr_t residual) {
     constexpr std::uintptr_t kVector = 16;  // bytes: kernels and TMA move as many at a time
-    for (const std::uintptr_t address : {input, output})
+    for (const std::uintptr_t address : {input, output, residual})
       if (address % kVector != 0)
         throw UsageError(
             fmt::format("an array on a GPU must begin at a multiple of {} bytes; got {:#x}: a part of another array is "
@@ -304,7 +329,7 @@ class Prepared {
     // NOLINTBEGIN(performance-no-int-to-ptr): Python's arrays tell addresses as numbers
     alone([&] {
       stage_->launch(reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output),
-                     reinterpret_cast<Stream>(stream));
+                     reinterpret_cast<Stream>(stream), reinterpret_cast<const void*>(residual));
     });
     // NOLINTEND(performance-no-int-to-ptr)
   }
@@ -350,20 +375,22 @@ NB_MODULE(CONVLADDER_MODULE, module) {
   module.def("stages", &stages_json);
   module.def("no_gpu_reason", &no_gpu_reason);
   module.def("tensors_of", &tensors_of);
+  module.def("has_epilogue", &has_epilogue);
   module.def("name_of", [](const std::string& stage) { return std::string(find_stage(stage).name); });
   module.def("on_host", [](const std::string& stage) { return runs_on_host(find_stage(stage)); });
   module.def("refusal_of_arrays", &refusal_of_arrays, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
              nb::arg().none());
   module.def("refusal_of_shape", &refusal_of_shape);
   module.def("simulate", &simulate, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
-             nb::arg(), nb::arg());
+             nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   module.def("bench", &bench, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   nb::class_<Prepared>(module, "Prepared")
-      .def(nb::init<const std::string&, const Shape&, const Shape&, const Floats&, const std::optional<std::string>&,
-                    const std::string&, const std::string&>(),
-           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+      .def(nb::init<const std::string&, const Shape&, const Shape&, const Floats&, const std::optional<Floats>&,
+                    const std::optional<std::string>&, const std::string&, const std::string&>(),
+           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg())
       .def_prop_ro("output_shape", &Prepared::output_shape)
-      .def("run", &Prepared::run)
+      .def("require_residual", &Prepared::require_residual)
+      .def("run", &Prepared::run, nb::arg(), nb::arg().none())
       .def("launch", &Prepared::launch)
       .def("wait", &Prepared::wait);
 }

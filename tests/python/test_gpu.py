@@ -74,6 +74,119 @@ def test_tensors(stage, x, w, error):
     torch.testing.assert_close(convladder.conv(x, w, stage=stage, groups=groups), 2 * y, rtol=2e-2, atol=2e-2)
 
 
+EPILOGUES = {"bias": ("bias",), "bias_relu": ("bias", "activation"), "relu": ("activation",),
+             "bias_residual_relu": ("bias", "residual", "activation"), "residual_relu": ("residual", "activation")}
+
+
+def with_epilogue(names, w=W, padding=1):
+    """Input and filter of stage 32, arguments of an epilogue, and the exact result."""
+    x, w = tensors(32, X, w)
+    sums = torch.nn.functional.conv2d(x.cpu().double(), w.cpu().double(), padding=padding)
+    bias = torch.randn(w.shape[0], device="cuda") if "bias" in names else None
+    residual = None
+    if "residual" in names:
+        residual = torch.randn(sums.shape, device="cuda", dtype=x.dtype).to(memory_format=torch.channels_last)
+    if bias is not None:
+        sums += bias.cpu().double().reshape(1, -1, 1, 1)
+    if residual is not None:
+        sums += residual.cpu().double()
+    activation = "relu" if "activation" in names else None
+    return x, w, {"bias": bias, "residual": residual, "activation": activation}, sums.relu() if activation else sums
+
+
+@pytest.mark.parametrize("names", list(EPILOGUES.values()), ids=list(EPILOGUES))
+@pytest.mark.parametrize("filter, padding", [(W, 1), ((40, 64, 1, 1), 0)])
+def test_epilogue(names, filter, padding):
+    x, w, given, exact = with_epilogue(names, filter, padding)
+    y = convladder.conv(x, w, stage=32, pad=padding, **given)
+    assert y.dtype == x.dtype and y.is_contiguous(memory_format=torch.channels_last)
+    assert error_of(y, exact) <= 4e-3
+    if "bias" in names:
+        given["bias"] += 1  # which torch notes
+        assert not torch.equal(convladder.conv(x, w, stage=32, pad=padding, **given), y)
+
+
+def test_epilogue_of_a_prepared_filter():
+    """Prepared once; a residual is read where it lies, and the output is all the memory that a call takes."""
+    x, w, given, exact = with_epilogue(EPILOGUES["bias_residual_relu"])
+    residual = given.pop("residual")
+    prepared = convladder.Conv(32, w, **given)
+    kept = residual.clone()
+    for _ in range(2):  # looked at, and as one before
+        assert error_of(prepared(x, residual=residual), exact) <= 4e-3
+    assert torch.equal(residual, kept)
+    sums = exact_of(x, w) + given["bias"].cpu().double().reshape(1, -1, 1, 1)
+    other = torch.randn_like(residual)
+    assert error_of(prepared(x, residual=other), (sums + other.cpu().double()).relu()) <= 4e-3
+    assert error_of(prepared(x), sums.relu()) <= 4e-3
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    y = prepared(x, residual=residual)
+    assert torch.cuda.max_memory_allocated() - before == -(-y.numel() * y.element_size() // 512) * 512
+
+
+def test_epilogue_on_a_stream_and_in_a_graph():
+    x, w, given, exact = with_epilogue(EPILOGUES["bias_residual_relu"])
+    residual = given.pop("residual")
+    prepared = convladder.Conv(32, w, **given)
+    stream, late = torch.cuda.Stream(), torch.zeros_like(residual)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(100_000_000)
+        late.copy_(residual)
+    y = prepared(x, residual=late, stream=stream)
+    stream.synchronize()
+    assert error_of(y, exact) <= 4e-3
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = prepared(x, residual=late)
+    late.zero_()
+    graph.replay()
+    assert torch.equal(y, prepared(x, residual=torch.zeros_like(residual)))
+
+
+def test_epilogue_that_does_not_fit_is_an_error():
+    x, w, given, _ = with_epilogue(EPILOGUES["bias_residual_relu"])
+    residual = given.pop("residual")
+    for bad, message in (
+        (residual.contiguous(), r"takes fp16 in NHWC \(torch.channels_last\) on a GPU, and the residual is fp16 NCHW"),
+        (residual.float(), "the residual is fp32 NHWC"),
+        (residual[:1], r"the residual must have the output's shape \(2, 64, 28, 28\); got \(1, 64, 28, 28\)"),
+        (residual.cpu(), "the input lies on a GPU, and the residual on the host"),
+    ):
+        with pytest.raises(convladder.BadInput, match=message):
+            convladder.conv(x, w, stage=32, residual=bad, **given)
+    with pytest.raises(convladder.BadInput, match=r"the bias must have the shape \(64,\)"):
+        convladder.conv(x, w, stage=32, bias=given["bias"][:63])
+    for stage in (33, "33:bf16", "32:bf16", 25):
+        x, w = tensors(stage, X, W)
+        with pytest.raises(convladder.Refused, match="refuses: the epilogue must be none; got bias_residual_relu"):
+            convladder.conv(x, w, stage=stage, residual=residual, **given)
+
+
+def test_module_with_the_stages_epilogue():
+    """Bias, residual and ReLU are the stage's work, and gradients torch's."""
+    layer = torch.nn.Conv2d(64, 64, 3, padding=1).cuda()
+    x, _ = tensors(32, X, W)
+    residual = torch.randn_like(x)
+    module = convladder.torch.Conv2d(32, layer, activation="relu")
+    sums = exact_of(x, layer.weight) + layer.bias.detach().cpu().double().reshape(1, -1, 1, 1)
+    compiled = torch.compile(module, fullgraph=True)
+    for run in (module, compiled):
+        with torch.no_grad():
+            assert error_of(run(x), sums.relu()) <= 4e-3
+            assert error_of(run(x, residual), (sums + residual.cpu().double()).relu()) <= 4e-3
+    assert error_of(convladder.torch.Conv2d(32, layer)(x), sums) <= 4e-3
+    residual.requires_grad_()
+    module(x, residual).float().square().mean().backward()
+    have = [layer.weight.grad, layer.bias.grad, residual.grad.float()]
+    layer.weight.grad = layer.bias.grad = residual.grad = None
+    (layer(x.float()) + residual.float()).relu().square().mean().backward()
+    for one, other in zip(have, (layer.weight.grad, layer.bias.grad, residual.grad.float())):
+        assert float((one - other).norm() / other.norm()) <= 2e-2
+
+
 def test_beside_torchs_own():
     """torch in fp32 and fp16 differs from a stage by no more than both do from the exact result."""
     x, w = tensors(36, X, W)
@@ -356,6 +469,16 @@ def test_cupy():
     assert error_of(torch.from_numpy(y.get()), wanted) <= 1e-5
     with pytest.raises(convladder.BadInput, match="is float64 NCHW"):
         convladder.conv(x.astype(cupy.float64), w, stage=16)
+    half = last.astype(cupy.float16)
+    residual = cupy.random.standard_normal((2, 20, 20, 4), dtype=cupy.float32).astype(cupy.float16)
+    residual = residual.transpose(0, 3, 1, 2)
+    bias = cupy.asarray([1, -1, 2, 0], dtype=cupy.float32)
+    y = convladder.conv(half, w, stage=32, bias=bias, residual=residual, activation="relu")
+    added = [torch.from_numpy(each.get()).double() for each in (bias.reshape(1, -1, 1, 1), residual)]
+    assert isinstance(y, cupy.ndarray)
+    assert error_of(torch.from_numpy(y.get()), (wanted + added[0] + added[1]).relu()) <= 4e-3
+    with pytest.raises(convladder.BadInput, match="arrays of one library"):
+        convladder.conv(half, w, stage=32, residual=torch.from_dlpack(residual), activation="relu")
 
 
 def test_jax(monkeypatch):

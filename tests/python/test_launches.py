@@ -68,8 +68,12 @@ class Library:
                 self.output_shape = list(shape)
                 library.prepared.append(tuple(shape))
 
-            def launch(self, source, target, stream):
-                library.launched.append((source, target, stream))
+            def require_residual(self, shape):
+                if list(shape) != self.output_shape:
+                    raise convladder.BadInput("the residual must have the output's shape")
+
+            def launch(self, source, target, stream, residual):
+                library.launched.append((source, target, stream, residual))
 
         self.Prepared = Prepared
 
@@ -99,7 +103,7 @@ def test_a_tensor_that_lies_as_one_before_is_launched_on_at_once(library, conv, 
     monkeypatch.setattr(_device, "device_array", None)  # nothing is looked at again
     two = conv(second)
     assert library.prepared == [(1, 16, 8, 8)]
-    assert library.launched == [(id(first), id(one), 7), (id(second), id(two), 7)]
+    assert library.launched == [(id(first), id(one), 7, 0), (id(second), id(two), 7, 0)]
     assert one is not two and (two.shape, two.stride(), two.dtype) == (one.shape, one.stride(), HALF)
 
 
@@ -117,7 +121,7 @@ def test_a_stream_is_the_callers(library, conv):
     x = Tensor((1, 16, 8, 8))
     conv(x)
     y = conv(x, stream=Stream(9))
-    assert library.launched[-1] == (id(x), id(y), 9)
+    assert library.launched[-1] == (id(x), id(y), 9, 0)
     with pytest.raises(convladder.BadInput, match="first GPU"):
         conv(x, stream=Stream(9, gpu=1))
 
@@ -129,3 +133,34 @@ def test_what_is_no_longer_kept_is_prepared_again(library, conv):
     assert all(launch._prepared in conv._prepared.values() for launch in conv._launches.values())
     conv(Tensor((1, 16, 8, 8)))
     assert library.prepared.count((1, 16, 8, 8)) == 2
+
+
+@pytest.fixture
+def fused():
+    return convladder.Conv(32, np.ones((16, 16, 3, 3), np.float32), bias=np.ones(16, np.float32), activation="relu")
+
+
+def test_a_residual_is_launched_on_where_it_lies(library, fused, monkeypatch):
+    x, residual, other = (Tensor((1, 16, 8, 8)) for _ in range(3))
+    one = fused(x, residual=residual)
+    plain = fused(x)
+    monkeypatch.setattr(_device, "device_array", None)  # nothing is looked at again
+    two, again = fused(x, residual=other), fused(x)
+    assert library.prepared == [(1, 16, 8, 8)] * 2  # with the residual and without
+    assert library.launched == [(id(x), id(one), 7, id(residual)), (id(x), id(plain), 7, 0),
+                                (id(x), id(two), 7, id(other)), (id(x), id(again), 7, 0)]
+
+
+def test_a_residual_that_lies_otherwise_is_looked_at(library, fused):
+    x = Tensor((1, 16, 8, 8))
+    fused(x, residual=Tensor((1, 16, 8, 8)))
+    for other, message in (
+        (Tensor((1, 16, 8, 8), last=False), r"takes fp16 in NHWC \(torch.channels_last\) .* the residual is fp16 NCHW"),
+        (Tensor((1, 16, 8, 8), FLOAT), "the residual is fp32 NHWC"),
+        (Tensor((1, 16, 8, 8), gpu=1), "first GPU"),
+        (Tensor((1, 16, 4, 8)), "the output's shape"),
+        (np.ones((1, 16, 8, 8), np.float32), "the input lies on a GPU, and the residual on the host"),
+    ):
+        with pytest.raises(convladder.BadInput, match=message):
+            fused(x, residual=other)
+    assert len(library.launched) == 1

@@ -4,8 +4,10 @@ import importlib
 import importlib.util
 import json
 import multiprocessing
+import os
 import pathlib
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -46,6 +48,117 @@ def test_layer(stage, error):
         x = scale * normal(2, 16, 10, 12, seed=seed)
         exact = correlation(x, w)
         assert np.linalg.norm(prepared(x) - exact) <= error * np.linalg.norm(exact)
+
+
+EPILOGUES = {"bias": ("bias",), "bias_relu": ("bias", "activation"), "relu": ("activation",),
+             "bias_residual_relu": ("bias", "residual", "activation"), "residual_relu": ("residual", "activation")}
+
+
+def epilogue_of(names, output, seed=5):
+    """Arguments of an epilogue, and what it makes of the exact sums."""
+    n, k, p, q = output
+    every = {"bias": normal(k, seed=seed), "residual": normal(*output, seed=seed + 1), "activation": "relu"}
+    given = {name: every[name] for name in names}
+
+    def finished(sums):
+        sums = sums + given.get("bias", np.zeros(k)).astype(np.float64).reshape(1, k, 1, 1)
+        sums += given.get("residual", 0)
+        return np.maximum(sums, 0) if "activation" in given else sums
+
+    return given, finished
+
+
+# A filter of 3 x 3 goes by strips, one of 1 x 1 by tiles; 40 filters are no whole block.
+@pytest.mark.parametrize("stage, k, size, name", [
+    *((32, 64, 3, name) for name in EPILOGUES),
+    (32, 40, 1, "bias_residual_relu"), (34, 64, 3, "bias_residual_relu"), (34, 40, 1, "bias"),
+])
+def test_epilogue(stage, k, size, name):
+    w = normal(k, 64, size, size, seed=2) / 8 / size
+    for seed in (3, 4):  # prepared once
+        x = normal(1, 64, 6, 6, seed=seed)
+        given, finished = epilogue_of(EPILOGUES[name], (1, k, 6, 6), seed + 10)
+        exact = finished(correlation(x, w, pad=size // 2))
+        seen = convladder.simulate(stage, x, w, **given)  # each output within its own bound
+        assert seen.result["workload"]["epilogue"] == (name if "bias" in name else f"bias_{name}")  # of zeros
+        y = convladder.conv(x, w, stage=stage, **given)
+        assert 0 < np.linalg.norm(y - exact) <= seen.result["tolerance"] * np.linalg.norm(exact)
+        np.testing.assert_array_equal(y, seen.output)
+
+
+def test_epilogue_of_a_prepared_filter():
+    """With the residual and without, each prepared once; bias and filter are copies."""
+    w, bias = normal(64, 64, 3, 3, seed=2) / 24, normal(64, seed=3)
+    prepared = convladder.Conv(32, w, bias=bias, activation="relu")
+    exact_bias = bias.astype(np.float64).reshape(1, 64, 1, 1)
+    bias *= 2
+    for seed in (4, 5):
+        x, residual = normal(1, 64, 6, 6, seed=seed), normal(1, 64, 6, 6, seed=seed + 10)
+        exact = correlation(x, w) + exact_bias
+        for added, y in ((0, prepared(x)), (residual, prepared(x, residual=residual))):
+            wanted = np.maximum(exact + added, 0)
+            assert np.linalg.norm(y - wanted) <= 2e-3 * np.linalg.norm(wanted)
+    assert len(prepared._prepared) == 2
+    y = convladder.conv(x, w, stage=32, bias=bias, activation="relu")
+    bias *= 2  # which conv() sees
+    assert not np.array_equal(convladder.conv(x, w, stage=32, bias=bias, activation="relu"), y)
+
+
+@pytest.mark.parametrize("stage", [3, 16, 22, 25, 31, 33, 36, "32:bf16"])
+@pytest.mark.parametrize("names", [EPILOGUES["bias"], EPILOGUES["relu"], EPILOGUES["bias_residual_relu"]])
+def test_stage_without_an_epilogue_refuses(stage, names):
+    x, w = (normal(9), normal(3)) if stage == 3 else (normal(1, 16, 8, 8), normal(16, 16, 3, 3))
+    given, _ = epilogue_of(names, (1, 1, 1, 9) if stage == 3 else (1, 16, 8, 8))
+    epilogue = "bias_residual_relu" if "residual" in names else "bias_relu" if "activation" in names else "bias"
+    rule = f"the epilogue must be none; got {epilogue}"
+    assert convladder.refusal(stage, x, w, **given) == rule
+    for call in (convladder.conv, lambda x, w, stage, **given: convladder.simulate(stage, x, w, **given)):
+        with pytest.raises(convladder.Refused, match=f"^[a-z0-9:-]+ refuses: {rule}$"):
+            call(x, w, stage=stage, **given)
+
+
+def test_refusal_of_an_epilogue_is_that_of_the_command_line():
+    program = os.environ.get("CONVLADDER_PROGRAM")
+    if not program:
+        pytest.skip("CONVLADDER_PROGRAM names no program")
+    shape = "c=16,h=8,w=8,k=16,r=3,s=3,epilogue=bias"
+    done = subprocess.run([program, "run", "33", "--backend", "sim", "--shape", shape], capture_output=True, text=True,
+                          check=False)
+    with pytest.raises(convladder.Refused) as refused:
+        convladder.conv(normal(1, 16, 8, 8), normal(16, 16, 3, 3), stage=33, bias=normal(16))
+    assert done.returncode == 3 and done.stderr.strip() == f"./lab: {refused.value}"
+
+
+LAYER = normal(1, 16, 6, 6), normal(16, 16, 3, 3)
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"bias": normal(15)}, r"the bias must have the shape \(16,\), a number for each filter; got \(15,\)"),
+    ({"bias": normal(16, 1)}, r"got \(16, 1\)"),
+    ({"bias": normal(16).astype(np.float64)}, "the bias has elements of type float64; convert it to float32"),
+    ({"bias": np.full(16, np.inf, np.float32)}, "the bias: value 0 is inf; give finite numbers"),
+    ({"activation": "gelu"}, "activation must be \"relu\" or None; got 'gelu'"),
+    ({"residual": normal(1, 16, 6, 6)}, 'a residual is added before a ReLU, and no other way: give activation="relu"'),
+    ({"residual": normal(1, 16, 6, 5), "activation": "relu"},
+     r"the residual must have the output's shape \(1, 16, 6, 6\); got \(1, 16, 6, 5\)"),
+    ({"residual": normal(16 * 36), "activation": "relu"}, r"got \(576\)"),
+    ({"residual": normal(1, 16, 6, 6).astype(np.float16), "activation": "relu"},
+     "the residual has elements of type float16; convert it to float32"),
+])
+def test_bad_epilogue(given, message):
+    for call in (lambda: convladder.conv(*LAYER, stage=32, **given), lambda: convladder.simulate(32, *LAYER, **given)):
+        with pytest.raises(convladder.BadInput, match=message) as raised:
+            call()
+        assert "\n" not in str(raised.value)
+
+
+def test_residual_beyond_fp16_is_refused():
+    given = {"residual": normal(1, 16, 6, 6), "activation": "relu"}
+    given["residual"][0, 1, 2, 3] = 70000
+    rule = r"hopper refuses: the residual is rounded to fp16 and has 7.0e\+04 at \(0,1,2,3\), beyond 65504"
+    for call in (lambda: convladder.conv(*LAYER, stage=32, **given), lambda: convladder.simulate(32, *LAYER, **given)):
+        with pytest.raises(convladder.Refused, match=rule):
+            call()
 
 
 def test_one_filter_on_several_shapes():
@@ -118,6 +231,8 @@ def test_refusals_are_those_of_the_command_line(command_line, stage, x, w, optio
 
 def test_refusal_of_shapes():
     assert convladder.refusal(33, shape="c=64,h=56,w=56,k=64,r=3,s=3") is None
+    assert convladder.refusal(32, shape={"c": 16, "h": 8, "w": 8, "k": 16, "epilogue": "bias"}) is None
+    assert convladder.refusal(33, shape="c=16,h=8,w=8,k=16,r=3,s=3,epilogue=bias") == "the epilogue must be none; got bias"
     assert "3 x 3" in convladder.refusal(33, shape={"c": 64, "h": 56, "w": 56, "k": 64, "r": 5, "s": 5})
 
 

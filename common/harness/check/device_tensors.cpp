@@ -65,12 +65,16 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
   }
   if (problem.has_residual()) {
     residual_.emplace(bytes_of(problem.output_size(), elements), "residual");
-    residual_step_ = upload(tensors.residual.data(), problem.k, problem.p() * problem.q(), *residual_);
+    set_residual(tensors.residual.data());
   }
 }
 
 void DeviceTensors::set_input(const float* input) {
   input_step_ = upload(input, problem_.c, problem_.h * problem_.w, input_);
+}
+
+void DeviceTensors::set_residual(const float* residual) {
+  residual_step_ = upload(residual, problem_.k, problem_.p() * problem_.q(), residual_.value());
 }
 
 /// Fills a buffer of the stage's elements. @param values (n, channels, pixels)  @return the step of bytes

@@ -39,6 +39,8 @@ class DeviceTensors {
 
   /// Another input. @param input (n, c, h, w)
   void set_input(const float* input);
+  /// Another residual, of a problem that has one. @param residual (n, k, p, q)
+  void set_residual(const float* residual);
   Tensors view() const;                                   ///< for a stage
   std::int64_t bytes() const;                             ///< of all of them
   const DeviceBuffer& output() const { return output_; }  ///< as the stage writes it

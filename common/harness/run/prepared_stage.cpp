@@ -38,8 +38,8 @@ FaultError::FaultError(std::vector<Fault> its_faults)
     : std::runtime_error(describe(its_faults.front())), faults(std::move(its_faults)) {}
 
 PreparedStage::PreparedStage(const StageInfo& info, const ConvProblem& problem, std::vector<float> filter,
-                             const std::string& settings)
-    : info_(info), problem_(problem), filter_(std::move(filter)) {
+                             const std::string& settings, std::vector<float> bias)
+    : info_(info), problem_(problem), filter_(std::move(filter)), bias_(std::move(bias)) {
   if (!settings.empty()) require_settings(settings, {&info});
   options_.settings = settings;
   if (const std::string rule = device_refusal(info); !rule.empty()) throw MachineError(rule);
@@ -48,7 +48,6 @@ PreparedStage::PreparedStage(const StageInfo& info, const ConvProblem& problem, 
   } else {
     require_valid(problem);
   }
-  if (problem.epilogue != Epilogue::none) throw UsageError("a prepared stage has no bias: the epilogue must be none");
   if (const std::string rule = refusal(info, problem, filter_.data()); !rule.empty()) throw RefusedError(rule);
 }
 
@@ -83,15 +82,15 @@ void PreparedStage::prepare_or_calibrate(const Tensors& tensors, Stream stream) 
 
 StreamOrder& PreparedStage::order() { return uses_constants(info_) ? order_of(info_) : own_order_; }
 
-Tensors PreparedStage::place(const std::vector<float>& input) {
-  if (takes_bytes(info_)) {
-    // The steps of the output are those of the exact result.
-    const Reference reference = convolve_reference(problem_, input, filter_);
-    tensors_.emplace(problem_, info_.tensors, input.data(), filter_.data(), int8_step(reference.output));
-  } else if (tensors_) {
+Tensors PreparedStage::place(const std::vector<float>& input, const std::vector<float>& residual) {
+  if (tensors_ && !takes_bytes(info_)) {
     tensors_->set_input(input.data());
+    if (problem_.has_residual()) tensors_->set_residual(residual.data());
   } else {
-    tensors_.emplace(problem_, info_.tensors, input.data(), filter_.data());
+    const HostTensors tensors{input, filter_, bias_, residual};
+    // The steps of an output in bytes are those of the exact result.
+    const float output_step = takes_bytes(info_) ? int8_step(convolve_reference(problem_, tensors).output) : 1;
+    tensors_.emplace(problem_, info_.tensors, tensors, output_step);
   }
   tensors_->poison_output();
   return tensors_->view();
@@ -105,10 +104,10 @@ std::vector<float> PreparedStage::run_on_host(const std::vector<float>& input) {
   return output;
 }
 
-std::vector<float> PreparedStage::run(const std::vector<float>& input) {
-  if (const std::string rule = half_refusal(info_, problem_, input); !rule.empty()) throw RefusedError(rule);
+std::vector<float> PreparedStage::run(const std::vector<float>& input, const std::vector<float>& residual) {
+  if (const std::string rule = half_refusal(info_, problem_, input, residual); !rule.empty()) throw RefusedError(rule);
   if (runs_on_host(info_)) return run_on_host(input);
-  const Tensors tensors = place(input);
+  const Tensors tensors = place(input, residual);
   const auto observed = [](const std::function<void(Stream)>& work) {
     Observation seen = observe(work, false);
     if (!seen.faults.empty()) throw FaultError(std::move(seen.faults));
@@ -120,15 +119,26 @@ std::vector<float> PreparedStage::run(const std::vector<float>& input) {
   return output;
 }
 
-void PreparedStage::launch(const void* input, void* output, Stream stream) {
-  if (!on_device_) {
-    on_device_.emplace(filter_.size() * sizeof(float), "filter");
-    on_device_->upload(filter_.data());
-  }
-  Tensors tensors{nullptr, on_device_->floats(), nullptr};
+/// Filter and bias, copied to the device once.
+Tensors PreparedStage::parameters_on_device() {
+  const auto once = [](std::optional<DeviceBuffer>& buffer, const std::vector<float>& values, const char* name) {
+    if (!buffer) {
+      buffer.emplace(values.size() * sizeof(float), name);
+      buffer->upload(values.data());
+    }
+    return buffer->floats();
+  };
+  Tensors tensors{nullptr, once(filter_on_device_, filter_, "filter"), nullptr};
+  if (problem_.has_bias()) tensors.bias = once(bias_on_device_, bias_, "bias");
+  return tensors;
+}
+
+void PreparedStage::launch(const void* input, void* output, Stream stream, const void* residual) {
+  Tensors tensors = parameters_on_device();
   if (takes_halves(info_)) {
     tensors.half_input = static_cast<const __half*>(input);
     tensors.half_output = static_cast<__half*>(output);
+    tensors.half_residual = static_cast<const __half*>(residual);
   } else if (takes_bf16(info_)) {
     tensors.bf16_input = static_cast<const bfloat16*>(input);
     tensors.bf16_output = static_cast<bfloat16*>(output);

@@ -57,15 +57,20 @@ std::string configure_stage(const StageInfo& info, Stage& instance, const ConvPr
   return "";
 }
 
-std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input) {
-  const std::optional<std::size_t> found = first_beyond(stage.tensors, input);
-  if (!found) return "";
-  const auto index = static_cast<std::int64_t>(*found);
-  const double largest = takes_bf16(stage) ? kLargestBf16 : kLargestHalf;
-  return fmt::format("the input is rounded to {} and has {:.{}e} at ({},{},{},{}), beyond {:.6g}",
-                     takes_bf16(stage) ? "bf16" : "fp16", input[*found], takes_bf16(stage) ? 6 : 1,
-                     index / problem.w / problem.h / problem.c, index / problem.w / problem.h % problem.c,
-                     index / problem.w % problem.h, index % problem.w, largest);
+std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input,
+                         const std::vector<float>& residual) {
+  const auto rule = [&](const char* name, const std::vector<float>& values, std::int64_t channels, std::int64_t height,
+                        std::int64_t width) -> std::string {
+    const std::optional<std::size_t> found = first_beyond(stage.tensors, values);
+    if (!found) return "";
+    const auto index = static_cast<std::int64_t>(*found);
+    return fmt::format("the {} is rounded to {} and has {:.{}e} at ({},{},{},{}), beyond {:.6g}", name,
+                       takes_bf16(stage) ? "bf16" : "fp16", values[*found], takes_bf16(stage) ? 6 : 1,
+                       index / width / height / channels, index / width / height % channels, index / width % height,
+                       index % width, takes_bf16(stage) ? kLargestBf16 : kLargestHalf);
+  };
+  std::string of_input = rule("input", input, problem.c, problem.h, problem.w);
+  return of_input.empty() ? rule("residual", residual, problem.k, problem.p(), problem.q()) : of_input;
 }
 
 void StageRun::execute() {
@@ -99,7 +104,8 @@ bool StageRun::accepted() {
     stage_.reset(result_.stage->make());
     rule = refusal(*result_.stage, *stage_, workload_.problem, workload_.tensors.filter.data());
   }
-  if (rule.empty()) rule = half_refusal(*result_.stage, workload_.problem, workload_.tensors.input);
+  if (rule.empty())
+    rule = half_refusal(*result_.stage, workload_.problem, workload_.tensors.input, workload_.tensors.residual);
   if (rule.empty()) return true;
   result_.status = Status::refused;
   result_.reason = std::move(rule);

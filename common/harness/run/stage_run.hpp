@@ -19,9 +19,10 @@ std::string describe(const Fault& fault);
 std::string configure_stage(const StageInfo& info, Stage& instance, const ConvProblem& problem,
                             const RunOptions& options, std::optional<UsedConfiguration>& used);
 
-/// The rule by which a stage of fp16 or bf16 refuses numbers that its type does not hold, or "". @param input (n, c, h,
-/// w)
-std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input);
+/// The rule by which a stage of fp16 or bf16 refuses numbers that its type does not hold, or "".
+/// @param input (n, c, h, w)  @param residual (n, k, p, q); empty where the problem has none
+std::string half_refusal(const StageInfo& stage, const ConvProblem& problem, const std::vector<float>& input,
+                         const std::vector<float>& residual);
 
 /// One stage on one workload, from its preparation to its last check, noted down in a RunResult.
 class StageRun {
