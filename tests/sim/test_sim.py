@@ -128,7 +128,7 @@ def written(folder, text):
 
 
 def test_exit_status_is_the_programs(tmp_path):
-    assert sim(written(tmp_path, "int main() { return 7; }\n")).returncode == 7
+    assert sim(written(tmp_path, "#include <omp.h>\nint main() { return 6 + omp_get_max_threads(); }\n")).returncode == 7
 
 
 @pytest.mark.parametrize("text, message", [

@@ -21,7 +21,10 @@ LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thru
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm",
-           "printf", "__printf_chk", "puts", "putchar", "sincosf", "sincos", "modff", "modf", "frexpf", "frexp")
+           "printf", "__printf_chk", "puts", "putchar", "sincosf", "sincos", "modff", "modf", "frexpf", "frexp",
+           "pthread_create", "pthread_join", "pthread_detach", "pthread_exit",
+           "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE", "_ZNSt6thread4joinEv",
+           "_ZNSt6thread6detachEv", "omp_get_num_procs", "omp_get_max_threads")
 REMEDY = "compute that on the host, or in a kernel of your own"
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),

@@ -366,12 +366,12 @@ __forceinline__ unsigned atomicInc_block(unsigned* address, unsigned limit) { re
 __forceinline__ unsigned atomicInc_system(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
 __forceinline__ unsigned atomicDec_block(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
 __forceinline__ unsigned atomicDec_system(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
-template <class T>
-__forceinline__ T atomicCAS_block(T* address, T compare, T value) {
-  return atomicCAS(address, compare, value);
+template <class T, class C, class V>
+__forceinline__ T atomicCAS_block(T* address, C compare, V value) {
+  return atomicCAS(address, static_cast<T>(compare), static_cast<T>(value));
 }
-template <class T>
-__forceinline__ T atomicCAS_system(T* address, T compare, T value) {
-  return atomicCAS(address, compare, value);
+template <class T, class C, class V>
+__forceinline__ T atomicCAS_system(T* address, C compare, V value) {
+  return atomicCAS(address, static_cast<T>(compare), static_cast<T>(value));
 }
 /// @endcond
