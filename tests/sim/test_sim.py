@@ -190,6 +190,29 @@ int main() {
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "496 28 3 7 16 "), done.stdout + done.stderr
 
 
+def test_macros_of_the_program_do_not_reach_into_headers(tmp_path):
+    program = written(tmp_path, """#define M 16
+#define T float
+#include <mma.h>
+#include <cuda/atomic>
+__global__ void k(T* to) {
+  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, M, N, M, T> sums;
+  nvcuda::wmma::fill_fragment(sums, 2.5f);
+  nvcuda::wmma::store_matrix_sync(to, sums, N, nvcuda::wmma::mem_row_major);
+}
+int main() {
+  T *d, h[M * N];
+  cudaMalloc(&d, sizeof h);
+  k<<<1, 32>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[M * N - 1] + a);
+  cudaFree(d);
+}
+""")
+    done = sim("-D", "N=16", "-D", "a", program)
+    assert (done.returncode, done.stdout.splitlines()[:1]) == (0, ["3.5"]), done.stdout + done.stderr
+
+
 def test_limit_ends_a_loop_of_the_host(tmp_path):
     done = sim("--limit", "1", written(tmp_path, "__global__ void k(int* a) { *a = 1; }\nint main() { int* a; "
                                        "cudaMalloc(&a, 4); k<<<1, 1>>>(a); volatile int x = 0; while (x == 0) {} }\n"))
