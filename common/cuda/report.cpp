@@ -108,8 +108,10 @@ void report_host_fault(const char* kind, const std::string& detail, const Place&
 }
 
 void report_host_fault(const char* kind, const std::string& detail, simt::Pc pc) {
-  const simt::SourceLine line = simt::source_lines({pc}).at(pc);
-  add(report().faults, {kind, detail, line.file, line.line, 1});
+  static std::map<simt::Pc, simt::SourceLine> known;  // a loop meets the same fault many times
+  auto line = known.find(pc);
+  if (line == known.end()) line = known.emplace(pc, simt::source_lines({pc}).at(pc)).first;
+  add(report().faults, {kind, detail, line->second.file, line->second.line, 1});
 }
 
 void report_note(const std::string& text, const Place& place) {

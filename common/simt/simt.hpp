@@ -89,7 +89,7 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
   struct __align__(8) Name {                                                               \
     Scalar x, y;                                                                           \
     Name() = default;                                                                      \
-    __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST) : x(x_), y(y_) {}                 \
+    constexpr __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST) : x(x_), y(y_) {}       \
     __forceinline__ Name(const Name& o) { copy(o); }                                       \
     __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }              \
     __forceinline__ void copy(const Name& o) {                                             \
@@ -97,18 +97,18 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
     }                                                                                      \
   };                                                                                       \
   __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
-#define SIMT_VECTOR4(Name, Scalar, Words)                                                          \
-  struct __align__(sizeof(simt::Words)) Name {                                                     \
-    Scalar x, y, z, w;                                                                             \
-    Name() = default;                                                                              \
-    __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST, Scalar z_ SIMT_REST, Scalar w_ SIMT_REST) \
-        : x(x_), y(y_), z(z_), w(w_) {}                                                            \
-    __forceinline__ Name(const Name& o) { copy(o); }                                               \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                      \
-    __forceinline__ void copy(const Name& o) {                                                     \
-      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);           \
-    }                                                                                              \
-  };                                                                                               \
+#define SIMT_VECTOR4(Name, Scalar, Words)                                                                    \
+  struct __align__(sizeof(simt::Words)) Name {                                                               \
+    Scalar x, y, z, w;                                                                                       \
+    Name() = default;                                                                                        \
+    constexpr __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST, Scalar z_ SIMT_REST, Scalar w_ SIMT_REST) \
+        : x(x_), y(y_), z(z_), w(w_) {}                                                                      \
+    __forceinline__ Name(const Name& o) { copy(o); }                                                         \
+    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                                \
+    __forceinline__ void copy(const Name& o) {                                                               \
+      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);                     \
+    }                                                                                                        \
+  };                                                                                                         \
   __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
 SIMT_VECTOR2(float2, float)
 SIMT_VECTOR2(int2, int)

@@ -81,6 +81,12 @@ def test_counters_of_a_kernel(runs):
     assert kernel["counters"]["global_store_sectors"] == 125
 
 
+def test_vector_is_loaded_and_stored_at_once(runs):
+    kernel = next(kernel for kernel in report_of(runs["votes"])[1]["kernels"] if kernel["name"] == "vectors")
+    assert kernel["counters"]["global_load_requests"] == 1
+    assert kernel["counters"]["global_store_requests"] == 7
+
+
 def compared_with_a_gpu(folder):
     """{name: counters} of the programs there that were held against Nsight Compute."""
     rows = json.loads((ROOT / "docs/results/nvidia-h100-counters.json").read_text())["rows"]
@@ -122,7 +128,7 @@ def written(folder, text):
 
 
 def test_exit_status_is_the_programs(tmp_path):
-    assert sim(written(tmp_path, "int main() { return 7; }\n")).returncode == 7
+    assert sim(written(tmp_path, "#include <omp.h>\nint main() { return 6 + omp_get_max_threads(); }\n")).returncode == 7
 
 
 @pytest.mark.parametrize("text, message", [
@@ -154,6 +160,57 @@ def test_refusal_names_the_line(tmp_path, text, message):
     done = sim(written(tmp_path, text))
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
+
+
+def test_shuffles_and_votes_without_a_mask(tmp_path):
+    """CUDA 13 has them no more, so no program in programs/ does."""
+    program = written(tmp_path, """__global__ void k(int* out) {
+  int v = threadIdx.x, some = __any(v == 31) && !__all(v < 31);
+  for (int delta = 16; delta > 0; delta /= 2) v += __shfl_down(v, delta);
+  if (threadIdx.x == 0) out[0] = v * some;
+  if (threadIdx.x < 8) {
+    int part = threadIdx.x;
+    for (int bit = 4; bit > 0; bit /= 2) part += __shfl_xor(part, bit, 8);
+    const int first = __shfl(threadIdx.x + 3, 0), before = __shfl_up(threadIdx.x + 1, 1, 8);
+    if (threadIdx.x == 7) out[1] = part, out[2] = first, out[3] = before;
+  }
+  const unsigned even = __ballot(threadIdx.x % 2 == 0);
+  if (threadIdx.x == 0) out[4] = __popc(even);
+}
+int main() {
+  int *d, h[5];
+  cudaMalloc(&d, sizeof h);
+  k<<<1, 32>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  for (int x : h) printf("%d ", x);
+  cudaFree(d);
+}
+""")
+    done = sim(program)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "496 28 3 7 16 "), done.stdout + done.stderr
+
+
+def test_macros_of_the_program_do_not_reach_into_headers(tmp_path):
+    program = written(tmp_path, """#define M 16
+#define T float
+#include <mma.h>
+#include <cuda/atomic>
+__global__ void k(T* to) {
+  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, M, N, M, T> sums;
+  nvcuda::wmma::fill_fragment(sums, 2.5f);
+  nvcuda::wmma::store_matrix_sync(to, sums, N, nvcuda::wmma::mem_row_major);
+}
+int main() {
+  T *d, h[M * N];
+  cudaMalloc(&d, sizeof h);
+  k<<<1, 32>>>(d);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[M * N - 1] + a);
+  cudaFree(d);
+}
+""")
+    done = sim("-D", "N=16", "-D", "a", program)
+    assert (done.returncode, done.stdout.splitlines()[:1]) == (0, ["3.5"]), done.stdout + done.stderr
 
 
 def test_limit_ends_a_loop_of_the_host(tmp_path):

@@ -16,12 +16,16 @@ DESCRIPTION = ("Compiles a CUDA C++ program, runs its main() on the host and its
                "what each kernel did and every fault. Needs neither a GPU nor CUDA. The exit status is the program's, "
                "4 where a fault was found, 2 where something is not supported.")
 
+HEADERS = ROOT / "common/cuda/include"
 FAULT, REFUSED = 4, 2
 LIBRARIES = {"cublasXt": "cuBLASXt", "cublas": "cuBLAS", "cudnn": "cuDNN", "thrust": "Thrust", "cub/": "CUB", "cufft": "cuFFT",
              "cusparse": "cuSPARSE", "cusolver": "cuSOLVER", "nccl": "NCCL", "cutlass/": "CUTLASS", "cute/": "CuTe",
              "cuda/": "libcu++", "nvrtc": "NVRTC", "cuda_profiler": "the profiler"}
 RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm",
-           "printf", "__printf_chk", "puts", "putchar", "sincosf", "sincos", "modff", "modf", "frexpf", "frexp")
+           "printf", "__printf_chk", "puts", "putchar", "sincosf", "sincos", "modff", "modf", "frexpf", "frexp",
+           "pthread_create", "pthread_join", "pthread_detach", "pthread_exit",
+           "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE", "_ZNSt6thread4joinEv",
+           "_ZNSt6thread6detachEv", "omp_get_num_procs", "omp_get_max_threads")
 REMEDY = "compute that on the host, or in a kernel of your own"
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
@@ -102,20 +106,37 @@ def refuse_compilation(messages):
     raise Unusable("sim: the program does not compile: look at the messages above")
 
 
+def headers_first(source):
+    """Of CUDA's headers those that the file includes itself. NVIDIA's do without names that a program may have defined as
+    macros by then, such as N; the simulator's do not."""
+    text = pathlib.Path(source).read_text(errors="replace")
+    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([\w/.]+)>", text, re.MULTILINE)
+    return [HEADERS / "cuda_runtime.h", *(HEADERS / name for name in dict.fromkeys(named) if (HEADERS / name).is_file())]
+
+
 def compile_file(source, target, toolchain, options):
     """An object file of the simulator's."""
-    include = ["-isystem", str(ROOT / "common/cuda/include"), "-isystem", str(ROOT)]
+    include = ["-isystem", str(HEADERS), "-isystem", str(ROOT)]
     language = ["-std=c++17", "-DSIMT_PLAIN_CUDA"]
-    words = [*language, *include, "-include", str(ROOT / "common/cuda/include/cuda_runtime.h"),
-             *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros),
-             f"-D__CUDA_ARCH__={10 * capability(options.gpu)}"]
-    compiler = toolchain["compiler"]
-    preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
+    # Macros come behind the headers, for the same reason, but not those that the C library asks for.
+    early = [macro for macro in options.macros if re.match("_|NDEBUG", macro)]
+    late = target.with_suffix(".h")
+    late.write_text("".join(f"#define {' '.join(macro.split('=', 1))}{'' if '=' in macro else ' 1'}\n"
+                            for macro in options.macros if macro not in early))
+    compiler, first = toolchain["compiler"], headers_first(source)
+
+    def preprocess():
+        return tool([compiler, "-E", "-x", "c++", *language, *include,
+                     *(word for header in (*first, late) for word in ("-include", str(header))),
+                     *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in early),
+                     f"-D__CUDA_ARCH__={10 * capability(options.gpu)}", source])
+
+    preprocessed = preprocess()
     if preprocessed.returncode != 0:
         refuse_compilation(preprocessed.stderr)
     if has_asm(preprocessed.stdout, source):
-        words += ["-include", str(ROOT / "common/cuda/ptx.hpp")]
-        preprocessed = tool([compiler, "-E", "-x", "c++", *words, source])
+        first.append(ROOT / "common/cuda/ptx.hpp")
+        preprocessed = preprocess()
     refuse_libraries(preprocessed.stdout)
     try:
         translated = translate(preprocessed.stdout, source, capability(options.gpu))

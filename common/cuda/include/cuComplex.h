@@ -26,6 +26,10 @@ typedef cuFloatComplex cuComplex;
 __forceinline__ cuFloatComplex make_cuFloatComplex(float r, float i) { return {r, i}; }
 __forceinline__ cuDoubleComplex make_cuDoubleComplex(double r, double i) { return {r, i}; }
 __forceinline__ cuComplex make_cuComplex(float r, float i) { return {r, i}; }
+__forceinline__ cuDoubleComplex cuComplexFloatToDouble(cuFloatComplex a) { return {a.x, a.y}; }
+__forceinline__ cuFloatComplex cuComplexDoubleToFloat(cuDoubleComplex a) {
+  return {static_cast<float>(a.x), static_cast<float>(a.y)};
+}
 #undef SIM_COMPLEX
 // NOLINTEND(performance-unnecessary-value-param)
 /// @endcond

@@ -61,6 +61,14 @@ __forceinline__ unsigned long min(unsigned long a, unsigned long b) { return b <
 __forceinline__ unsigned long max(unsigned long a, unsigned long b) { return a < b ? b : a; }
 __forceinline__ unsigned long long min(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
 __forceinline__ unsigned long long max(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
+#define SIM_MIXED(S, U)                                                 \
+  __forceinline__ U min(S a, U b) { return min(static_cast<U>(a), b); } \
+  __forceinline__ U min(U a, S b) { return min(a, static_cast<U>(b)); } \
+  __forceinline__ U max(S a, U b) { return max(static_cast<U>(a), b); } \
+  __forceinline__ U max(U a, S b) { return max(a, static_cast<U>(b)); }
+SIM_MIXED(long, unsigned long)
+SIM_MIXED(long long, unsigned long long)
+#undef SIM_MIXED
 
 __forceinline__ float rsqrtf(float x) { return 1 / sqrtf(x); }
 __forceinline__ double rsqrt(double x) { return 1 / sqrt(x); }
@@ -109,6 +117,28 @@ __forceinline__ int __mulhi(int a, int b) { return static_cast<int>(static_cast<
 __forceinline__ unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
+#define SIM_DOT(Scalar, Two, Four)                                                         \
+  __forceinline__ Scalar __dp4a(Four a, Four b, Scalar c) {                                \
+    return __dp4a(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c);    \
+  }                                                                                        \
+  __forceinline__ Scalar __dp2a_lo(Two a, Four b, Scalar c) {                              \
+    return __dp2a_lo(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
+  }                                                                                        \
+  __forceinline__ Scalar __dp2a_hi(Two a, Four b, Scalar c) {                              \
+    return __dp2a_hi(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
+  }
+namespace simt_cuda {
+template <class Scalar, class Vector>
+__forceinline__ Scalar as_scalar(const Vector& vector) {
+  static_assert(sizeof(Scalar) == sizeof(Vector), "the same size");
+  Scalar result;
+  __builtin_memcpy(&result, &vector, sizeof result);
+  return result;
+}
+}  // namespace simt_cuda
+SIM_DOT(int, short2, char4)
+SIM_DOT(unsigned, ushort2, uchar4)
+#undef SIM_DOT
 __forceinline__ void __threadfence_system() { __threadfence(); }
 __forceinline__ size_t __cvta_generic_to_shared(const void* pointer) { return simt::shared_address_of(pointer); }
 __forceinline__ void* __cvta_shared_to_generic(size_t address) {
@@ -152,6 +182,29 @@ __forceinline__ int __syncthreads_and(int predicate, int line = __builtin_LINE()
   return simt::block_votes(!predicate, line) == 0;
 }
 __forceinline__ unsigned __activemask(int line = __builtin_LINE()) { return simt::active_mask(line); }
+
+// Without a mask, as CUDA has them for GPUs before compute capability 7.0: of the lanes that are there.
+template <class T>
+__forceinline__ T __shfl(T value, int source, int width = 32, int line = __builtin_LINE()) {
+  return __shfl_sync(simt::active_mask(line), value, source, width, line);
+}
+template <class T>
+__forceinline__ T __shfl_up(T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
+  return __shfl_up_sync(simt::active_mask(line), value, delta, width, line);
+}
+template <class T>
+__forceinline__ T __shfl_down(T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
+  return __shfl_down_sync(simt::active_mask(line), value, delta, width, line);
+}
+template <class T>
+__forceinline__ T __shfl_xor(T value, int bits, int width = 32, int line = __builtin_LINE()) {
+  return __shfl_xor_sync(simt::active_mask(line), value, bits, width, line);
+}
+__forceinline__ unsigned __ballot(int predicate, int line = __builtin_LINE()) {
+  return simt::ballot(simt::active_mask(line), predicate, line);
+}
+__forceinline__ int __any(int predicate, int line = __builtin_LINE()) { return __ballot(predicate, line) != 0; }
+__forceinline__ int __all(int predicate, int line = __builtin_LINE()) { return __ballot(!predicate, line) == 0; }
 
 #define SIM_REDUCE(name, T, expression)                                                           \
   __forceinline__ T name(unsigned mask, T value, int line = __builtin_LINE()) {                   \

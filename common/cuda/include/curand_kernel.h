@@ -1,7 +1,7 @@
 /// @file
 /// cuRAND's generators within kernels: XORWOW with NVIDIA's own numbers, Philox, and for MRG32k3a's name XORWOW again.
 #pragma once
-#include "common/cuda/include/cuda_runtime.h"
+#include "common/cuda/include/curand.h"
 
 /// @cond
 struct curandStateXORWOW {

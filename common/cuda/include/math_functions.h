@@ -20,6 +20,8 @@ __forceinline__ double sinpi(double x) { return __builtin_sin(M_PI * __builtin_f
 __forceinline__ double cospi(double x) { return __builtin_cos(M_PI * __builtin_fmod(x, 2.0)); }
 __forceinline__ void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
 __forceinline__ void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
+__forceinline__ void sincospi(float x, float* s, float* c) { sincospif(x, s, c); }
+__forceinline__ void sincos(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
 __forceinline__ void __sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
 __forceinline__ float __tanhf(float x) { return tanhf(x); }
 __forceinline__ float fdividef(float a, float b) { return a / b; }
@@ -43,6 +45,18 @@ __forceinline__ double rnorm3d(double x, double y, double z) { return 1 / norm3d
 __forceinline__ double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
 __forceinline__ double rnorm4d(double x, double y, double z, double w) { return 1 / norm4d(x, y, z, w); }
 __forceinline__ float rnorm4df(float x, float y, float z, float w) { return 1 / norm4df(x, y, z, w); }
+__forceinline__ double norm(int count, const double* values) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += values[i] * values[i];
+  return sqrt(sum);
+}
+__forceinline__ float normf(int count, const float* values) {
+  float sum = 0;
+  for (int i = 0; i < count; ++i) sum += values[i] * values[i];
+  return sqrtf(sum);
+}
+__forceinline__ double rnorm(int count, const double* values) { return 1 / norm(count, values); }
+__forceinline__ float rnormf(int count, const float* values) { return 1 / normf(count, values); }
 __forceinline__ double erfcx(double x) { return __builtin_exp(x * x) * __builtin_erfc(x); }
 namespace simt_cuda {
 double erf_inverse(double x) noexcept;
@@ -236,6 +250,12 @@ __forceinline__ int clamped(int value) {
     const unsigned parts = __vabsdiffu##n(x, y);                                                           \
     for (const int i : word) sum += parts >> i & (~0u >> (32 - 32 / n));                                   \
     return sum;                                                                                            \
+  }                                                                                                        \
+  __forceinline__ unsigned __vsads##n(unsigned x, unsigned y) {                                            \
+    unsigned sum = 0;                                                                                      \
+    const unsigned parts = __vabsdiffs##n(x, y);                                                           \
+    for (const int i : word) sum += parts >> i & (~0u >> (32 - 32 / n));                                   \
+    return sum;                                                                                            \
   }
 namespace simt_cuda {
 constexpr int kHalfwords[] = {0, 16}, kBytes[] = {0, 8, 16, 24};
@@ -271,6 +291,7 @@ __forceinline__ unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned 
   __forceinline__ int __viadd##name##_s32(int a, int b, int c) {                                                    \
     return operation(static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)), c);                     \
   }                                                                                                                 \
+  __forceinline__ unsigned __viadd##name##_u32(unsigned a, unsigned b, unsigned c) { return operation(a + b, c); }  \
   __forceinline__ int __viadd##name##_s32_relu(int a, int b, int c) { return max(__viadd##name##_s32(a, b, c), 0); }
 SIM_DPX(max, max)
 SIM_DPX(min, min)
@@ -345,12 +366,12 @@ __forceinline__ unsigned atomicInc_block(unsigned* address, unsigned limit) { re
 __forceinline__ unsigned atomicInc_system(unsigned* address, unsigned limit) { return atomicInc(address, limit); }
 __forceinline__ unsigned atomicDec_block(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
 __forceinline__ unsigned atomicDec_system(unsigned* address, unsigned limit) { return atomicDec(address, limit); }
-template <class T>
-__forceinline__ T atomicCAS_block(T* address, T compare, T value) {
-  return atomicCAS(address, compare, value);
+template <class T, class C, class V>
+__forceinline__ T atomicCAS_block(T* address, C compare, V value) {
+  return atomicCAS(address, static_cast<T>(compare), static_cast<T>(value));
 }
-template <class T>
-__forceinline__ T atomicCAS_system(T* address, T compare, T value) {
-  return atomicCAS(address, compare, value);
+template <class T, class C, class V>
+__forceinline__ T atomicCAS_system(T* address, C compare, V value) {
+  return atomicCAS(address, static_cast<T>(compare), static_cast<T>(value));
 }
 /// @endcond

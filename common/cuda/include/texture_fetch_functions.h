@@ -230,15 +230,16 @@ __forceinline__ T texel(const Texture& t, long x, long y, long z) {
   return result;
 }
 
-/// @param dimensions of the texture: 1 to 3; the last coordinate of a layered one is its layer
+/// @param dimensions in which it filters: 1 to 3
+/// @param layer      of a layered texture: which one, the nearest that there is
 template <class T>
-__forceinline__ T sampled(cudaTextureObject_t object, int dimensions, float x, float y, float z) {
-  const Texture t = texture_of(object);
+__forceinline__ T sampled(const Texture& t, int dimensions, float x, float y, float z, long layer = 0) {
   const float given[3] = {x, y, z};
   const size_t sizes[3] = {t.width, t.height, t.depth};
   typedef typename Channels<T>::type Scalar;
   const bool linear = t.how.filterMode == cudaFilterModeLinear && std::is_same<Scalar, float>::value;
-  long low[3] = {}, high[3] = {};
+  const long kept = dimensions < 3 ? place_in(layer, t.depth, cudaAddressModeClamp) : 0;
+  long low[3] = {0, 0, kept}, high[3] = {};
   float part[3] = {};
   for (int d = 0; d < dimensions; ++d) {
     const float at = t.how.normalizedCoords ? given[d] * sizes[d] : given[d];
@@ -252,7 +253,7 @@ __forceinline__ T sampled(cudaTextureObject_t object, int dimensions, float x, f
   T result{};
   for (int corner = 0; corner < 1 << dimensions; ++corner) {
     float weight = 1;
-    long at[3] = {};
+    long at[3] = {0, 0, kept};
     for (int d = 0; d < dimensions; ++d) {
       const bool upper = corner >> d & 1;
       weight *= upper ? part[d] : 1 - part[d];
@@ -264,6 +265,20 @@ __forceinline__ T sampled(cudaTextureObject_t object, int dimensions, float x, f
       reinterpret_cast<float*>(&result)[c] += weight * reinterpret_cast<const float*>(&value)[c];
   }
   return result;
+}
+
+/// The face of a cubemap that the direction (x, y, z) meets, and the coordinates there, from 0 to 1. A filter does not
+/// reach over a face's edge.
+template <class T>
+__forceinline__ T sampled_cubemap(cudaTextureObject_t object, float x, float y, float z, int layer) {
+  Texture t = texture_of(object);
+  t.how.normalizedCoords = 1;
+  t.how.addressMode[0] = t.how.addressMode[1] = cudaAddressModeClamp;
+  const float ax = fabsf(x), ay = fabsf(y), az = fabsf(z);
+  if (ax >= ay && ax >= az)
+    return sampled<T>(t, 2, ((x < 0 ? z : -z) / ax + 1) / 2, (-y / ax + 1) / 2, 0, 6 * layer + (x < 0));
+  if (ay >= az) return sampled<T>(t, 2, (x / ay + 1) / 2, ((y < 0 ? -z : z) / ay + 1) / 2, 0, 6 * layer + 2 + (y < 0));
+  return sampled<T>(t, 2, ((z < 0 ? -x : x) / az + 1) / 2, (-y / az + 1) / 2, 0, 6 * layer + 4 + (z < 0));
 }
 
 template <class T>
@@ -293,22 +308,31 @@ __forceinline__ void surface_write(const T& value, cudaSurfaceObject_t object, i
 }
 }  // namespace simt_cuda
 
-#define SIM_TEXTURE(name, parameters, dimensions, x, y, z)         \
-  template <class T>                                               \
-  __forceinline__ T name parameters {                              \
-    return simt_cuda::sampled<T>(texture, dimensions, x, y, z);    \
-  }                                                                \
-  template <class T>                                               \
-  __forceinline__ void name(T* result, SIM_LIST parameters) {      \
-    *result = simt_cuda::sampled<T>(texture, dimensions, x, y, z); \
+#define SIM_TEXTURE(name, parameters, value)                  \
+  template <class T>                                          \
+  __forceinline__ T name(SIM_LIST parameters) {               \
+    return value;                                             \
+  }                                                           \
+  template <class T>                                          \
+  __forceinline__ void name(T* result, SIM_LIST parameters) { \
+    *result = value;                                          \
   }
+#define SIM_SAMPLED(...) simt_cuda::sampled<T>(simt_cuda::texture_of(texture), __VA_ARGS__)
 #define SIM_LIST(...) __VA_ARGS__
-SIM_TEXTURE(tex1D, (cudaTextureObject_t texture, float x), 1, x, 0, 0)
-SIM_TEXTURE(tex2D, (cudaTextureObject_t texture, float x, float y), 2, x, y, 0)
-SIM_TEXTURE(tex3D, (cudaTextureObject_t texture, float x, float y, float z), 3, x, y, z)
-SIM_TEXTURE(tex1DLod, (cudaTextureObject_t texture, float x, float), 1, x, 0, 0)
-SIM_TEXTURE(tex2DLod, (cudaTextureObject_t texture, float x, float y, float), 2, x, y, 0)
+SIM_TEXTURE(tex1D, (cudaTextureObject_t texture, float x), SIM_SAMPLED(1, x, 0, 0))
+SIM_TEXTURE(tex2D, (cudaTextureObject_t texture, float x, float y), SIM_SAMPLED(2, x, y, 0))
+SIM_TEXTURE(tex3D, (cudaTextureObject_t texture, float x, float y, float z), SIM_SAMPLED(3, x, y, z))
+SIM_TEXTURE(tex1DLod, (cudaTextureObject_t texture, float x, float), SIM_SAMPLED(1, x, 0, 0))
+SIM_TEXTURE(tex2DLod, (cudaTextureObject_t texture, float x, float y, float), SIM_SAMPLED(2, x, y, 0))
+SIM_TEXTURE(tex3DLod, (cudaTextureObject_t texture, float x, float y, float z, float), SIM_SAMPLED(3, x, y, z))
+SIM_TEXTURE(tex1DLayered, (cudaTextureObject_t texture, float x, int layer), SIM_SAMPLED(1, x, 0, 0, layer))
+SIM_TEXTURE(tex2DLayered, (cudaTextureObject_t texture, float x, float y, int layer), SIM_SAMPLED(2, x, y, 0, layer))
+SIM_TEXTURE(texCubemap, (cudaTextureObject_t texture, float x, float y, float z),
+            simt_cuda::sampled_cubemap<T>(texture, x, y, z, 0))
+SIM_TEXTURE(texCubemapLayered, (cudaTextureObject_t texture, float x, float y, float z, int layer),
+            simt_cuda::sampled_cubemap<T>(texture, x, y, z, layer))
 #undef SIM_LIST
+#undef SIM_SAMPLED
 #undef SIM_TEXTURE
 template <class T>
 __forceinline__ T tex1Dfetch(cudaTextureObject_t texture, int x) {
@@ -318,14 +342,6 @@ __forceinline__ T tex1Dfetch(cudaTextureObject_t texture, int x) {
 template <class T>
 __forceinline__ void tex1Dfetch(T* result, cudaTextureObject_t texture, int x) {
   *result = tex1Dfetch<T>(texture, x);
-}
-template <class T>
-__forceinline__ T tex2DLayered(cudaTextureObject_t texture, float x, float y, int layer) {
-  simt_cuda::Texture t = simt_cuda::texture_of(texture);
-  const float at_x = t.how.normalizedCoords ? x * t.width : x, at_y = t.how.normalizedCoords ? y * t.height : y;
-  return simt_cuda::texel<T>(t, simt_cuda::place_in(static_cast<long>(floorf(at_x)), t.width, t.how.addressMode[0]),
-                             simt_cuda::place_in(static_cast<long>(floorf(at_y)), t.height, t.how.addressMode[1]),
-                             layer);
 }
 #define SIM_SURFACE(dimensions, parameters, x, y, z)                                                       \
   template <class T>                                                                                       \
@@ -347,6 +363,9 @@ __forceinline__ T tex2DLayered(cudaTextureObject_t texture, float x, float y, in
 SIM_SURFACE(1D, (int at_x), at_x, 0, 0)
 SIM_SURFACE(2D, (int at_x, int at_y), at_x, at_y, 0)
 SIM_SURFACE(3D, (int at_x, int at_y, int at_z), at_x, at_y, at_z)
+SIM_SURFACE(1DLayered, (int at_x, int layer), at_x, 0, layer)
+SIM_SURFACE(2DLayered, (int at_x, int at_y, int layer), at_x, at_y, layer)
+SIM_SURFACE(Cubemap, (int at_x, int at_y, int face), at_x, at_y, face)
 #undef SIM_LIST
 #undef SIM_SURFACE
 /// @endcond

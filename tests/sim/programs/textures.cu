@@ -1,6 +1,7 @@
 // > clamped, of a line, between: 30 1 10.5
 // > turned: 0 of 96 wrong
 // > surface: 0 of 96 wrong
+// > layers: 10.5 20.5 20.5, faces: 0 1 2 3 4 5
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,14 @@ __global__ void write(cudaSurfaceObject_t surface) {
   if (x < kWidth && y < kHeight) surf2Dwrite(float(x - y), surface, x * (int)sizeof(float), y);
 }
 __global__ void middle(cudaTextureObject_t image, float *out) { *out = tex2D<float>(image, 11.f, 1.f); }
+__global__ void layers(cudaTextureObject_t layered, cudaTextureObject_t cube, float *out) {
+  for (int layer = 1; layer < 4; ++layer) out[layer - 1] = tex2DLayered<float>(layered, 1.f, 0.5f, layer);
+  for (int face = 0; face < 6; ++face) {
+    const float along = face % 2 ? -2 : 2;
+    const float d[3] = {face < 2 ? along : 0.5f, face / 2 == 1 ? along : 0, face > 3 ? along : 1};
+    out[3 + face] = texCubemap<float>(cube, d[0], d[1], d[2]);
+  }
+}
 cudaTextureObject_t object(cudaArray_t array, cudaTextureAddressMode mode, cudaTextureFilterMode filter) {
   cudaResourceDesc resource;
   memset(&resource, 0, sizeof resource);
@@ -83,6 +92,32 @@ int main() {
   wrong = 0;
   for (int i = 0; i < kWidth * kHeight; ++i) wrong += back[i] != i % kWidth - i / kWidth;
   printf("surface: %d of 96 wrong\n", wrong);
+  // Three layers of two texels each, then a cubemap whose faces hold their numbers.
+  float lines[3][2] = {{0, 1}, {10, 11}, {20, 21}}, faces[6][2][2];
+  for (int i = 0; i < 24; ++i) faces[i / 4][i / 2 % 2][i % 2] = i / 4;
+  cudaArray_t layered, cube;
+  cudaMalloc3DArray(&layered, &format, make_cudaExtent(2, 1, 3), cudaArrayLayered);
+  cudaMalloc3DArray(&cube, &format, make_cudaExtent(2, 2, 6), cudaArrayCubemap);
+  cudaMemcpy3DParms copy = {};
+  copy.srcPtr = make_cudaPitchedPtr(lines, sizeof lines[0], 2, 1);
+  copy.dstArray = layered;
+  copy.extent = make_cudaExtent(2, 1, 3);
+  copy.kind = cudaMemcpyHostToDevice;
+  cudaMemcpy3D(&copy);
+  copy.srcPtr = make_cudaPitchedPtr(faces, sizeof faces[0][0], 2, 2);
+  copy.dstArray = cube;
+  copy.extent = make_cudaExtent(2, 2, 6);
+  cudaMemcpy3D(&copy);
+  const cudaTextureObject_t of_layers = object(layered, cudaAddressModeClamp, cudaFilterModeLinear);
+  const cudaTextureObject_t of_faces = object(cube, cudaAddressModeClamp, cudaFilterModePoint);
+  layers<<<1, 1>>>(of_layers, of_faces, out);
+  cudaMemcpy(back, out, 9 * sizeof(float), cudaMemcpyDeviceToHost);
+  printf("layers: %g %g %g, faces: %g %g %g %g %g %g\n", back[0], back[1], back[2], back[3], back[4], back[5], back[6],
+         back[7], back[8]);
+  cudaDestroyTextureObject(of_layers);
+  cudaDestroyTextureObject(of_faces);
+  cudaFreeArray(layered);
+  cudaFreeArray(cube);
   cudaDestroySurfaceObject(surface);
   cudaDestroyTextureObject(points);
   cudaDestroyTextureObject(mixed);

@@ -1,9 +1,10 @@
-// Votes and masks: of blocks, of warps, of whoever is active; intrinsics of integers; a clock.
+// Votes and masks: of blocks, of warps, of whoever is active; intrinsics of integers and of vectors; a clock.
 // > block: 40 of 64, and 0, or 1
 // > warps: 20 even, leader 1
 // > aggregated 43, matched 16
 // > bits 3 28 2147483648
 // > scan 45, top 9
+// > mixed 3 4, dots 15 17, length 5 0.2, pixel 3 2 1
 #include <cooperative_groups.h>
 #include <cooperative_groups/scan.h>
 #include <cstdint>
@@ -65,6 +66,18 @@ __global__ void tiles(int *out) {
   if (block.thread_rank() == 15) out[0] = before, out[1] = top + any.size() - 8;
 }
 
+constexpr int2 kSteps[2] = {{3, 4}, {0, 1}};
+__global__ void vectors(uchar4 *pixels, float *out, size_t n) {
+  const long few = 3;
+  out[0] = min(few, n), out[1] = max(4ll, 2ull);
+  out[2] = __dp4a(make_char4(1, 2, 3, 4), make_char4(1, 1, 1, 1), 5);
+  out[3] = __dp2a_lo(make_short2(3, 4), make_char4(3, 2, 9, 9), 0);
+  const float sides[2] = {static_cast<float>(kSteps[0].x), static_cast<float>(kSteps[0].y)};
+  out[4] = normf(2, sides), out[5] = rnormf(2, sides);
+  const uchar4 pixel = pixels[0];
+  pixels[1] = make_uchar4(pixel.z, pixel.y, pixel.x, 0);
+}
+
 int main() {
   int *out, *keys;
   unsigned long long *wide;
@@ -90,5 +103,12 @@ int main() {
   tiles<<<1, 32>>>(out);
   cudaDeviceSynchronize();
   printf("scan %d, top %d\n", out[0], out[1]);
+  auto *pixels = reinterpret_cast<uchar4 *>(keys);
+  auto *lengths = reinterpret_cast<float *>(wide);
+  pixels[0] = {1, 2, 3, 4};
+  vectors<<<1, 1>>>(pixels, lengths, 64);
+  cudaDeviceSynchronize();
+  printf("mixed %g %g, dots %g %g, length %g %g, pixel %d %d %d\n", lengths[0], lengths[1], lengths[2], lengths[3],
+         lengths[4], lengths[5], pixels[1].x, pixels[1].y, pixels[1].z);
   cudaFree(out), cudaFree(keys), cudaFree(wide), cudaFree(ticks);
 }
