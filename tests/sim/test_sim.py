@@ -163,6 +163,15 @@ def test_limit_ends_a_loop_of_the_host(tmp_path):
     assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
 
 
+def test_the_language_may_be_cpp20(tmp_path):
+    program = written(tmp_path, "#include <concepts>\n#include <cstdio>\n#include <cublas_v2.h>\n#include <cuda/barrier>\n"
+                      "#include <cuda/std/span>\n#include <cuda_fp8.h>\n#include <mma.h>\n#include <span>\n"
+                      "template <std::integral T>\n__global__ void k(std::span<T> x) { x[threadIdx.x] = x.size(); }\n"
+                      "int main() { int* a; cudaMallocManaged(&a, 8); k<int><<<1, 2>>>(std::span<int>(a, 2)); cudaDeviceSynchronize(); "
+                      "printf(\"%d\\n\", a[1]); cudaFree(a); }\n")
+    assert sim("--std", "c++20", program).stdout.startswith("2\n")
+
+
 def test_several_cores_change_nothing(tmp_path, monkeypatch):
     """In a launch that is long enough to be shared."""
     program = written(tmp_path, "__global__ void k(float* a) { __shared__ float s[256]; s[threadIdx.x] = threadIdx.x; "
@@ -267,6 +276,9 @@ def test_limit_ends_a_program(tmp_path):
      '::simt_cuda::launch(::simt_cuda::name_of_kernel(reinterpret_cast<const void *>(k)), '
      '::simt_cuda::Configuration(g, b), [&](auto&& simt_0) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0); }, a);'),
+    ("__global__ void k(int, int); k<<<g, b>>>(a, more...);",
+     ' void k(int, int); ::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto&&... simt_all) '
+     '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_all...); }, a, more...);'),
     ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
     ("__device__ int f(int a);", " int f(int a);"),
     ('auto s = R"(k<<<1>>>())";', 'auto s = R"(k<<<1>>>())";'),

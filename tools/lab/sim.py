@@ -37,6 +37,8 @@ def add_arguments(parser):
     parser.add_argument("--json", action="store_true", help="print one JSON object after the program's output")
     parser.add_argument("--gpu", metavar="NAME", help="the GPU that the program is told of, as in A100 or 'RTX 4090'; H200 "
                         "otherwise")
+    parser.add_argument("--std", default="c++17", choices=("c++17", "c++20"), help="the C++ that the program is in; "
+                        "C++17 otherwise, as with nvcc")
     parser.add_argument("--limit", metavar="SECONDS", type=int,
                         help="end the program then, with what was counted so far")
 
@@ -105,7 +107,7 @@ def refuse_compilation(messages):
 def compile_file(source, target, toolchain, options):
     """An object file of the simulator's."""
     include = ["-isystem", str(ROOT / "common/cuda/include"), "-isystem", str(ROOT)]
-    language = ["-std=c++17", "-DSIMT_PLAIN_CUDA"]
+    language = [f"-std={options.std}", "-DSIMT_PLAIN_CUDA"]
     words = [*language, *include, "-include", str(ROOT / "common/cuda/include/cuda_runtime.h"),
              *(f"-I{folder}" for folder in options.folders), *(f"-D{macro}" for macro in options.macros),
              f"-D__CUDA_ARCH__={10 * capability(options.gpu)}"]
@@ -123,7 +125,7 @@ def compile_file(source, target, toolchain, options):
         raise Unusable(f"sim: {refusal}") from None
     text = target.with_suffix(".ii")
     text.write_text(translated)
-    compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
+    compiled = tool([compiler, language[0], "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
                      *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
         refuse_compilation(compiled.stderr)
