@@ -601,7 +601,8 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
 /// What it brings is there.
 void arrive(const Copy& copy) {
   const SharedState state = shared_state(copy.to);
-  std::memcpy(reinterpret_cast<void*>(copy.to), copy.values, copy.bytes);
+  const std::uintptr_t to = machine.visited ? present_address({memory_block().rank, copy.to}) : copy.to;
+  std::memcpy(reinterpret_cast<void*>(to), copy.values, copy.bytes);
   for (unsigned i = 0; i < copy.bytes; ++i) state.bytes[i] &= static_cast<std::uint8_t>(~kInFlight);
 }
 
@@ -823,9 +824,10 @@ void copy_async(void* shared, const void* global, unsigned bytes, unsigned sourc
 }
 
 void land_copies(std::uintptr_t mbarrier, std::uint32_t phase) {
-  if (!machine.copying) return;
+  if (!machine.copying && !machine.visited) return;
+  Thread* const threads = memory_block().threads;
   for (unsigned i = 0; i < machine.threads_per_block; ++i)
-    std::erase_if(machine.threads[i].copies, [&](const Copy& copy) {
+    std::erase_if(threads[i].copies, [&](const Copy& copy) {
       if (copy.mbarrier != mbarrier || copy.phase != phase) return false;
       arrive(copy);
       return true;
