@@ -561,6 +561,7 @@ inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kin
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const bool global = machine.watching && is_device_address(address);
   machine.volatile_access = global;
+  ++machine.polls;
   hook(pointer, bytes, kind, return_address, frame);
   machine.volatile_access = false;
   if (!global) return;
@@ -660,7 +661,9 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   }
   const T old = *address;
   *address = static_cast<T>(update(old));
-  machine.progress += __builtin_memcmp(&old, address, sizeof old) != 0;
+  const bool same = __builtin_memcmp(&old, address, sizeof old) == 0;
+  machine.progress += !same;
+  machine.polls += same;
   return old;
 }
 
