@@ -146,8 +146,8 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
     ("#include <cuda/ptx>\n__global__ void k(int* p) {\n  cuda::ptx::mapa(cuda::ptx::space_cluster, p, 1);\n}\nint main() {}\n",
      "program.cu:3: cuda::ptx::mapa is not here"),
-    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphConditionalHandle handle;\n  cudaGraphCreate(&graph, 0);\n}\n",
-     "program.cu:3: 'cudaGraphConditionalHandle' is not"),
+    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphDeviceNode_t node;\n  cudaGraphCreate(&graph, 0);\n}\n",
+     "program.cu:3: 'cudaGraphDeviceNode_t' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])
 def test_refusal_names_the_line(tmp_path, text, message):
@@ -170,6 +170,14 @@ def test_the_language_may_be_cpp20(tmp_path):
                       "int main() { int* a; cudaMallocManaged(&a, 8); k<int><<<1, 2>>>(std::span<int>(a, 2)); cudaDeviceSynchronize(); "
                       "printf(\"%d\\n\", a[1]); cudaFree(a); }\n")
     assert sim("--std", "c++20", program).stdout.startswith("2\n")
+
+
+def test_faults_are_told_where_the_program_aborts(tmp_path):
+    done = sim(written(tmp_path, "#include <cstdlib>\n__global__ void k(int* a) { a[8] = 1; }\nint main() {\n  int* a;\n"
+                       "  cudaMalloc(&a, 32);\n  k<<<1, 1>>>(a);\n  if (cudaDeviceSynchronize() != cudaSuccess) abort();\n}\n"))
+    assert done.returncode == 4
+    assert "program.cu:2: out of bounds" in done.stdout
+    assert done.stderr.splitlines()[-1] == "./lab sim: the program ended by SIGABRT"
 
 
 def test_several_cores_change_nothing(tmp_path, monkeypatch):

@@ -260,6 +260,8 @@ def run(options):
         print(json.dumps(report))
     else:
         print_report(report, options.lines)
+    if status < 0:
+        print(f"./lab sim: the program ended by {signal.Signals(-status).name}", file=sys.stderr)
     if faults_of(report):
         return FAULT
     return 128 - status if status < 0 else status
