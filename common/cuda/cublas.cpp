@@ -1,6 +1,7 @@
-// The matrix products of cuBLAS, in order on the host.
+// The matrix products of cuBLAS, in order on the host; those of halves as Tensor Cores add them.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "common/cuda/include/cublasLt.h"
 #include "common/cuda/streams.hpp"
 #include "common/simt/half.hpp"
+#include "common/simt/tensor_core.hpp"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -178,6 +180,68 @@ bool writes_matrix(const simt_cuda::HostWork& work, void* matrix, cudaDataType t
                       ld, rows, columns);
 }
 
+/// A factor of a product, of which `outer` counts a's rows or b's columns.
+struct Factor {
+  const void* begin;
+  cudaDataType type;
+  long long first, per_outer, per_inner;  ///< in elements
+  long long at(long long outer, long long inner) const { return first + outer * per_outer + inner * per_inner; }
+};
+
+/// All sums, each in double. @param put takes row, column and sum
+template <class Put>
+void multiply(const Factor& a, const Factor& b, int m, int n, int k, const Put& put) {
+  // Column by column, so that the inner loop runs over rows that are neighbours.
+  const auto rows = static_cast<std::size_t>(m);
+  std::vector<double> packed(rows * static_cast<std::size_t>(k)), sums(rows);
+  for (long long inner = 0; inner < k; ++inner)
+    for (long long row = 0; row < m; ++row)
+      packed[static_cast<std::size_t>(inner) * rows + static_cast<std::size_t>(row)] =
+          element(a.begin, a.type, a.at(row, inner));
+  for (long long column = 0; column < n; ++column) {
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (long long inner = 0; inner < k; ++inner) {
+      const double at_b = element(b.begin, b.type, b.at(column, inner));
+      const double* const from = &packed[static_cast<std::size_t>(inner) * rows];
+      for (std::size_t row = 0; row < rows; ++row) sums[row] += from[row] * at_b;
+    }
+    for (long long row = 0; row < m; ++row) put(row, column, sums[static_cast<std::size_t>(row)]);
+  }
+}
+
+/// The same of fp16 or bf16 as Hopper's Tensor Cores make them: cuBLAS and a kernel with wgmma, which adds in the same
+/// order, give the same bits there, and ladders compare the two.
+template <class Put>
+void multiply_halves(const Factor& a, const Factor& b, int m, int n, int k, const Put& put) {
+  constexpr long long kStep = 16, kRows = 16, kColumns = 256;  // of one call
+  using Step = std::array<std::uint16_t, kStep>;
+  const long long steps = (k + kStep - 1) / kStep;
+  const auto packed = [&](const Factor& factor, long long count, long long tile) {  // [tile][step][outer]
+    std::vector<Step> to(static_cast<std::size_t>((count + tile - 1) / tile * tile * steps), Step{});
+    for (long long outer = 0; outer < count; ++outer)
+      for (long long inner = 0; inner < k; ++inner) {
+        const long long at = (outer / tile * steps + inner / kStep) * tile + outer % tile;
+        std::memcpy(&to[static_cast<std::size_t>(at)][static_cast<std::size_t>(inner % kStep)],
+                    static_cast<const std::uint16_t*>(factor.begin) + factor.at(outer, inner), sizeof(std::uint16_t));
+      }
+    return to;
+  };
+  const std::vector<Step> of_a = packed(a, m, kRows), of_b = packed(b, n, kColumns);
+  std::vector<std::uint32_t> sums(kRows * kColumns);
+  for (long long row = 0; row < m; row += kRows)
+    for (long long column = 0; column < n; column += kColumns) {
+      const long long columns = std::min(kColumns, n - column);
+      std::fill(sums.begin(), sums.end(), 0);
+      for (long long step = 0; step < steps; ++step)
+        simt::add_products(a.type == CUDA_R_16BF, &of_a[static_cast<std::size_t>(row * steps + step * kRows)],
+                           &of_b[static_cast<std::size_t>(column * steps + step * kColumns)],
+                           static_cast<unsigned>(columns), sums.data());
+      for (long long i = 0; i < std::min(kRows, m - row); ++i)
+        for (long long j = 0; j < columns; ++j)
+          put(row + i, column + j, __builtin_bit_cast(float, sums[static_cast<std::size_t>(i * columns + j)]));
+    }
+}
+
 }  // namespace
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m,
@@ -203,29 +267,19 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
         !writes_matrix(work, c, type_c, i * stride_c, ldc, m, n))
       return CUBLAS_STATUS_EXECUTION_FAILED;
   }
-  // Column by column, so that the inner loop runs over rows that are neighbours.
-  const auto rows = static_cast<std::size_t>(m);
-  std::vector<double> packed(rows * static_cast<std::size_t>(k)), sums(rows);
+  const bool on_tensor_cores =
+      scale == CUDA_R_32F && type_a == type_b && (type_a == CUDA_R_16F || type_a == CUDA_R_16BF);
   for (long long i = 0; i < count; ++i) {
-    for (long long inner = 0; inner < k; ++inner) {
-      for (long long row = 0; row < m; ++row)
-        packed[static_cast<std::size_t>(inner) * rows + static_cast<std::size_t>(row)] =
-            element(a, type_a, i * stride_a + (op_a == CUBLAS_OP_N ? row + inner * lda : inner + row * lda));
-    }
-    for (long long column = 0; column < n; ++column) {
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (long long inner = 0; inner < k; ++inner) {
-        const double at_b =
-            element(b, type_b, i * stride_b + (op_b == CUBLAS_OP_N ? inner + column * ldb : column + inner * ldb));
-        const double* const from = &packed[static_cast<std::size_t>(inner) * rows];
-        for (std::size_t row = 0; row < rows; ++row) sums[row] += from[row] * at_b;
-      }
-      for (int row = 0; row < m; ++row) {
-        const long long at = i * stride_c + row + column * ldc;
-        set_element(c, type_c, at,
-                    by * sums[static_cast<std::size_t>(row)] + (keep == 0 ? 0 : keep * element(c, type_c, at)));
-      }
-    }
+    const Factor of_a{a, type_a, i * stride_a, op_a == CUBLAS_OP_N ? 1 : lda, op_a == CUBLAS_OP_N ? lda : 1};
+    const Factor of_b{b, type_b, i * stride_b, op_b == CUBLAS_OP_N ? ldb : 1, op_b == CUBLAS_OP_N ? 1 : ldb};
+    const auto put = [&](long long row, long long column, double sum) {
+      const long long at = i * stride_c + row + column * ldc;
+      set_element(c, type_c, at, by * sum + (keep == 0 ? 0 : keep * element(c, type_c, at)));
+    };
+    if (on_tensor_cores)
+      multiply_halves(of_a, of_b, m, n, k, put);
+    else
+      multiply(of_a, of_b, m, n, k, put);
   }
   return CUBLAS_STATUS_SUCCESS;
 }

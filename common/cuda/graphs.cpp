@@ -5,6 +5,8 @@
 #include <map>
 
 #include "common/cuda/streams.hpp"
+#include "common/simt/cores.hpp"
+#include "common/simt/machine.hpp"
 
 struct CUgraphExec_st {
   /// A node, as it was when the graph was instantiated.
@@ -16,7 +18,8 @@ struct CUgraphExec_st {
     bool enabled = true;
     cudaStream_t stream = nullptr;  ///< its own
   };
-  std::vector<Node> nodes;  ///< each behind those that it waits for
+  std::vector<Node> nodes;                        ///< each behind those that it waits for
+  std::vector<simt_cuda::Condition*> conditions;  ///< of its nodes, and of what those hold
 };
 
 namespace simt_cuda {
@@ -99,6 +102,9 @@ std::vector<CUgraphExec_st::Node> in_order(const CUgraph_st& graph) {
   return nodes;
 }
 
+/// What a conditional node does. @param bodies of it, instantiated
+Step* conditional_step(const Conditional& node, const std::vector<std::shared_ptr<CUgraphExec_st>>& bodies);
+
 void run_nodes(CUgraphExec_st& executable, cudaStream_t stream) {
   const Clock begin = begin_in(stream);
   Clock end = begin;
@@ -113,6 +119,24 @@ void run_nodes(CUgraphExec_st& executable, cudaStream_t stream) {
   }
   in_graph() = was;
   reach(stream, end);
+}
+
+Step* conditional_step(const Conditional& node, const std::vector<std::shared_ptr<CUgraphExec_st>>& bodies) {
+  return step_of([condition = node.condition, type = node.type, bodies](cudaStream_t stream) {
+    const unsigned chosen = type == cudaGraphCondTypeIf ? condition->value == 0 : condition->value;
+    if (type == cudaGraphCondTypeWhile) {
+      while (condition->value != 0) run_nodes(*bodies[0], stream);
+    } else if (chosen < bodies.size()) {
+      run_nodes(*bodies[chosen], stream);
+    }
+  });
+}
+
+/// The whole graph, from its beginning.
+void launch_graph(CUgraphExec_st& executable, cudaStream_t stream) {
+  for (Condition* condition : executable.conditions)
+    if (condition->is_assigned) condition->value = condition->initial;
+  run_nodes(executable, stream);
 }
 
 template <class Found>
@@ -140,6 +164,7 @@ cudaError cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
   for (const auto& node : graph->nodes) {
     CUgraphNode_st* const copy = simt_cuda::add_node(**clone, node->type, nullptr, {});
     copy->step = node->step;
+    copy->conditional = node->conditional;
     copies[node.get()] = copy;
   }
   for (const auto& node : graph->nodes)
@@ -183,7 +208,7 @@ cudaError cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph, c
   if (const cudaError error = cudaGraphInstantiate(&executable, child)) return error;
   const std::shared_ptr<CUgraphExec_st> inner(executable, cudaGraphExecDestroy);
   return add(node, graph, after, count, cudaGraphNodeTypeGraph,
-             simt_cuda::step_of([=](cudaStream_t stream) { simt_cuda::run_nodes(*inner, stream); }));
+             simt_cuda::step_of([=](cudaStream_t stream) { simt_cuda::launch_graph(*inner, stream); }));
 }
 cudaError cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                       size_t count, cudaEvent_t event) {
@@ -208,6 +233,68 @@ cudaError cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, cons
                                   void* pointer, const char* file, int line) {
   return add(node, graph, after, count, cudaGraphNodeTypeMemFree,
              simt_cuda::step_of([=](cudaStream_t stream) { cudaFreeAsync(pointer, stream, file, line); }));
+}
+
+cudaError cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value,
+                                           unsigned flags) {
+  if (!handle || !graph || flags > cudaGraphCondAssignDefault) return cudaErrorInvalidValue;
+  auto* const condition = new simt_cuda::Condition{value, value, flags != 0};  // as long as the program, as handles are
+  *handle = reinterpret_cast<cudaGraphConditionalHandle>(condition);
+  return cudaSuccess;
+}
+
+void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value) {
+  simt::leave_to_others();
+  simt::machine.has_traces = true;
+  reinterpret_cast<simt_cuda::Condition*>(handle)->value = value;
+}
+
+namespace {
+cudaError add_conditional(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+                          cudaConditionalNodeParams& p) {
+  const bool is_switch = p.type == cudaGraphCondTypeSwitch;
+  if (p.handle == 0 || p.size == 0 || (!is_switch && p.size > (p.type == cudaGraphCondTypeIf ? 2u : 1u)))
+    return cudaErrorInvalidValue;
+  if (const cudaError error = add(node, graph, after, count, cudaGraphNodeTypeConditional, nullptr)) return error;
+  (*node)->conditional = std::make_shared<simt_cuda::Conditional>();
+  simt_cuda::Conditional& made = *(*node)->conditional;
+  made.condition = reinterpret_cast<simt_cuda::Condition*>(p.handle);
+  made.type = p.type;
+  for (unsigned i = 0; i < p.size; ++i)
+    made.shown.push_back(made.bodies.emplace_back(std::make_unique<CUgraph_st>()).get());
+  p.phGraph_out = made.shown.data();
+  return cudaSuccess;
+}
+}  // namespace
+
+cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+                           cudaGraphNodeParams* p, const char* file, int line) {
+  if (!p) return cudaErrorInvalidValue;
+  switch (p->type) {
+    case cudaGraphNodeTypeKernel:
+      return cudaGraphAddKernelNode(node, graph, after, count, &p->kernel, file, line);
+    case cudaGraphNodeTypeMemcpy:
+      return cudaGraphAddMemcpyNode(node, graph, after, count, &p->memcpy.copyParams, file, line);
+    case cudaGraphNodeTypeMemset:
+      return cudaGraphAddMemsetNode(node, graph, after, count, &p->memset, file, line);
+    case cudaGraphNodeTypeHost:
+      return cudaGraphAddHostNode(node, graph, after, count, &p->host);
+    case cudaGraphNodeTypeGraph:
+      return cudaGraphAddChildGraphNode(node, graph, after, count, p->graph.graph);
+    case cudaGraphNodeTypeEmpty:
+      return cudaGraphAddEmptyNode(node, graph, after, count);
+    case cudaGraphNodeTypeWaitEvent:
+      return cudaGraphAddEventWaitNode(node, graph, after, count, p->eventWait.event);
+    case cudaGraphNodeTypeEventRecord:
+      return cudaGraphAddEventRecordNode(node, graph, after, count, p->eventRecord.event);
+    case cudaGraphNodeTypeMemAlloc:
+      return cudaGraphAddMemAllocNode(node, graph, after, count, &p->alloc, file, line);
+    case cudaGraphNodeTypeMemFree:
+      return cudaGraphAddMemFreeNode(node, graph, after, count, p->free.dptr, file, line);
+    case cudaGraphNodeTypeConditional:
+      return add_conditional(node, graph, after, count, p->conditional);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
@@ -288,20 +375,33 @@ cudaError cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, u
   if (!executable || !graph) return cudaErrorInvalidValue;
   auto nodes = simt_cuda::in_order(*graph);
   if (nodes.size() < graph->nodes.size()) return cudaErrorInvalidValue;  // some wait for each other
-  *executable = new CUgraphExec_st{std::move(nodes)};
-  for (CUgraphExec_st::Node& node : (*executable)->nodes)
-    cudaStreamCreateWithFlags(&node.stream, cudaStreamNonBlocking);
+  auto made = std::make_unique<CUgraphExec_st>(CUgraphExec_st{std::move(nodes), {}});
+  for (CUgraphExec_st::Node& node : made->nodes) {
+    if (const simt_cuda::Conditional* const conditional = node.of->conditional.get()) {
+      std::vector<std::shared_ptr<CUgraphExec_st>> bodies;
+      made->conditions.push_back(conditional->condition);
+      for (const auto& body : conditional->bodies) {
+        cudaGraphExec_t inner = nullptr;
+        if (const cudaError error = cudaGraphInstantiate(&inner, body.get())) return error;
+        bodies.emplace_back(inner, cudaGraphExecDestroy);
+        made->conditions.insert(made->conditions.end(), inner->conditions.begin(), inner->conditions.end());
+      }
+      node.step.reset(simt_cuda::conditional_step(*conditional, bodies));
+    }
+  }
+  for (CUgraphExec_st::Node& node : made->nodes) cudaStreamCreateWithFlags(&node.stream, cudaStreamNonBlocking);
+  *executable = made.release();
   return cudaSuccess;
 }
 
 cudaError cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (!executable || !simt_cuda::is_stream(stream)) return cudaErrorInvalidValue;
   if (simt_cuda::is_capturing(stream)) {
-    simt_cuda::add_step(stream, simt_cuda::step_of([=](cudaStream_t s) { simt_cuda::run_nodes(*executable, s); }),
+    simt_cuda::add_step(stream, simt_cuda::step_of([=](cudaStream_t s) { simt_cuda::launch_graph(*executable, s); }),
                         cudaGraphNodeTypeGraph);
     return cudaSuccess;
   }
-  simt_cuda::run_nodes(*executable, stream);
+  simt_cuda::launch_graph(*executable, stream);
   return cudaSuccess;
 }
 
@@ -324,7 +424,8 @@ cudaError cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cud
     if (*result != cudaGraphExecUpdateSuccess && failed) *failed = nodes[i].of;
   }
   if (*result != cudaGraphExecUpdateSuccess) return cudaErrorGraphExecUpdateFailure;
-  for (std::size_t i = 0; i < nodes.size(); ++i) executable->nodes[i].step = nodes[i].step;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (nodes[i].type != cudaGraphNodeTypeConditional) executable->nodes[i].step = nodes[i].step;
   return cudaSuccess;
 }
 cudaError cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {

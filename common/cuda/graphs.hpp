@@ -7,12 +7,28 @@
 
 #include "common/cuda/include/cuda_runtime.h"
 
+namespace simt_cuda {
+/// What decides whether a conditional node's bodies run.
+struct Condition {
+  unsigned value, initial;
+  bool is_assigned;  ///< the initial value, at each launch of the graph
+};
+/// What a conditional node has.
+struct Conditional {
+  Condition* condition;
+  cudaGraphConditionalNodeType type;
+  std::vector<std::unique_ptr<CUgraph_st>> bodies;
+  std::vector<cudaGraph_t> shown;  ///< the bodies again, as CUDA shows them
+};
+}  // namespace simt_cuda
+
 /// A node of a graph.
 struct CUgraphNode_st {
-  cudaGraphNodeType type;                 ///< what it does
-  std::shared_ptr<simt_cuda::Step> step;  ///< null: it only orders
-  std::vector<CUgraphNode_st*> after;     ///< what must be over before it begins
-  CUgraph_st* graph = nullptr;            ///< that it is of
+  cudaGraphNodeType type;                               ///< what it does
+  std::shared_ptr<simt_cuda::Step> step;                ///< null: it only orders
+  std::vector<CUgraphNode_st*> after;                   ///< what must be over before it begins
+  CUgraph_st* graph = nullptr;                          ///< that it is of
+  std::shared_ptr<simt_cuda::Conditional> conditional;  ///< of a conditional node; its step is made at instantiation
 };
 /// A graph of nodes.
 struct CUgraph_st {

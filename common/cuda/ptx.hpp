@@ -370,6 +370,24 @@ __forceinline__ std::uint16_t to_bf16(float value) { return simt::bf16_from(valu
 __forceinline__ std::uint32_t bf16_pair(float high, float low) {
   return simt::bf16_from(low) | std::uint32_t{simt::bf16_from(high)} << 16;
 }
+/// 2 to each number of a pair, or to the lower one alone.
+template <bool IsBfloat>
+__forceinline__ std::uint32_t exponential_of(std::uint32_t pair) {
+  if constexpr (IsBfloat) {
+    const auto number = [](std::uint32_t bits) { return __builtin_bit_cast(float, bits << 16); };
+    return simt::bf16_from(::exp2f(number(pair & 0xffff))) |
+           static_cast<std::uint32_t>(simt::bf16_from(::exp2f(number(pair >> 16)))) << 16;
+  } else {
+    const auto number = [](std::uint32_t bits) { return simt::half_to_float(static_cast<std::uint16_t>(bits)); };
+    return simt::halves_from(::exp2f(number(pair)), ::exp2f(number(pair >> 16)));
+  }
+}
+/// Of a matrix of 8 x 8, of which a lane holds two neighbours of a row.
+__forceinline__ std::uint32_t transposed_matrix(std::uint32_t pair) {
+  const int lane = simt::lane_index(), from = lane % 4 * 8 + lane / 8, half = lane / 4 % 2 * 16;
+  const std::uint32_t low = __shfl_sync(~0u, pair, from), high = __shfl_sync(~0u, pair, from + 4);
+  return (low >> half & 0xffff) | (high >> half & 0xffff) << 16;
+}
 __forceinline__ std::uint32_t half_pair(float high, float low) { return simt::halves_from(low, high); }
 /// To the nearest, ties away from zero.
 __forceinline__ std::uint32_t to_tf32(float value) {

@@ -221,6 +221,24 @@ void at_exit() {
   write_report();
 }
 
+pid_t process = 0;
+
+/// A program that a signal ends, abort() after an error among them: what was found until then is told all the same.
+void at_signal(int) {
+  if (getpid() != process) return;  // a copy of the process, which helps with a launch
+  alarm(10);                        // whatever the program was at, it ends
+  std::fflush(stdout);
+  write_report();
+}
+
+void report_at_signals() {
+  process = getpid();
+  struct sigaction action {};
+  action.sa_handler = at_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);  // then the signal does what it always does
+  for (const int each : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(each, &action, nullptr);
+}
+
 [[noreturn]] void end_by_limit() {
   note_limit();
   std::fflush(stdout);
@@ -240,6 +258,7 @@ void limit(int seconds) {
 /// Before any other object of the program: what it registers for its end runs last.
 __attribute__((constructor(101))) void start() {
   std::atexit(at_exit);
+  report_at_signals();
   runtime();
   if (const char* const name = std::getenv("CONVLADDER_SIM_GPU")) {
     runtime().gpu = convladder::find_gpu(name);

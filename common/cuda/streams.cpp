@@ -14,6 +14,7 @@ namespace {
 struct Capture {
   std::shared_ptr<CUgraph_st> graph;
   std::vector<CUgraphNode_st*> last;  ///< what the next node waits for
+  bool is_given = false;              ///< the program's own graph, which goes on after the capture
 };
 }  // namespace
 
@@ -212,15 +213,50 @@ cudaError cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event)
 cudaError cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (!stream || !simt_cuda::is_stream(stream) || simt_cuda::is_capturing(stream))
     return cudaErrorStreamCaptureUnsupported;
-  stream_of(stream).capture = {std::make_shared<CUgraph_st>(), {}};
+  stream_of(stream).capture = {std::make_shared<CUgraph_st>(), {}, false};
+  return cudaSuccess;
+}
+
+cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                        const cudaGraphEdgeData*, size_t count, cudaStreamCaptureMode mode) {
+  if (!graph || (count > 0 && !after)) return cudaErrorInvalidValue;
+  if (const cudaError error = cudaStreamBeginCapture(stream, mode)) return error;
+  stream_of(stream).capture = {std::shared_ptr<CUgraph_st>(graph, [](CUgraph_st*) {}), {after, after + count}, true};
+  return cudaSuccess;
+}
+
+cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* number,
+                                   cudaGraph_t* graph, const cudaGraphNode_t** last, size_t* count) {
+  if (!status || !simt_cuda::is_stream(stream)) return cudaErrorInvalidValue;
+  cudaStreamIsCapturing(stream, status);
+  const Capture& capture = stream_of(stream).capture;
+  if (!capture.graph) return cudaSuccess;
+  if (number) *number = reinterpret_cast<std::uintptr_t>(capture.graph.get());
+  if (graph) *graph = capture.graph.get();
+  if (last) *last = capture.last.data();
+  if (count) *count = capture.last.size();
+  return cudaSuccess;
+}
+
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* last, size_t count,
+                                              unsigned flags) {
+  if (!simt_cuda::is_capturing(stream)) return cudaErrorIllegalState;
+  auto& present = stream_of(stream).capture.last;
+  if (flags == cudaStreamSetCaptureDependencies) present.clear();
+  present.insert(present.end(), last, last + count);
   return cudaSuccess;
 }
 
 cudaError cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!simt_cuda::is_capturing(stream)) return cudaErrorIllegalState;
   const auto captured = stream_of(stream).capture.graph;
+  const bool is_given = stream_of(stream).capture.is_given;
   for (CUstream_st* other : streams().all)
     if (other->capture.graph == captured) other->capture = {};
+  if (is_given) {
+    if (graph) *graph = captured.get();
+    return cudaSuccess;
+  }
   *graph = new CUgraph_st(std::move(*captured));
   for (const auto& node : (*graph)->nodes) node->graph = *graph;
   return cudaSuccess;

@@ -640,7 +640,7 @@ void mbarrier_arrive_drop(void* address, unsigned count) {
 
 void copies_arrive(void* address, bool counted) {
   const Pc pc = SIMT_PC;
-  if (has_peers()) {  // the barrier may be another block's
+  if (remote_place(reinterpret_cast<std::uintptr_t>(address))) {
     commit_copies();
     wait_copies(0);
   }

@@ -271,9 +271,14 @@ void check_source(const std::string& what, std::uintptr_t from, unsigned bytes, 
 }
 
 /// What a copy from shared memory reads; it is remembered as under way.
-Source read_shared(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
+/// @param is_used by 16-byte pieces, where some are of no use: nobody need have written those. Empty: all are of use
+Source read_shared(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc,
+                   const std::vector<bool>& is_used = {}) {
   AsyncBlock& block = async_block();
-  AsyncRead(pc).check(from, size);
+  AsyncRead read(pc);
+  if (is_used.empty()) read.check(from, size);
+  for (std::size_t i = 0; i < is_used.size(); ++i)
+    if (is_used[i]) read.check(swizzled(from + i * kPiece, swizzle), kPiece);
   const unsigned number = block.warps + machine.thread_number / kWarp;
   Reader& reader = block.readers[number];
   const std::int32_t ticket = ++reader.issued;
@@ -290,8 +295,9 @@ Source read_shared(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc p
 }
 
 /// The same for a copy that belongs to the thread's open group.
-std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc) {
-  Source source = read_shared(from, size, swizzle, pc);
+std::vector<std::uint8_t> read_for_store(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc pc,
+                                         const std::vector<bool>& is_used = {}) {
+  Source source = read_shared(from, size, swizzle, pc, is_used);
   async_block().stores[machine.thread_number].open.push_back(source.ticket);
   return std::move(source.bytes);
 }
@@ -501,7 +507,11 @@ void tensor_store(const convladder::TensorMap& map, const void* shared, const in
            "a box that is stored begins inside the tensor or behind it, not at " + std::to_string(at[i]));
   const auto from = reinterpret_cast<std::uintptr_t>(shared);
   check_async_operand(from, box.bytes(), kTensorAlignment, pc);
-  const auto bytes = read_for_store(from, box.bytes(), convladder::swizzle_bytes(map.form.swizzle), pc);
+  std::vector<bool> is_inside(box.bytes() / kPiece);
+  box.for_each_row([&](std::size_t offset, std::uintptr_t, std::size_t length) {
+    for (std::size_t at = offset; at < offset + length; at += kPiece) is_inside[at / kPiece] = true;
+  });
+  const auto bytes = read_for_store(from, box.bytes(), convladder::swizzle_bytes(map.form.swizzle), pc, is_inside);
   Request request(Kind::store, pc);
   box.for_each_row([&](std::size_t offset, std::uintptr_t to, std::size_t length) {
     length = (length + kPiece - 1) / kPiece * kPiece;  // what follows a row in its last piece is overwritten

@@ -46,6 +46,9 @@ struct FromBits {};
 struct __half_raw {
   unsigned short x;
 };
+struct __half2_raw {
+  unsigned short x, y;
+};
 /// @endcond
 
 /// As in CUDA.
@@ -78,6 +81,8 @@ struct __align__(4) __half2 {
 
   __half2() = default;
   __forceinline__ __half2(half low, half high) : x(low), y(high) {}
+  __forceinline__ __half2(__half2_raw raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
+  __forceinline__ operator __half2_raw() const { return {x.bits, y.bits}; }
   __forceinline__ __half2(simt::FromBits, std::uint32_t both)
       : x(simt::FromBits{}, static_cast<std::uint16_t>(both)),
         y(simt::FromBits{}, static_cast<std::uint16_t>(both >> 16)) {}

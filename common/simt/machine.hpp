@@ -271,6 +271,7 @@ struct Machine {
   std::uint32_t phase = 0;
   int votes[2] = {};                 ///< that came with a barrier, by the parity of its phase
   std::uint64_t progress = 0;        ///< stores, atomics that changed something, barriers passed
+  std::uint64_t polls = 0;           ///< volatile accesses, atomics that changed nothing: a wait in a loop has many
   bool blocks_meet = false;          ///< two blocks of this launch have used atomics on one word
   bool volatile_access = false;      ///< what is checked now is a volatile access to global memory
   bool cooperative = false;          ///< blocks may wait for each other

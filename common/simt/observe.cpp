@@ -561,6 +561,7 @@ inline void hook_volatile(const volatile void* pointer, unsigned bytes, Kind kin
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const bool global = machine.watching && is_device_address(address);
   machine.volatile_access = global;
+  ++machine.polls;
   hook(pointer, bytes, kind, return_address, frame);
   machine.volatile_access = false;
   if (!global) return;
@@ -601,7 +602,8 @@ void hook_range(const volatile void* pointer, std::size_t bytes, Kind kind, cons
 /// What it brings is there.
 void arrive(const Copy& copy) {
   const SharedState state = shared_state(copy.to);
-  std::memcpy(reinterpret_cast<void*>(copy.to), copy.values, copy.bytes);
+  const std::uintptr_t to = machine.visited ? present_address({memory_block().rank, copy.to}) : copy.to;
+  std::memcpy(reinterpret_cast<void*>(to), copy.values, copy.bytes);
   for (unsigned i = 0; i < copy.bytes; ++i) state.bytes[i] &= static_cast<std::uint8_t>(~kInFlight);
 }
 
@@ -659,7 +661,9 @@ T atomic(T* address, Update update, const void* return_address, const void* fram
   }
   const T old = *address;
   *address = static_cast<T>(update(old));
-  machine.progress += __builtin_memcmp(&old, address, sizeof old) != 0;
+  const bool same = __builtin_memcmp(&old, address, sizeof old) == 0;
+  machine.progress += !same;
+  machine.polls += same;
   return old;
 }
 
@@ -823,9 +827,10 @@ void copy_async(void* shared, const void* global, unsigned bytes, unsigned sourc
 }
 
 void land_copies(std::uintptr_t mbarrier, std::uint32_t phase) {
-  if (!machine.copying) return;
+  if (!machine.copying && !machine.visited) return;
+  Thread* const threads = memory_block().threads;
   for (unsigned i = 0; i < machine.threads_per_block; ++i)
-    std::erase_if(machine.threads[i].copies, [&](const Copy& copy) {
+    std::erase_if(threads[i].copies, [&](const Copy& copy) {
       if (copy.mbarrier != mbarrier || copy.phase != phase) return false;
       arrive(copy);
       return true;

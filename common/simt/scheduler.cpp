@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::uint64_t kTurn = std::uint64_t{1} << 20;  ///< events of a warp before others have their turn
 constexpr std::uint64_t kTurnInCluster = std::uint64_t{1} << 14;
-constexpr std::uint64_t kResume = 8;  ///< what it costs to switch to a thread, in events
+constexpr std::uint64_t kPolls = std::uint64_t{1} << 14;  ///< the same of one that seems to wait in a loop
+constexpr std::uint64_t kResume = 8;                      ///< what it costs to switch to a thread, in events
 
 // ---- Stacks and shared memory --------------------------------------------------------------------------------------
 
@@ -277,6 +278,7 @@ void run_warp(const Warp& warp) {
   for (Trace& trace : traces) trace.begin = trace.end = 0;
   std::uint64_t& events = machine.steps[warp.first / kWarp];
   const std::uint64_t turn_ends = events + (has_peers() ? kTurnInCluster : kTurn);
+  const std::uint64_t progress = machine.progress, polls = machine.polls;
   for (;;) {
     for (unsigned lane = 0; lane < warp.count; ++lane) {
       if (warp[lane].state != State::ready || traces[lane].full()) continue;
@@ -298,7 +300,8 @@ void run_warp(const Warp& warp) {
       machine.stopped = true;
       return;
     }
-    if (ready && events >= turn_ends) {
+    const bool polls_in_vain = machine.progress == progress && machine.polls - polls >= kPolls;
+    if (ready && (events >= turn_ends || polls_in_vain)) {
       issue_requests(0);  // what the lanes have left, without knowing what comes next
       part(warp);
       return;
@@ -397,9 +400,12 @@ bool waits_for_cluster() {
 
 Helpers* helpers = nullptr;  ///< of the running launch, if they may be
 
-/// @param alone whether it goes on even where it seems to wait
-Outcome run_block(bool alone) {
+constexpr unsigned kForever = ~0u;
+
+/// @param patience so many turns that change nothing it may take, one after another, before it counts as waiting
+Outcome run_block(unsigned patience) {
   const unsigned threads = machine.threads_per_block;
+  unsigned idle = 0;
   for (;;) {
     if (helpers) helpers->consider(machine.block_serial - machine.first_block_serial, true);
     const std::uint64_t before = machine.progress;
@@ -420,7 +426,8 @@ Outcome run_block(bool alone) {
       at_grid += machine.threads[i].state == State::at_grid_barrier;
     }
     if (ready > 0) {
-      if (!alone && !machine.async && machine.progress == before) return Outcome::spinning;
+      idle = machine.progress == before ? idle + 1 : 0;
+      if (!machine.async && idle > patience) return Outcome::spinning;
       continue;
     }
     if (waits_for_cluster()) return Outcome::waiting;
@@ -469,13 +476,13 @@ class Resident {
   ~Resident() { munmap(room_, bytes_); }
 
   /// Runs it on.
-  void run(bool alone) {
+  void run(unsigned patience) {
     exchange();
     machine.block_serial = machine.first_block_serial + static_cast<std::uint32_t>(number_);
     set_shared_oldest();
     if (fresh_) start_block(number_);
     fresh_ = false;
-    outcome_ = run_block(alone);
+    outcome_ = run_block(patience);
     leave_visit();
     if (!machine.stopped && outcome_ == Outcome::at_grid_barrier) {
       wait_pc_ = machine.threads[0].wait_pc;
@@ -584,18 +591,20 @@ class Resident {
 /// Runs them in turns until all have ended.
 /// @param grid all blocks of the launch are among them
 void run_together(std::list<Resident>& residents, bool grid) {
-  bool alone = false;
+  constexpr unsigned kMostPatience = 16;  // after that, one that still waits does so in vain
+  unsigned patience = 0;
   while (!machine.stopped) {
     const std::uint64_t before = machine.progress;
     std::size_t ended = 0, at_grid = 0;
     for (Resident& block : residents) {
-      if (block.outcome() == Outcome::spinning) block.run(alone);
+      if (block.outcome() == Outcome::spinning) block.run(patience);
       if (machine.stopped) return;
       ended += block.outcome() == Outcome::ended;
       at_grid += block.outcome() == Outcome::at_grid_barrier;
     }
     if (ended == residents.size()) return;
-    alone = machine.progress == before;  // one that computes for long will end, one that waits in vain will not
+    // One that computes for long comes on by and by, while those that wait for it take as many turns.
+    patience = machine.progress != before ? 0 : patience == 0 ? 4 : patience < kMostPatience ? 2 * patience : kForever;
     if (ended + at_grid < residents.size() || !grid) continue;
     if (ended > 0) {
       for (Resident& block : residents)
@@ -623,7 +632,7 @@ void run_cluster(std::list<Resident>& residents) {
     machine.cluster->running = 0;
     for (Resident& block : residents) {
       if (block.outcome() != Outcome::ended && block.can_run()) {
-        block.run(false);
+        block.run(0);
         ran = true;
       }
       if (machine.stopped) return;
@@ -671,7 +680,7 @@ void run_clusters() {
 /// A block of those that run one after another.
 Outcome run_next(std::uint64_t block) {
   start_block(block);
-  return run_block(block + 1 == std::uint64_t{machine.grid.x} * machine.grid.y * machine.grid.z);
+  return run_block(block + 1 == std::uint64_t{machine.grid.x} * machine.grid.y * machine.grid.z ? kForever : 0);
 }
 
 /// One after another, or on several cores; where one seems to wait for others, these are run beside it, as many as a
@@ -681,7 +690,7 @@ void run_in_order(std::uint64_t blocks) {
   // Where a helper's block seems to wait, the helper ends at once, the last block's too: what it waits for is here.
   Helpers of_launch(blocks, [](std::uint64_t i) {
     start_block(i);
-    return run_block(false) == Outcome::ended && !machine.stopped;
+    return run_block(0) == Outcome::ended && !machine.stopped;
   });
   helpers = &of_launch;
   for (std::uint64_t i = 0; (i = of_launch.next(i)) < blocks && !machine.stopped; ++i) {

@@ -173,4 +173,10 @@ std::uint16_t tensor_core_half_sum(const typename A::Bits* a, const typename B::
   return std::isnan(result) ? 0x7fff : result < 0 ? 0xfc00 : 0x7c00;
 }
 
+/// Adds the products of 16 numbers to each of 16 x columns sums, all as a wgmma adds them; in wgmma.cpp.
+/// @param are_bf16 or else fp16  @param a 16 rows of 16 numbers  @param b as many rows as there are columns, 256 at
+/// most
+/// @param sums 16 rows of floats' bits
+void add_products(bool are_bf16, const void* a, const void* b, unsigned columns, std::uint32_t* sums);
+
 }  // namespace simt

@@ -335,27 +335,27 @@ class Sums<Fp16> {
   float alone_[kMaxColumns];                         ///< the old sum where it is all that there is; else 0
 };
 
-/// Adds A B to the accumulators, or sets them: floats.
-template <class Kind>
-void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+/// Adds A B to sums in floats, or sets them. @param row_of what gives a row of sums, by its number; indexed by columns
+template <class Kind, class RowOf>
+void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, unsigned n, bool accumulate, const RowOf& row_of) {
   static RowsOfA<Kind> of_a;
   static RowsOfB<Kind> of_b;
   static Sums<Kind> adder;
   of_a.decode(a, kRows);
-  of_b.decode(b, form.n);
+  of_b.decode(b, n);
   for (unsigned row = 0; row < kRows; ++row) {
-    const Row places(values, row, form.n);
+    const auto places = row_of(row);
     float before[kMaxColumns], sums[kMaxColumns];
     bool finite = of_a.finite[row];
-    for (unsigned i = 0; i < form.n; ++i) {
-      before[i] = form.accumulate ? std::bit_cast<float>(places[i]) : 0;
+    for (unsigned i = 0; i < n; ++i) {
+      before[i] = accumulate ? std::bit_cast<float>(places[i]) : 0;
       sums[i] = Floats::is_finite(std::bit_cast<std::uint32_t>(before[i])) ? before[i] : 0;
       finite &= of_b.finite[i] && Floats::is_finite(std::bit_cast<std::uint32_t>(before[i]));
     }
-    adder.add(of_a, row, of_b, form.n, sums);
-    for (unsigned i = 0; i < form.n; ++i) places[i] = std::bit_cast<std::uint32_t>(sums[i]);
+    adder.add(of_a, row, of_b, n, sums);
+    for (unsigned i = 0; i < n; ++i) places[i] = std::bit_cast<std::uint32_t>(sums[i]);
     if (finite) continue;
-    for (unsigned i = 0; i < form.n; ++i) {
+    for (unsigned i = 0; i < n; ++i) {
       if (of_a.finite[row] && of_b.finite[i] && Floats::is_finite(std::bit_cast<std::uint32_t>(before[i]))) continue;
       typename Kind::Bits row_of_a[Kind::kProducts], row_of_b[Kind::kProducts];
       std::memcpy(row_of_a, a + row * std::size_t{kStep}, kStep);
@@ -363,6 +363,12 @@ void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& 
       places[i] = std::bit_cast<std::uint32_t>(tensor_core_sum<Kind>(row_of_a, row_of_b, before[i]));
     }
   }
+}
+
+/// The same to the accumulators.
+template <class Kind>
+void multiply_floats(const std::uint8_t* a, const std::uint8_t* b, const Wgmma& form, std::uint32_t* values) {
+  multiply_floats<Kind>(a, b, form.n, form.accumulate, [&](unsigned row) { return Row(values, row, form.n); });
 }
 
 /// The same one sum at a time, by the plain model: of 8-bit floats, and where sums are halves.
@@ -697,6 +703,15 @@ void wgmma_wait(unsigned pending, int line) {
   const Unwatched unwatched;
   wait_for_warpgroup(last_ticket(async_block().products[warp_number()], pending), line, pc);
   wait_at_collective(~0u, &pending, wait_for_groups, Orders::nothing, line, pc);
+}
+
+void add_products(bool are_bf16, const void* a, const void* b, unsigned columns, std::uint32_t* sums) {
+  const auto row_of = [=](unsigned row) { return sums + std::size_t{row} * columns; };
+  const auto *const of_a = static_cast<const std::uint8_t*>(a), *const of_b = static_cast<const std::uint8_t*>(b);
+  if (are_bf16)
+    multiply_floats<Bf16>(of_a, of_b, columns, true, row_of);
+  else
+    multiply_floats<Fp16>(of_a, of_b, columns, true, row_of);
 }
 
 }  // namespace simt

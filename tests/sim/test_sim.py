@@ -152,8 +152,8 @@ def test_exit_status_is_the_programs(tmp_path):
      "program.cu:2: inline PTX: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16: a transposition is 0 or 1"),
     ("#include <cuda/ptx>\n__global__ void k(int* p) {\n  cuda::ptx::mapa(cuda::ptx::space_cluster, p, 1);\n}\nint main() {}\n",
      "program.cu:3: cuda::ptx::mapa is not here"),
-    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphConditionalHandle handle;\n  cudaGraphCreate(&graph, 0);\n}\n",
-     "program.cu:3: 'cudaGraphConditionalHandle' is not"),
+    ("int main() {\n  cudaGraph_t graph;\n  cudaGraphDeviceNode_t node;\n  cudaGraphCreate(&graph, 0);\n}\n",
+     "program.cu:3: 'cudaGraphDeviceNode_t' is not"),
     ("__global__ void k() {}\nint main() { k<<<1, 1; }\n", "program.cu:2: this launch has no >>>"),
 ])
 def test_refusal_names_the_line(tmp_path, text, message):
@@ -218,6 +218,23 @@ def test_limit_ends_a_loop_of_the_host(tmp_path):
                                        "cudaMalloc(&a, 4); k<<<1, 1>>>(a); volatile int x = 0; while (x == 0) {} }\n"))
     assert done.returncode == 1
     assert "\nk  " in done.stdout and "ended by --limit" in done.stdout
+
+
+def test_the_language_may_be_cpp20(tmp_path):
+    program = written(tmp_path, "#include <concepts>\n#include <cstdio>\n#include <cublas_v2.h>\n#include <cuda/barrier>\n"
+                      "#include <cuda/std/span>\n#include <cuda_fp8.h>\n#include <mma.h>\n#include <span>\n"
+                      "template <std::integral T>\n__global__ void k(std::span<T> x) { x[threadIdx.x] = x.size(); }\n"
+                      "int main() { int* a; cudaMallocManaged(&a, 8); k<int><<<1, 2>>>(std::span<int>(a, 2)); cudaDeviceSynchronize(); "
+                      "printf(\"%d\\n\", a[1]); cudaFree(a); }\n")
+    assert sim("--std", "c++20", program).stdout.startswith("2\n")
+
+
+def test_faults_are_told_where_the_program_aborts(tmp_path):
+    done = sim(written(tmp_path, "#include <cstdlib>\n__global__ void k(int* a) { a[8] = 1; }\nint main() {\n  int* a;\n"
+                       "  cudaMalloc(&a, 32);\n  k<<<1, 1>>>(a);\n  if (cudaDeviceSynchronize() != cudaSuccess) abort();\n}\n"))
+    assert done.returncode == 4
+    assert "program.cu:2: out of bounds" in done.stdout
+    assert done.stderr.splitlines()[-1] == "./lab sim: the program ended by SIGABRT"
 
 
 def test_several_cores_change_nothing(tmp_path, monkeypatch):
@@ -324,6 +341,9 @@ def test_limit_ends_a_program(tmp_path):
      '::simt_cuda::launch(::simt_cuda::name_of_kernel(reinterpret_cast<const void *>(k)), '
      '::simt_cuda::Configuration(g, b), [&](auto&& simt_0) '
      '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_0); }, a);'),
+    ("__global__ void k(int, int); k<<<g, b>>>(a, more...);",
+     ' void k(int, int); ::simt_cuda::launch("k", ::simt_cuda::Configuration(g, b), [&](auto&&... simt_all) '
+     '__attribute__((no_sanitize("thread"))) { ::simt::watch(); k(simt_all...); }, a, more...);'),
     ("int y = a << 2 >> 1;", "int y = a << 2 >> 1;"),
     ("__device__ int f(int a);", " int f(int a);"),
     ('auto s = R"(k<<<1>>>())";', 'auto s = R"(k<<<1>>>())";'),

@@ -337,6 +337,8 @@ class FrontEnd:
                 arguments.append(", " + (self.tokens[last].before + "nullptr" if null else self.rewritten(last, comma)))
             last = comma + 1
         named = ", ".join(f"auto&& {name}" for name in passed if name.startswith("simt_"))
+        if any(self.tokens[comma - 1].text == "..." for comma in [*self.commas(j + 3, close), close]):  # a pack
+            named, passed = "auto&&... simt_all", ["simt_all..."]
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         shown = f'"{quoted}"'
         if "<" not in name and self.tokens[i - 1].text not in self.kernels:  # a pointer

@@ -315,9 +315,8 @@ def load(i):
     if len(to) != count:
         i.refuse()
     if semantics in ("relaxed", "acquire"):
-        if vector:
-            i.refuse("load the parts one by one")
-        return ordered(i.block.write(to[0], f"::simt_ptx::load_atomic({pointer})"), semantics, scope)
+        parts = (i.block.write(each, f"::simt_ptx::load_atomic({pointer} + {n})") for n, each in enumerate(to))
+        return ordered("".join(parts), semantics, scope)
     if count == 1:
         return i.block.write(to[0], f"::simt_ptx::load({pointer})")
     values = f"ptx_values_{next(i.block.counter)}"
@@ -339,9 +338,8 @@ def store(i):
     if len(values) != count:
         i.refuse()
     if semantics in ("relaxed", "release"):
-        if vector:
-            i.refuse("store the parts one by one")
-        return ordered(f"::simt_ptx::store_atomic({pointer}, {values[0]});", semantics, scope)
+        parts = (f"::simt_ptx::store_atomic({pointer} + {n}, {value});" for n, value in enumerate(values))
+        return ordered("".join(parts), semantics, scope)
     return f"::simt_ptx::store<{count}>({pointer}, {', '.join(values)});"
 
 
@@ -395,12 +393,41 @@ def reduce_async(i):
             f"{reduction}, {i.address(2, 'shared')});")
 
 
+# Of 16 bits: what the simulator adds by, and the bits of one word.
+SMALL_SUMS = {"f16": ("half_sum", "b16"), "f16x2": ("halves_sum", "b32"), "bf16": ("bf16_sum", "b16"),
+              "bf16x2": ("bf16s_sum", "b32")}
+
+
+def sums(i, kind, count, reduction):
+    """Additions of halves and bf16, or of several numbers that lie side by side: each is atomic by itself."""
+    semantics, scope, space = i.take("relaxed", "acquire", "release", "acq_rel"), i.take(*SCOPES), i.take(*SPACES)
+    i.drop("L2::cache_hint", "noftz")
+    first = 0 if reduction else 1
+    if not i.take("add") or kind not in ("f32", *SMALL_SUMS):
+        i.refuse()
+    i.end((first + 2, first + 3))
+    words = i.block.elements(i.operands[first + 1])
+    if len(words) != count:
+        i.refuse()
+    add, of = SMALL_SUMS.get(kind, (None, "f32"))
+    pointer, text = i.address(first, space, TYPES[of]), ""
+    for n, word in enumerate(words):
+        value = i.block.read(word, TYPES[of])
+        call = (f"static_cast<{TYPES[of]}>(::simt::atomic_update({pointer} + {n}, {2 if of == 'b16' else 4}, {value}, ::simt::{add}))"
+                if add else f"atomicAdd({pointer} + {n}, {value})")
+        text += f"{call};" if reduction else i.write(call)
+    return ordered(text, semantics or "relaxed", scope)
+
+
 @handles("atom", "red")
 def atomic(i):
     reduction = i.opcode.startswith("red")
     if i.take("async"):
         return reduce_async(i)
-    kind = i.kind(*ATOMIC_TYPES)
+    vector = i.take("v2", "v4") if reduction else None
+    kind = i.kind(*ATOMIC_TYPES, *SMALL_SUMS)
+    if kind in SMALL_SUMS or vector:
+        return sums(i, kind, int(vector[1]) if vector else 1, reduction)
     semantics, scope, space = i.take("relaxed", "acquire", "release", "acq_rel"), i.take(*SCOPES), i.take(*SPACES)
     i.drop("L2::cache_hint")
     what = i.take("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
@@ -628,6 +655,13 @@ def matrix(i):
     values = ", ".join(i.block.read(each, U32) for each in registers)
     return (f"const unsigned {array}[] = {{{values}}}; ::simt::store_matrices({pointer}, {array}, {count[1]}, {trans}, "
             "__builtin_LINE());")
+
+
+@handles("movmatrix")
+def transpose_matrix(i):
+    i.drop("sync", "aligned", "m8n8", "trans", "b16")
+    i.end(2)
+    return i.write(f"::simt_ptx::transposed_matrix({i.read(1, U32)})")
 
 
 MMA_ELEMENTS = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
@@ -944,7 +978,6 @@ FUNCTIONS = {
     "rcp": ("(1 / {})", 1, "f32", "f64"),
     "sqrt": ("::sqrt({})", 1, "f32", "f64"),
     "rsqrt": ("(1 / ::sqrt({}))", 1, "f32", "f64"),
-    "ex2": ("::exp2f({})", 1, "f32"),
     "lg2": ("::log2f({})", 1, "f32"),
     "sin": ("::sinf({})", 1, "f32"),
     "cos": ("::cosf({})", 1, "f32"),
@@ -1054,6 +1087,16 @@ def select(i):
     return i.write(f"({i.read(3, 'bool')} ? {i.read(1, kind)} : {i.read(2, kind)})")
 
 
+@handles("ex2")
+def exponential(i):
+    kind = next((part for part in i.parts if part in ("f16", "f16x2", "bf16", "bf16x2")), None)
+    if kind is None:
+        return function(i, "::exp2f({})", 1, "f32")
+    i.drop("approx", "ftz", kind)
+    i.end(2)
+    return i.write(f"::simt_ptx::exponential_of<{'true' if kind.startswith('b') else 'false'}>({i.read(1, U32)})")
+
+
 @handles("slct")
 def select_by_sign(i):
     i.refuse("use selp")
@@ -1117,7 +1160,7 @@ def branch(i):
 # From which compute capability on there is an instruction: the notes on target architectures in the PTX ISA. All others
 # are as old as sm_70. Of the rows that match, the highest counts.
 CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability in (
-    (r"ldmatrix", 75), (r"mma\.sync.*m16n8k8.*\.f16", 75), (r"tanh\.approx", 75), (r"ex2\.approx(\.ftz)?\.f16", 75),
+    (r"(ld|mov)matrix", 75), (r"mma\.sync.*m16n8k8.*\.f16", 75), (r"tanh\.approx", 75), (r"ex2\.approx(\.ftz)?\.f16", 75),
     (r"(min|max)(\.NaN)?\.f16", 80), (r".*\.L2::(64B|128B|256B)", 75),
     (r"mma\.sync.*m16n8k4", 80), (r"mma\.sync.*m16n8k16", 80), (r"mma\.sync.*m16n8k32", 80),
     (r"mma\.sync.*\.(bf16|tf32|f64)", 80), (r"cp\.async", 80), (r"mbarrier", 80), (r"redux", 80), (r"createpolicy", 80),
@@ -1125,6 +1168,7 @@ CAPABILITIES = tuple((re.compile(pattern), capability) for pattern, capability i
     (r"cvt.*\.(e4m3|e5m2)x2", 89), (r"cp\.async\.bulk", 90), (r"mbarrier\.try_wait", 90), (r"mbarrier.*expect_tx", 90),
     (r"fence\.proxy\.async", 90), (r"fence\.mbarrier_init", 90), (r"(add|sub|mul)(\.rn)?\.bf16", 90), (r"stmatrix", 90),
     (r"(ex2|tanh)\.approx.*\.bf16", 90),
+    (r"red\..*\.v[24]", 90), (r"(atom|red)\..*\.bf16", 90),
     (r"elect", 90), (r"griddepcontrol", 90), (r".*[.:]cluster", 90), (r"mapa", 90), (r"getctarank", 90), (r"(st|red)\.async", 90),
     (r"cp\.reduce", 90), (r"setmaxnreg", 90), (r"wgmma", 90)))
 ARCHITECTURE_ONLY = ("setmaxnreg", "wgmma")  # in code for sm_90a alone

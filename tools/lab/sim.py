@@ -41,6 +41,8 @@ def add_arguments(parser):
     parser.add_argument("--json", action="store_true", help="print one JSON object after the program's output")
     parser.add_argument("--gpu", metavar="NAME", help="the GPU that the program is told of, as in A100 or 'RTX 4090'; H200 "
                         "otherwise")
+    parser.add_argument("--std", default="c++17", choices=("c++17", "c++20"), help="the C++ that the program is in; "
+                        "C++17 otherwise, as with nvcc")
     parser.add_argument("--limit", metavar="SECONDS", type=int,
                         help="end the program then, with what was counted so far")
 
@@ -117,7 +119,7 @@ def headers_first(source):
 def compile_file(source, target, toolchain, options):
     """An object file of the simulator's."""
     include = ["-isystem", str(HEADERS), "-isystem", str(ROOT)]
-    language = ["-std=c++17", "-DSIMT_PLAIN_CUDA"]
+    language = [f"-std={options.std}", "-DSIMT_PLAIN_CUDA"]
     # Macros come behind the headers, for the same reason, but not those that the C library asks for.
     early = [macro for macro in options.macros if re.match("_|NDEBUG", macro)]
     late = target.with_suffix(".h")
@@ -144,7 +146,7 @@ def compile_file(source, target, toolchain, options):
         raise Unusable(f"sim: {refusal}") from None
     text = target.with_suffix(".ii")
     text.write_text(translated)
-    compiled = tool([compiler, "-std=c++17", "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
+    compiled = tool([compiler, language[0], "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
                      *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
         refuse_compilation(compiled.stderr)
@@ -281,6 +283,8 @@ def run(options):
         print(json.dumps(report))
     else:
         print_report(report, options.lines)
+    if status < 0:
+        print(f"./lab sim: the program ended by {signal.Signals(-status).name}", file=sys.stderr)
     if faults_of(report):
         return FAULT
     return 128 - status if status < 0 else status

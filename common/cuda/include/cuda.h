@@ -1,6 +1,9 @@
 /// @file
-/// Of the driver's API what the TMA needs: tensor maps, and how to come by the function that makes them.
+/// Of the driver's API what the TMA needs: tensor maps, and how to come by the function that makes them; and what tells
+/// of devices and of the one context.
 #pragma once
+#include <cstdio>
+
 #include "common/cuda/include/cuda_runtime.h"
 
 /// @cond
@@ -75,6 +78,49 @@ cudaError cudaGetDriverEntryPointByVersion(const char* symbol, void** function, 
 cudaError cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                   cudaDriverEntryPointQueryResult* result = nullptr);
 
+typedef int CUdevice;
+typedef struct CUctx_st* CUcontext;  ///< there is one
+typedef cudaStream_t CUstream;
+enum CUdevice_attribute {
+  CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
+  CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
+  CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+};
+inline CUresult sim_result(cudaError error) { return error == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+inline CUresult cuDriverGetVersion(int* version) { return *version = CUDA_VERSION, CUDA_SUCCESS; }
+inline CUresult cuDeviceGetCount(int* count) { return sim_result(cudaGetDeviceCount(count)); }
+inline CUresult cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
+inline CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  return sim_result(cudaDeviceGetAttribute(value, static_cast<cudaDeviceAttr>(attribute), device));
+}
+inline CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
+  cudaDeviceProp properties;
+  if (bytes < 1 || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return CUDA_ERROR_INVALID_VALUE;
+  std::snprintf(name, static_cast<size_t>(bytes), "%s", properties.name);
+  return CUDA_SUCCESS;
+}
+inline CUresult cuCtxGetCurrent(CUcontext* context) {
+  static char one;
+  return *context = reinterpret_cast<CUcontext>(&one), CUDA_SUCCESS;
+}
+inline CUresult cuCtxCreate(CUcontext* context, unsigned, CUdevice) { return cuCtxGetCurrent(context); }
+inline CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return cuCtxGetCurrent(context); }
+inline CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
+inline CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+inline CUresult cuCtxDestroy(CUcontext) { return CUDA_SUCCESS; }
+inline CUresult cuCtxGetDevice(CUdevice* device) { return sim_result(cudaGetDevice(device)); }
+inline CUresult cuCtxSynchronize() { return sim_result(cudaDeviceSynchronize()); }
+inline CUresult cuGetErrorName(CUresult result, const char** name) {
+  *name = result == CUDA_SUCCESS           ? "CUDA_SUCCESS"
+          : result == CUDA_ERROR_NOT_FOUND ? "CUDA_ERROR_NOT_FOUND"
+                                           : "CUDA_ERROR_INVALID_VALUE";
+  return CUDA_SUCCESS;
+}
 CUresult cuInit(unsigned flags);
 CUresult cuGetErrorString(CUresult result, const char** text);
 /// @endcond

@@ -12,6 +12,9 @@
 struct __nv_bfloat16_raw {
   unsigned short x;
 };
+struct __nv_bfloat162_raw {
+  unsigned short x, y;
+};
 struct __align__(2) __nv_bfloat16 {
   std::uint16_t bits;
 
@@ -36,6 +39,8 @@ struct __align__(4) __nv_bfloat162 {
 
   __nv_bfloat162() = default;
   __forceinline__ __nv_bfloat162(__nv_bfloat16 low, __nv_bfloat16 high) : x(low), y(high) {}
+  __forceinline__ __nv_bfloat162(__nv_bfloat162_raw raw) : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
+  __forceinline__ operator __nv_bfloat162_raw() const { return {x.bits, y.bits}; }
   __forceinline__ __nv_bfloat162(const __nv_bfloat162& o) { copy(o); }
   __forceinline__ __nv_bfloat162& operator=(const __nv_bfloat162& o) { return copy(o), *this; }
   __forceinline__ void copy(const __nv_bfloat162& o) {

@@ -40,6 +40,8 @@
 #define CUDART_CB
 #define __grid_constant__
 #define __maxnreg__(n)
+#define __builtin_assume(condition) static_cast<void>(0)
+#define __assume(condition) static_cast<void>(0)
 
 // ---- Device functions ----------------------------------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ enum cudaStreamCaptureMode {
   cudaStreamCaptureModeThreadLocal,
   cudaStreamCaptureModeRelaxed
 };
+enum { cudaStreamAddCaptureDependencies, cudaStreamSetCaptureDependencies };
 enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusNone,
   cudaStreamCaptureStatusActive,
@@ -446,7 +447,8 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeWaitEvent,
   cudaGraphNodeTypeEventRecord,
   cudaGraphNodeTypeMemAlloc = 10,
-  cudaGraphNodeTypeMemFree
+  cudaGraphNodeTypeMemFree,
+  cudaGraphNodeTypeConditional = 13
 };
 struct cudaKernelNodeParams {
   void* func;
@@ -469,6 +471,43 @@ struct cudaMemAllocNodeParams {
   const cudaMemAccessDesc* accessDescs;
   size_t accessDescCount, bytesize;
   void* dptr;
+};
+struct cudaMemFreeNodeParams {
+  void* dptr;
+};
+struct cudaMemcpyNodeParams {
+  int flags;
+  cudaMemcpy3DParms copyParams;
+};
+struct cudaChildGraphNodeParams {
+  cudaGraph_t graph;
+};
+struct cudaEventNodeParams {
+  cudaEvent_t event;
+};
+typedef unsigned long long cudaGraphConditionalHandle;
+enum cudaGraphConditionalNodeType { cudaGraphCondTypeIf, cudaGraphCondTypeWhile, cudaGraphCondTypeSwitch };
+enum { cudaGraphCondAssignDefault = 1 };
+struct cudaConditionalNodeParams {
+  cudaGraphConditionalHandle handle;
+  cudaGraphConditionalNodeType type;
+  unsigned size;
+  cudaGraph_t* phGraph_out;  ///< the bodies
+};
+struct cudaGraphNodeParams {
+  cudaGraphNodeType type;
+  cudaKernelNodeParams kernel;
+  cudaMemcpyNodeParams memcpy;
+  cudaMemsetParams memset;
+  cudaHostNodeParams host;
+  cudaChildGraphNodeParams graph;
+  cudaEventNodeParams eventWait, eventRecord;
+  cudaMemAllocNodeParams alloc;
+  cudaMemFreeNodeParams free;
+  cudaConditionalNodeParams conditional;
+};
+struct cudaGraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
 };
 enum cudaGraphExecUpdateResult {
   cudaGraphExecUpdateSuccess,
@@ -974,6 +1013,24 @@ cudaError cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent
 cudaError cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                        const cudaGraphEdgeData* edges, size_t count, cudaStreamCaptureMode mode);
+cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                   unsigned long long* number = nullptr, cudaGraph_t* graph = nullptr,
+                                   const cudaGraphNode_t** last = nullptr, size_t* count = nullptr);
+inline cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                          unsigned long long* number, cudaGraph_t* graph, const cudaGraphNode_t** last,
+                                          const cudaGraphEdgeData** edges, size_t* count) {
+  if (edges) *edges = nullptr;
+  return cudaStreamGetCaptureInfo(stream, status, number, graph, last, count);
+}
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* last, size_t count,
+                                              unsigned flags = cudaStreamAddCaptureDependencies);
+inline cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* last,
+                                                     const cudaGraphEdgeData*, size_t count,
+                                                     unsigned flags = cudaStreamAddCaptureDependencies) {
+  return cudaStreamUpdateCaptureDependencies(stream, last, count, flags);
+}
 cudaError cudaGraphCreate(cudaGraph_t* graph, unsigned flags);
 cudaError cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph);
 cudaError cudaGraphDestroy(cudaGraph_t graph);
@@ -998,6 +1055,16 @@ cudaError cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, con
                                    cudaMemAllocNodeParams* parameters, SIM_HERE);
 cudaError cudaGraphAddMemFreeNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                                   void* pointer, SIM_HERE);
+cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+                           cudaGraphNodeParams* parameters, SIM_HERE);
+inline cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                  const cudaGraphEdgeData*, size_t count, cudaGraphNodeParams* parameters, SIM_HERE) {
+  return cudaGraphAddNode(node, graph, after, count, parameters, file, line);
+}
+cudaError cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value = 0,
+                                           unsigned flags = 0);
+/// In a kernel.
+void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned value);
 cudaError cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                    size_t count);
 cudaError cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,

@@ -1,7 +1,9 @@
 // Blocks of a cluster that nothing orders. None of these faults ends the launch.
 #include <cooperative_groups.h>
 #include <cstdint>
+#include <cuda/barrier>
 #include <cuda/ptx>
+#include <utility>
 namespace cg = cooperative_groups;
 namespace ptx = cuda::ptx;
 
@@ -80,8 +82,23 @@ __global__ void __cluster_dims__(2, 1, 1) source_reused(int *out) {
   cluster.sync();
 }
 
+// A copy by cp.async that ends at a barrier of this block.
+__global__ void __cluster_dims__(2, 1, 1) not_waited(const int *in, int *out) {
+  __shared__ int mine[32];
+  __shared__ cuda::barrier<cuda::thread_scope_block> full;
+  if (threadIdx.x == 0) init(&full, 32);
+  __syncthreads();
+  cuda::memcpy_async(cg::this_thread_block(), mine, in, sizeof mine, full);
+  auto token = full.arrive();
+  const int early = mine[5];  // FAULT missing wait
+  full.wait(std::move(token));
+  out[blockIdx.x * 32 + threadIdx.x] = mine[threadIdx.x] + early;
+}
+
 int main() {
-  int *out;
+  int *in, *out;
+  cudaMalloc(&in, 32 * sizeof(int));
+  cudaMemset(in, 0, 32 * sizeof(int));
   cudaMalloc(&out, 64 * sizeof(int));
   not_begun<<<2, 32>>>(out);
   missing_sync<<<2, 32>>>(out);
@@ -89,6 +106,8 @@ int main() {
   early_end<<<2, 32>>>(out);
   late_arrival<<<2, 32>>>(out);
   source_reused<<<2, 32>>>(out);
+  not_waited<<<2, 32>>>(in, out);
   cudaDeviceSynchronize();
+  cudaFree(in);
   cudaFree(out);
 }

@@ -1,5 +1,6 @@
 // A kernel beside cuBLAS, as ladders of SGEMM check theirs; also halves, and a batch by strides.
 // > sgemm same, gemmEx 8, batched 12 24, gemv 3
+// > 15 * 2^-26 beside 1: 0
 #include <cublas_v2.h>
 #include <cmath>
 #include <cstdio>
@@ -42,6 +43,13 @@ int main() {
                             h + 32, CUDA_R_16F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   half got;
   cudaMemcpy(&got, h + 33, sizeof got, cudaMemcpyDeviceToHost);
+  // Tensor Cores keep 25 bits below the largest of 17 terms.
+  for (half each : {half(1), half(0x1p-13f)}) cudaMemcpy(h + (each == half(1) ? 0 : 1), &each, sizeof each, cudaMemcpyHostToDevice);
+  for (int i = 2; i < 16; i++) cudaMemcpy(h + i, h + 1, sizeof(half), cudaMemcpyDeviceToDevice);
+  CUBLAS_CHECK(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, 1, 1, 16, &one, h, CUDA_R_16F, 16, h, CUDA_R_16F, 16, &zero, C,
+                            CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  cudaDeviceSynchronize();
+  const float cut = C[0] - 1;
   for (int i = 0; i < 16; i++) A[i] = i < 8 ? 2 : 4, B[i] = 3;
   CUBLAS_CHECK(cublasSgemmStridedBatched(handle, CUBLAS_OP_T, CUBLAS_OP_N, 2, 2, 2, &one, A, 2, 8, B, 2, 4, &zero, C, 2, 4, 2));
   cudaDeviceSynchronize();
@@ -58,6 +66,7 @@ int main() {
   cudaDeviceSynchronize();
   cudaFree(G);
   printf("sgemm %s, gemmEx %g, batched %g %g, gemv %g\n", same ? "same" : "WRONG", __half2float(got), first, second, C[1]);
+  printf("15 * 2^-26 beside 1: %g\n", cut);
   CUBLAS_CHECK(cublasDestroy(handle));
   cudaFree(A), cudaFree(B), cudaFree(C), cudaFree(R), cudaFree(h);
 }

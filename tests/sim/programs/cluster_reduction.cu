@@ -1,5 +1,6 @@
 // > softmax: largest error below 1e-6: yes
 // > places right: 24 of 24
+// > copied 496 496
 // Rows that are longer than a block would like: the blocks of a cluster share each row, and exchange their largest
 // element and their sum through distributed shared memory. Then where each block of a cluster of 3 dimensions is.
 #include <cooperative_groups.h>
@@ -8,6 +9,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cuda/barrier>
+#include <cuda/ptx>
 #include <utility>
 
 namespace cg = cooperative_groups;
@@ -107,6 +110,23 @@ __global__ void __cluster_dims__(2, 3, 1) places(int* right) {
   if (threadIdx.x == 0 && good) atomicAdd(right, 1);
 }
 
+/// Copies that end at a barrier of the block, whose phase the other block may complete.
+__global__ void __cluster_dims__(2, 1, 1) copy_and_tell(const int* in, int* out) {
+  __shared__ int mine[32];
+  __shared__ cuda::barrier<cuda::thread_scope_block> full;
+  cg::cluster_group cluster = cg::this_cluster();
+  if (threadIdx.x == 0) init(&full, 33);
+  cluster.sync();
+  cuda::memcpy_async(cg::this_thread_block(), mine, in, sizeof mine, full);
+  auto token = full.arrive();
+  if (threadIdx.x == 0)
+    cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster,
+                               cluster.map_shared_rank(cuda::device::barrier_native_handle(full), cluster.block_rank() ^ 1));
+  full.wait(std::move(token));
+  atomicAdd(&out[cluster.block_rank()], mine[31 - threadIdx.x]);
+  cluster.sync();
+}
+
 int main() {
   float *in, *out;
   int* right;
@@ -128,6 +148,13 @@ int main() {
   places<<<dim3(4, 3, 2), 32>>>(right);
   cudaDeviceSynchronize();
   printf("places right: %d of 24\n", *right);
+  int* numbers;
+  cudaMallocManaged(&numbers, 34 * sizeof(int));
+  for (int i = 0; i < 34; ++i) numbers[i] = i % 32 * (i < 32);
+  copy_and_tell<<<2, 32>>>(numbers, numbers + 32);
+  cudaDeviceSynchronize();
+  printf("copied %d %d\n", numbers[32], numbers[33]);
+  cudaFree(numbers);
   cudaFree(in);
   cudaFree(out);
   cudaFree(right);

@@ -5,6 +5,7 @@
 // > without the last kernel: 1056
 // > updated 0, sum 1584, 2 nodes of a capture
 // > of the graph's own memory: 30
+// > conditions: 3 rounds, 2 odd, 1 even, then 3 rounds
 // Graphs built node by node, changed when they are instantiated, and updated.
 #include <cstdio>
 #include <vector>
@@ -21,6 +22,14 @@ __global__ void sum(const float *x, double *to, int n) {
 __global__ void fill(int *x, int value) { x[threadIdx.x] = value; }
 template <class T>
 __global__ void add_up(const T *x, T *to) { atomicAdd(to, x[threadIdx.x]); }
+
+// Counts down, and tells whether there is more to do.
+__global__ void count_down(int *left, int *rounds, cudaGraphConditionalHandle more, cudaGraphConditionalHandle odd) {
+  ++*rounds;
+  cudaGraphSetConditional(odd, *left % 2);
+  cudaGraphSetConditional(more, --*left > 0);
+}
+__global__ void count(int *to) { ++*to; }
 
 struct Seen { double *from, value; };
 void CUDART_CB look(void *data) {
@@ -179,8 +188,60 @@ int main() {
   for (int each : tens) s += each;
   std::printf("of the graph's own memory: %d\n", s);
 
-  for (cudaGraphExec_t each : {exec, outer_exec, updated, of_owner}) cudaGraphExecDestroy(each);
-  for (cudaGraph_t each : {graph, clone, outer, owner}) cudaGraphDestroy(each);
+  // While there is more, with an if and its else in the body; the kernel of a body is captured.
+  int *seen_by, seen_then[4];
+  cudaMalloc(&seen_by, 4 * sizeof(int));
+  cudaMemset(seen_by, 0, 4 * sizeof(int));
+  cudaGraph_t looping, body;
+  cudaGraphCreate(&looping, 0);
+  cudaGraphConditionalHandle more, odd;
+  cudaGraphConditionalHandleCreate(&more, looping, 1, cudaGraphCondAssignDefault);
+  cudaGraphNodeParams of_loop = {cudaGraphNodeTypeConditional}, of_if = {cudaGraphNodeTypeConditional};
+  of_loop.conditional.handle = more;
+  of_loop.conditional.type = cudaGraphCondTypeWhile;
+  of_loop.conditional.size = 1;
+  cudaGraphNode_t loop, choice, counted;
+  cudaGraphAddNode(&loop, looping, nullptr, nullptr, 0, &of_loop);
+  body = of_loop.conditional.phGraph_out[0];
+  cudaGraphConditionalHandleCreate(&odd, body);
+  cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0, cudaStreamCaptureModeGlobal);
+  count_down<<<1, 1, 0, stream>>>(seen_by, seen_by + 1, more, odd);
+  cudaStreamCaptureStatus status;
+  const cudaGraphNode_t *last;
+  size_t behind;
+  cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &last, &behind);
+  of_if.conditional.handle = odd;
+  of_if.conditional.type = cudaGraphCondTypeIf;
+  of_if.conditional.size = 2;
+  cudaGraphAddNode(&choice, body, last, behind, &of_if);
+  cudaStreamUpdateCaptureDependencies(stream, &choice, 1, cudaStreamSetCaptureDependencies);
+  cudaStreamEndCapture(stream, nullptr);
+  for (int which = 0; which < 2; ++which) {
+    int *counter = seen_by + 2 + which;
+    void *arguments[] = {&counter};
+    cudaGraphNodeParams of_count = {cudaGraphNodeTypeKernel};
+    of_count.kernel.func = (void *)count;
+    of_count.kernel.gridDim = of_count.kernel.blockDim = dim3(1, 1, 1);
+    of_count.kernel.kernelParams = arguments;
+    cudaGraphAddNode(&counted, of_if.conditional.phGraph_out[which], nullptr, 0, &of_count);
+  }
+  cudaGraphExec_t of_looping;
+  cudaGraphInstantiate(&of_looping, looping, 0);
+  for (int round = 0; round < 2; ++round) {
+    const int rounds = 3;
+    cudaMemcpyAsync(seen_by, &rounds, sizeof rounds, cudaMemcpyHostToDevice, stream);
+    cudaGraphLaunch(of_looping, stream);
+    if (round == 0) cudaMemcpyAsync(seen_then, seen_by, sizeof seen_then, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+  }
+  int in_all;
+  cudaMemcpy(&in_all, seen_by + 1, sizeof in_all, cudaMemcpyDeviceToHost);
+  std::printf("conditions: %d rounds, %d odd, %d even, then %d rounds\n", seen_then[1], seen_then[2], seen_then[3],
+              in_all - seen_then[1]);
+  cudaFree(seen_by);
+
+  for (cudaGraphExec_t each : {exec, outer_exec, updated, of_owner, of_looping}) cudaGraphExecDestroy(each);
+  for (cudaGraph_t each : {graph, clone, outer, owner, looping}) cudaGraphDestroy(each);
   cudaFree(x);
   cudaFree(total);
   cudaFree(counts);

@@ -1,5 +1,6 @@
 // > numbers changed 0
 // > relayed 10 by 5, scanned 3536, floats 3.03125 68.5 288.312
+// > of four and two 500, bits 70
 // Of libcu++ and the small floats: atomics with scopes, barriers, copies that end at one, pipelines; bfloat16 and fp8.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cuda/atomic>
 #include <cuda/barrier>
+#include <cuda/std/bit>
 #include <cuda/pipeline>
 
 namespace cg = cooperative_groups;
@@ -31,10 +33,12 @@ __global__ void copies(const int* in, int* out) {
   __shared__ cuda::barrier<cuda::thread_scope_block> full;
   const auto block = cg::this_thread_block();
   const unsigned t = threadIdx.x;
-  if (t == 0) init(&full, blockDim.x);
+  if (t == 0) new (&full) cuda::barrier<cuda::thread_scope_block>(blockDim.x);
   block.sync();
   cuda::memcpy_async(block, a, in, sizeof a, full);
-  full.arrive_and_wait();
+  auto token = full.arrive();
+  while (!full.try_wait(std::move(token))) {
+  }
   cg::memcpy_async(block, b, in, sizeof b);
   cg::wait(block);
   auto pipe = cuda::make_pipeline();
@@ -53,6 +57,12 @@ __global__ void floats(float* out) {
   out[0] = __bfloat162float(a * b);
   out[1] = __low2float(pair) + 10 * __high2float(pair);
   out[2] = static_cast<float>(__nv_fp8_e4m3(300.0f)) + static_cast<float>(__nv_fp8_e5m2(0.3f));
+  const float4 four = static_cast<float4>(__nv_fp8x4_e4m3(make_float4(1, 2, 500, -4)));
+  const __half2 back(__nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_e5m2(make_float2(3, 5)).__x, __NV_E5M2));
+  out[3] = four.x + four.y + four.z + four.w + __low2float(back) + 10 * __high2float(back);
+  const auto beyond = __nv_cvt_float_to_fp8(470, __NV_NOSAT, __NV_E4M3);
+  out[4] = beyond == 0x7f && __nv_cvt_float_to_fp8(-1e6f, __NV_NOSAT, __NV_E5M2) == 0xfc;
+  out[4] += cuda::std::popcount(37u) + cuda::std::bit_ceil(37u) + cuda::std::countl_zero(cuda::std::bit_cast<unsigned>(1.0f));
 }
 
 int main() {
@@ -61,7 +71,7 @@ int main() {
   cudaMallocManaged(&in, 256);
   cudaMallocManaged(&out, 256);
   cudaMallocManaged(&total, 4);
-  cudaMallocManaged(&results, 12);
+  cudaMallocManaged(&results, 20);
   for (int i = 0; i < 64; ++i) in[i] = i;
   *total = 0;
   relay<<<5, 1>>>(total);
@@ -85,6 +95,7 @@ int main() {
   }
   printf("numbers changed %d\n", changed);
   printf("relayed %d by %d, scanned %d, floats %g %g %g\n", sum, *total, out[31], results[0], results[1], results[2]);
+  printf("of four and two %g, bits %g\n", results[3], results[4]);
   cudaFree(in);
   cudaFree(out);
   cudaFree(total);

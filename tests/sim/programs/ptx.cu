@@ -108,6 +108,22 @@ __global__ void registers(const float4* in, int* out) {
   asm volatile("atom.global.add.u32 %0, [%1], 1;" : "=r"(z) : "l"(out + 65) : "memory");
   asm volatile("membar.gl; fence.acq_rel.gpu;" ::: "memory");
   CHECK(z < 32);
+  asm volatile("ld.relaxed.gpu.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4 + 32];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(in));
+  CHECK(v.x == 8 && v.w == 11);
+  __shared__ alignas(16) unsigned own[32][4];
+  for (unsigned& each : own[t]) each = 0x3c003c00;  // twice 1, of halves
+  const uint32_t at = shared_address(own[t]), two = 0x40004000;
+  asm volatile("red.shared.add.noftz.f16x2 [%0], %1;" ::"r"(at), "r"(two) : "memory");
+  CHECK(own[t][0] == 0x42004200);
+  asm volatile("st.relaxed.cta.shared.v2.u32 [%0 + 8], {%1, %2};" ::"r"(at), "r"(t), "r"(t + 1) : "memory");
+  CHECK(own[t][2] == t && own[t][3] == t + 1);
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(out + 66), "f"(1.0f), "f"(2.0f) : "memory");
+  asm volatile("ex2.approx.f16x2 %0, %1;" : "=r"(z) : "r"(0x40003c00));
+  CHECK(z == 0x44004000);
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(z) : "r"((2 * t + 1) << 16 | 2 * t));
+  CHECK(z == ((t % 4 * 16 + 8 + t / 4) << 16 | (t % 4 * 16 + t / 4)));
 }
 
 __global__ void copies(const int* in, int* out) {
@@ -176,7 +192,7 @@ int main() {
   int *ints, *out;
   cudaMallocManaged(&in, 64);
   cudaMallocManaged(&ints, 256);
-  cudaMallocManaged(&out, 66 * sizeof(int));
+  cudaMallocManaged(&out, 68 * sizeof(int));
   for (int i = 0; i < 16; ++i) reinterpret_cast<float*>(in)[i] = i;
   for (int i = 0; i < 64; ++i) ints[i] = i;
   for (int i = 0; i < 66; ++i) out[i] = 0;

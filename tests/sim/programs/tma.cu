@@ -1,4 +1,5 @@
 // > made 0, wrong 0
+// > padded: made 0, wrong 0
 // The programming guide's tensor copy: each block adds 1 to a tile of a matrix, through TMA loads and stores.
 #include <cuda.h>
 
@@ -40,6 +41,18 @@ __global__ void add_one(const __grid_constant__ CUtensorMap map) {
   }
 }
 
+// The box is wider than the matrix. What lies outside is not stored, and nobody has written it.
+__global__ void store_padded(const __grid_constant__ CUtensorMap map) {
+  __shared__ alignas(128) int tile[kTile][kTile + 4];
+  for (int row = 0; row < kTile; ++row) tile[row][threadIdx.x] = row + threadIdx.x;
+  cde::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  cde::cp_async_bulk_tensor_2d_shared_to_global(&map, 0, 0, &tile);
+  cde::cp_async_bulk_commit_group();
+  cde::cp_async_bulk_wait_group_read<0>();
+}
+
 int main() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found;
@@ -59,5 +72,15 @@ int main() {
   int wrong = 0;
   for (int i = 0; i < kWidth * kHeight; ++i) wrong += matrix[i] != i + 1;
   printf("made %d, wrong %d\n", made, wrong);
+  const cuuint64_t narrow[] = {kTile, kTile}, narrow_stride[] = {kTile * sizeof(int)};
+  const cuuint32_t padded[] = {kTile + 4, kTile};
+  const CUresult made_padded = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
+      &map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, matrix, narrow, narrow_stride, padded, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  store_padded<<<1, kTile>>>(map);
+  cudaDeviceSynchronize();
+  wrong = 0;
+  for (int i = 0; i < kTile * kTile; ++i) wrong += matrix[i] != i / kTile + i % kTile;
+  printf("padded: made %d, wrong %d\n", made_padded, wrong);
   cudaFree(matrix);
 }
