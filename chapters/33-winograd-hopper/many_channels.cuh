@@ -68,8 +68,9 @@ __device__ __forceinline__ int product_of(int part, int i) {
 }
 
 // 1. A thread for a column s of a filter and channel.
+template <class T>
 __global__ void transform_filters_in_parts(const float* filter,  // [filters][channels][3][3]
-                                           half* u,  // [128 filters][part][4 products][warpgroup][s][64][32 swizzled]
+                                           T* u,  // [128 filters][part][4 products][warpgroup][s][64][32 swizzled]
                                            Line g) {
   const int i = blockIdx.x * kPackThreads + threadIdx.x;
   const int c = i % kPart, row = i / kPart % kFilters, s = i / (kPart * kFilters) % kWinogradTaps;
@@ -85,21 +86,21 @@ __global__ void transform_filters_in_parts(const float* filter,  // [filters][ch
     taps[r] =
         inside ? filter[((std::int64_t{k} * g.w.channels + channel) * kWinogradTaps + r) * kWinogradTaps + s] : 0.0f;
   transform_filter_line<F2>(taps, transformed);
-  half* const to = u + std::int64_t{part_of_block} * kPartHalves +
-                   (group * kGroupFilters + s * kPartTap + part_place(row, c / kChunk)) / 2 + c % kChunk;
+  T* const to = u + std::int64_t{part_of_block} * kPartHalves +
+                (group * kGroupFilters + s * kPartTap + part_place(row, c / kChunk)) / 2 + c % kChunk;
   UNROLL
   for (int product = 0; product < kSize; ++product) {
     const int v = product_of(part, product);
     float value = transformed[0];
     UNROLL
     for (int other = 1; other < kSize; ++other) value = v == other ? transformed[other] : value;
-    to[product * (kFilterSlot / 2)] = __float2half_rn(value);
+    to[product * (kFilterSlot / 2)] = rounded_to<T>(value);
   }
 }
 
 // ---- 6. A block, which takes every gridDim.x-th work item, and its shared memory ------------------------------------
 
-template <int N>
+template <class T, int N>
 struct LineBlock {
   using Memory = LineMemory<N>;
   const Line& g;
@@ -164,13 +165,13 @@ struct LineBlock {
 
   // 7. One thread asks for the filters, of each product for both warpgroups, and for the pixels, which are needed a
   // part earlier.
-  __device__ __forceinline__ void load(const half* u, const TensorMap& input) const {
+  __device__ __forceinline__ void load(const T* u, const TensorMap& input) const {
     Piece next{static_cast<int>(blockIdx.x)};
     UNROLL_BY(1)
     for (int i = 0; i < kRawSlots; ++i) load_piece(next, input);
     int slot = 0, parity = 1, ahead = kRawSlots - Memory::kPieces;  // pieces beyond the filters' part
     for (int work = blockIdx.x; work < g.works; work += gridDim.x) {
-      const half* from = u + std::int64_t{filter_block_of(work)} * g.parts * kPartHalves;
+      const T* from = u + std::int64_t{filter_block_of(work)} * g.parts * kPartHalves;
       UNROLL_BY(1)
       for (int i = 0; i < g.parts * kSize; ++i, from += kFilterSlot / 2) {
         mbarrier_wait(filters_empty + slot, parity);
@@ -214,10 +215,10 @@ struct LineBlock {
         for (int i = thread * 16; i < Memory::kRawRow; i += kMakerThreads * 16) {
           const unsigned char* const d = raw + pieces % 2 * Memory::kRawSlot + i;
           const Chunk d1 = load_chunk(d + Memory::kRawRow), d2 = load_chunk(d + 2 * Memory::kRawRow);
-          store_chunk<add_pairs<half>>(ring + v1 + i, d1, d2);
-          store_chunk<subtract_pairs<half>>(ring + v1 + i + Memory::kVSlot, d2, d1);
-          store_chunk<subtract_pairs<half>>(ring + v0 + i, load_chunk(d), d2);
-          store_chunk<subtract_pairs<half>>(ring + v0 + i + Memory::kVSlot, load_chunk(d + 3 * Memory::kRawRow), d1);
+          store_chunk<add_pairs<T>>(ring + v1 + i, d1, d2);
+          store_chunk<subtract_pairs<T>>(ring + v1 + i + Memory::kVSlot, d2, d1);
+          store_chunk<subtract_pairs<T>>(ring + v0 + i, load_chunk(d), d2);
+          store_chunk<subtract_pairs<T>>(ring + v0 + i + Memory::kVSlot, load_chunk(d + 3 * Memory::kRawRow), d1);
         }
         __syncwarp();
         if (thread % 32 == 0) mbarrier_arrive(raw_empty + pieces % 2);
@@ -256,7 +257,7 @@ struct LineBlock {
     for (int s = 0; s < kWinogradTaps; ++s) {
       UNROLL
       for (int c = 0; c < kPartRow; c += 32)
-        wgmma<N>(m, u + (s * kPartTap + c) / 16, v + (s * kPartRow + c) / 16, !begin || s + c > 0);
+        wgmma<N, OperandOf<T>>(m, u + (s * kPartTap + c) / 16, v + (s * kPartRow + c) / 16, !begin || s + c > 0);
     }
     wgmma_commit();
     wgmma_wait<1>();
@@ -274,7 +275,7 @@ struct LineBlock {
 
   // 8 and 9. A consumer. Between parts a and b are the rows of outputs so far, or half of their sum and difference, to
   // which M1 and M2 are added.
-  __device__ __forceinline__ void consume(half* output) const {
+  __device__ __forceinline__ void consume(T* output) const {
     float a[N / 2], b[N / 2];
     Step step{warp_index(), static_cast<int>(threadIdx.x) % 32};
     UNROLL_BY(1)
@@ -320,8 +321,8 @@ struct LineBlock {
   }
 
   // 9. Stores both rows of outputs, 16 positions at a time. A lane follows its position from one step to the next.
-  __device__ __forceinline__ void store(const float (&above)[N / 2], const float (&below)[N / 2], half* output,
-                                        int work, int warp, int lane) const {
+  __device__ __forceinline__ void store(const float (&above)[N / 2], const float (&below)[N / 2], T* output, int work,
+                                        int warp, int lane) const {
     static_assert(N % kStagedPositions == 0, "positions of a step");
     const Winograd& w = g.w;
     unsigned char* const buffer = staged + warp * kOutputRows * kStaged;
@@ -332,12 +333,9 @@ struct LineBlock {
     const unsigned position = static_cast<unsigned>(tile_of(work) * N + lane / 2), line = position / g.by_pitch;
     int x = static_cast<int>(position % g.by_pitch);
     int image = static_cast<int>(line / g.w.by_down), pair = static_cast<int>(line % g.w.by_down);
-    const auto halves = [](float first, float second) {
-      const half2 both = __floats2half2_rn(first, second);
-      return *reinterpret_cast<const unsigned*>(&both);
-    };
-    const auto stage = [&](unsigned char* to, const float* m) {
-      stmatrix_transposed(to, {halves(m[0], m[1]), halves(m[2], m[3]), halves(m[4], m[5]), halves(m[6], m[7])});
+    const auto stage = [](unsigned char* to, const float* m) {
+      stmatrix_transposed(to, {rounded_pair<T>(m[0], m[1]), rounded_pair<T>(m[2], m[3]), rounded_pair<T>(m[4], m[5]),
+                               rounded_pair<T>(m[6], m[7])});
     };
     UNROLL
     for (int j = 0; j < N / kStagedPositions; ++j) {
@@ -347,7 +345,7 @@ struct LineBlock {
       __syncwarp();
       if (image < w.batch && x < w.out_width && filters_left > 0) {
         const int p = pair * kOutputRows;
-        half* const to = output + ((std::int64_t{image} * w.out_height + p) * w.out_width + x) * w.filters + k;
+        T* const to = output + ((std::int64_t{image} * w.out_height + p) * w.out_width + x) * w.filters + k;
         store_filters(to, from, filters_left);
         if (p + 1 < w.out_height)
           store_filters(to + std::int64_t{w.out_width} * w.filters, from + kStaged, filters_left);
@@ -356,25 +354,25 @@ struct LineBlock {
         if (++pair == w.tiles_down) pair = 0, ++image;
     }
   }
-  __device__ __forceinline__ void store_filters(half* to, const unsigned char* from, int filters_left) const {
+  __device__ __forceinline__ void store_filters(T* to, const unsigned char* from, int filters_left) const {
     if (g.w.filters % kChunk == 0) {
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
       return;
     }
     UNROLL_BY(1)
-    for (int i = 0; i < min(filters_left, kChunk); ++i) to[i] = reinterpret_cast<const half*>(from)[i];
+    for (int i = 0; i < min(filters_left, kChunk); ++i) to[i] = reinterpret_cast<const T*>(from)[i];
   }
 };
 
-template <int N>
+template <class T, int N>
 __global__ void __launch_bounds__(kLineThreads, 1)
     convolve_line(const __grid_constant__ TensorMap input,  // columns of kPiece pixels, of 32 channels
-                  const half* u,                            // as transform_filters_in_parts() leaves it
-                  half* output,                             // [batch][out_height][out_width][filters]
+                  const T* u,                               // as transform_filters_in_parts() leaves it
+                  T* output,                                // [batch][out_height][out_width][filters]
                   const __grid_constant__ Line g) {
   static_assert(LineMemory<N>::kBytes <= 227 * 1024, "what a block may have");
   static_assert(LineMemory<N>::kRawRow % 512 == 0, "swizzles repeat after 8 positions: rows begin with one");
-  const LineBlock<N> block{g};
+  const LineBlock<T, N> block{g};
   block.start();
   __syncthreads();
   if (const int warp = warp_index(); warp >= kConsumers / 32) {
@@ -389,15 +387,16 @@ __global__ void __launch_bounds__(kLineThreads, 1)
   block.consume(output);
 }
 
-void launch_transform(const float* filter, half* u, const Line& g, Stream stream) {
+template <class T>
+void launch_transform(const float* filter, T* u, const Line& g, Stream stream) {
   const std::int64_t threads = std::int64_t{blocks_for(g.w.filters, kTileFilters)} * g.parts * (kPartHalves / kSize);
-  launch(transform_filters_in_parts, dim3(static_cast<unsigned>(threads / kPackThreads)), dim3(kPackThreads), 0,
+  launch(transform_filters_in_parts<T>, dim3(static_cast<unsigned>(threads / kPackThreads)), dim3(kPackThreads), 0,
          stream)(filter, u, g);
 }
 
-template <int N>
-void launch_convolve(const TensorMap& input, const half* u, half* output, const Line& g, int blocks, Stream stream) {
-  launch(convolve_line<N>, dim3(static_cast<unsigned>(blocks)), dim3(kLineThreads), LineMemory<N>::kBytes, stream)(
+template <class T, int N>
+void launch_convolve(const TensorMap& input, const T* u, T* output, const Line& g, int blocks, Stream stream) {
+  launch(convolve_line<T, N>, dim3(static_cast<unsigned>(blocks)), dim3(kLineThreads), LineMemory<N>::kBytes, stream)(
       input, u, output, g);
 }
 

@@ -96,10 +96,27 @@ TEST_CASE("33 winograd-hopper: every image is right in bf16, and numbers that fp
   }
 }
 
+TEST_CASE("33 winograd-hopper: more channels are right in bf16, and numbers that fp16 does not hold") {
+  for (const char* tile : {"strip=64", "strip=128", "strip=208"}) {
+    std::vector<SuiteCase> suite = cases({
+        "c=72,k=8,h=2,w=1",                        // one position
+        "n=2,c=96,k=65,h=5,w=7",                   // three parts, an odd height, filters one by one
+        "n=5,c=72,k=136,h=7,w=9",                  // channels and filters that end within a block
+        "c=512,k=64,h=14,w=14",                    // many sums
+        "n=2,c=104,k=16,h=3,w=4,pad_h=3,pad_w=4",  //
+    });
+    for (const InputKind inputs : {InputKind::integers, InputKind::large, InputKind::infinity, InputKind::nan})
+      suite.push_back({parse_shape("n=2,c=72,k=24,h=9,w=8,r=3,s=3"), inputs});
+    check_suite("33:bf16", suite, tile);
+  }
+}
+
 TEST_CASE("33 winograd-hopper: bf16 has the counters of fp16 (simulator)") {
   for (const char* strip : kStrips)
     check_prediction("33:bf16", {winograd_shape("n=3,c=2,k=3,h=2,w=1"), winograd_shape("n=3,c=24,k=72,h=7,w=39")},
                      FilterForm::dense, strip);
+  check_prediction("33:bf16", {winograd_shape("n=3,c=72,k=129,h=7,w=9"), winograd_shape("n=2,c=96,k=8,h=5,w=31")},
+                   FilterForm::dense, "strip=128");
 }
 
 TEST_CASE("33 winograd-hopper: counters are what the lesson predicts (simulator)") {

@@ -91,7 +91,7 @@ struct Tile {
 
 // Columns of so many pixels, 32 channels of each, one for each position: every second row of the image, and in the row
 // as many pixels as an image has positions.
-TensorMap columns_of(const half* input, const Line& g, int pixels) {
+TensorMap columns_of(const void* input, const Line& g, int pixels) {
   const Winograd& w = g.w;
   const auto channels = static_cast<std::uint64_t>(w.channels), width = static_cast<std::uint64_t>(w.width),
              height = static_cast<std::uint64_t>(w.height);
@@ -190,8 +190,6 @@ class WinogradHopper final : public TunableStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override {
     const Verdict verdict = check_winograd_form(problem);
     if (!verdict.accepted()) return verdict;
-    if (has_line(problem) && !std::is_same_v<T, half>)
-      return Verdict::refuse("in bf16 there must be at most 64 channels; got c={}", problem.c);
     if (has_line(problem))
       if (const Verdict of_line = check_line(problem); !of_line.accepted()) return of_line;
     constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1024;
@@ -235,8 +233,8 @@ class WinogradHopper final : public TunableStage {
   void prepare(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     if (has_line(problem)) {
       const Line g = line_of(problem, positions());
-      u_.allocate<half>(std::int64_t{g.works / g.tiles} * g.parts * kPartHalves);
-      launch_transform(tensors.filter, u_.as<half>(), g, stream);
+      u_.allocate<T>(std::int64_t{g.works / g.tiles} * g.parts * kPartHalves);
+      launch_transform(tensors.filter, u_.as<T>(), g, stream);
       return;
     }
     const Strips g = strips_of(problem, positions());
@@ -275,8 +273,8 @@ class WinogradHopper final : public TunableStage {
   template <int N>
   void launch_line(const ConvProblem& problem, const Tensors& tensors, Stream stream) const {
     const Line g = line_of(problem, N);
-    launch_convolve<N>(columns_of(tensors.half_input, g, LineMemory<N>::kPiece), u_.as<half>(), tensors.half_output, g,
-                       blocks_of(g), stream);
+    launch_convolve<T, N>(columns_of(input_of<T>(tensors), g, LineMemory<N>::kPiece), u_.as<T>(), output_of<T>(tensors),
+                          g, blocks_of(g), stream);
   }
 
   template <int Positions>

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # 31 to 33 in bf16 and in fp16, with cuDNN in both; and 31 in slices. In a checkout's root, with build/bin/convladder and
 # convladder-gpu. OUT is a folder. Each row by itself, and what failed is named on standard error.
-#   bf16.json, fp16.json  one image, a ResNet's layers and a decoder's
+#   bf16.json, fp16.json  one image, a ResNet's and VGG's layers, of up to 512 channels, and a decoder's
 #   slices.jsonl          31 with every tile and split, on layers with few outputs: a result a line
 set -u
 OUT=${OUT:?}
 for dtype in bf16 fp16; do
   build/bin/convladder bench --backend gpu --stage 31,32,33 --dtype "$dtype" --workload image --workload conv2 \
-    --workload conv3 --workload conv4 --workload conv5 --workload VAE --json "$OUT/$dtype.json" ||
+    --workload conv3 --workload conv4 --workload conv5 --workload VGG --workload VAE --json "$OUT/$dtype.json" ||
     echo "bench in $dtype failed" >&2
 done
 for layer in n=32,c=512,h=7,w=7,k=512 n=64,c=512,h=7,w=7,k=512 n=32,c=256,h=14,w=14,k=256 c=512,h=7,w=7,k=512 \
