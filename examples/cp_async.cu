@@ -9,8 +9,7 @@
 //   2. For each tile: it starts and commits the next one, into the other buffer. After the last there is none; an empty
 //      group keeps the count.
 //   3. It waits until all of its groups but the newest are complete. Then its own part of the present tile is there,
-//   and
-//      after the barrier that of the others.
+//      and after the barrier that of the others.
 //   4. It adds up its row. Rows are 144 bytes apart: 16 bytes of eight rows meet all 32 banks.
 //   5. A second barrier: only then may the next round's copies overwrite this buffer.
 //

@@ -8,8 +8,7 @@
 //   1. The host describes the image to TMA: its type, its sizes and strides, and the size of the box.
 //   2. One thread makes an mbarrier that one arrival ends, and makes it visible to TMA.
 //   3. It says how many bytes will come, which is the arrival, and asks for the box. The first column must be a
-//   multiple
-//      of 16 bytes: so the halo is 4 pixels wide to the left, of which 1 is needed.
+//      multiple of 16 bytes: so the halo is 4 pixels wide to the left, of which 1 is needed.
 //   4. All threads wait for phase 0 of the mbarrier. Then all of the box is there, zeros included.
 //   5. Each thread adds up its window. No thread asks where the border is.
 //

@@ -6,8 +6,7 @@
 //
 //   1. Tile: a block has block_planes x block_rows x block_columns outputs, a thread thread_rows x thread_columns.
 //   2. Cache, where the schedule says so: the block brings its input with the halo, and its filters, to shared memory.
-//   With
-//      two stages a block has several tiles, and cp.async brings the next one while this one is summed.
+//      With two stages a block has several tiles, and cp.async brings the next one while this one is summed.
 //   3. Sum: over the rows of the filter and, for each, the thread's rows; or over the rows of the input, each added to
 //      every row of outputs that it serves.
 //   4. Store.

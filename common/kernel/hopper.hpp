@@ -14,8 +14,7 @@
 /// - Stores to shared memory, fence_async_proxy() by each thread that stored, a barrier; then wgmma(), a copy.
 /// - mbarrier_expect(), bulk_load() or tensor_load() by one thread; mbarrier_wait() by all that read the bytes.
 /// - tensor_store() or bulk_store(), bulk_commit() by one thread; then its bulk_wait_read() before shared memory is
-/// written again, and
-///   its bulk_wait() before anybody reads global memory.
+///   written again, and its bulk_wait() before anybody reads global memory.
 /// - wgmma_fence(), wgmma(), wgmma_commit(), wgmma_wait() by the whole warpgroup; then sums may be read, and operands
 ///   written.
 ///

@@ -5,8 +5,7 @@
 //
 //   1. The thread's four channels, and its strip of outputs.
 //   2. For each row of taps: the window goes along the row. It holds the pixels of the four outputs for one tap; for
-//   the
-//      next tap three of them move up, and one is loaded.
+//      the next tap three of them move up, and one is loaded.
 //   3. A tap, loaded once, serves the four outputs.
 //   4. The sums are rounded, and stored 8 bytes at a time.
 //

@@ -18,12 +18,10 @@ inline constexpr int kClippingValues = 8;
 /// U = G g G^T, M = sum over the channels of U V and y = A^T M A, all computed here for the numbers at hand:
 ///
 /// - d is rounded to fp16 or bf16, and so is each operation of its transform, unless everything is fp32. U is
-/// transformed
-///   in fp32.
+///   transformed in fp32.
 /// - V and U are rounded to fp16, to bf16, or to int8. The step of U is the largest |U| of a position and filter over
-/// 127. The
-///   step of V is a position's clipping value over 127: of kClippingValues values, the largest |V| of a sample and
-///   tenths of it, the one with the smallest squared error on the sample. What lies beyond is off by its distance.
+///   127. The step of V is a position's clipping value over 127: of kClippingValues values, the largest |V| of a sample
+///   and tenths of it, the one with the smallest squared error on the sample. What lies beyond is off by its distance.
 /// - V and U may be kept as two halves, of 22 bits together, scaled; and then wl xl is left out of a product.
 /// - Products are added in fp32: on Tensor Cores, whose sums may be truncated, with u = 2^-22; in int32 exactly.
 /// - M may be rounded to fp16. The output transform is in fp32.
