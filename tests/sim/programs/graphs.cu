@@ -29,7 +29,7 @@ __global__ void count_down(int *left, int *rounds, cudaGraphConditionalHandle mo
   cudaGraphSetConditional(odd, *left % 2);
   cudaGraphSetConditional(more, --*left > 0);
 }
-__global__ void count(int *to) { ++*to; }
+__global__ void count_up(int *to) { ++*to; }
 
 struct Seen { double *from, value; };
 void CUDART_CB look(void *data) {
@@ -220,7 +220,7 @@ int main() {
     int *counter = seen_by + 2 + which;
     void *arguments[] = {&counter};
     cudaGraphNodeParams of_count = {cudaGraphNodeTypeKernel};
-    of_count.kernel.func = (void *)count;
+    of_count.kernel.func = (void *)count_up;
     of_count.kernel.gridDim = of_count.kernel.blockDim = dim3(1, 1, 1);
     of_count.kernel.kernelParams = arguments;
     cudaGraphAddNode(&counted, of_if.conditional.phGraph_out[which], nullptr, 0, &of_count);
