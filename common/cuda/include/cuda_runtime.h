@@ -120,13 +120,13 @@ __forceinline__ unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
 #define SIM_DOT(Scalar, Two, Four)                                                         \
-  __forceinline__ Scalar __dp4a(Four a, Four b, Scalar c) {                                \
+  __forceinline__ Scalar __dp4a(const Four& a, const Four& b, Scalar c) {                  \
     return __dp4a(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c);    \
   }                                                                                        \
-  __forceinline__ Scalar __dp2a_lo(Two a, Four b, Scalar c) {                              \
+  __forceinline__ Scalar __dp2a_lo(Two a, const Four& b, Scalar c) {                       \
     return __dp2a_lo(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
   }                                                                                        \
-  __forceinline__ Scalar __dp2a_hi(Two a, Four b, Scalar c) {                              \
+  __forceinline__ Scalar __dp2a_hi(Two a, const Four& b, Scalar c) {                       \
     return __dp2a_hi(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
   }
 namespace simt_cuda {

@@ -15,7 +15,7 @@ namespace convladder {
 
 /// How a launch is changed. Its outputs may be wrong then: only its times count.
 enum class Change {
-  none,
+  none,            ///< as the stage launches it
   no_exchange,     ///< nothing is sent or received
   one_stream,      ///< what the second stream has is put on the first, before the interior
   interior_later,  ///< the interior begins after a memset of four bytes
@@ -32,10 +32,11 @@ struct Ends {
   std::optional<double> exchange, second, first;  ///< none where the launch has no such part
 };
 
-/// A rank's end of a communicator, for launches that are changed. With `events`, launches that are captured record when
-/// their parts are over.
+/// A rank's end of a communicator, for launches that are changed.
 class Probe final : public Communicator {
  public:
+  /// @param ranks of which it is the end @param change made to launches @param events whether launches that are
+  /// captured record when their parts are over
   Probe(Ranks& ranks, Change change, bool events);
   ~Probe() override;
 
