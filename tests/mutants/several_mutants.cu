@@ -62,11 +62,11 @@ class Mutant final : public SeveralStage {
     if (M == SeveralMutation::kernel_first) filter();
     exchange_halos(problem, own, all, M == SeveralMutation::not_in_graph_41 ? all.side_stream() : stream);
     if (M == SeveralMutation::overwrites) {
-      const Stream second = all.side_stream();
-      all.follow(second, stream);
-      exchange_halos(problem, own, all, second);
+      const Stream side = all.side_stream();
+      all.follow(side, stream);
+      exchange_halos(problem, own, all, side);
       filter();
-      all.follow(stream, second);
+      all.follow(stream, side);
     } else if (M != SeveralMutation::kernel_first) {
       filter();
     }
@@ -75,13 +75,13 @@ class Mutant final : public SeveralStage {
   // 42.
   static void overlap(const ConvProblem& problem, const Part& own, Communicator& all, Stream stream) {
     const BandTiles tiles = band_tiles(own);
-    const Stream second = all.side_stream();
-    if (M != SeveralMutation::not_in_graph_42) all.follow(second, stream);
-    exchange_halos(problem, own, all, second);
-    if (M == SeveralMutation::late_interior) all.follow(stream, second);
-    filter_tiles(own, tiles.borders, M == SeveralMutation::borders_first ? stream : second);
+    const Stream side = all.side_stream();
+    if (M != SeveralMutation::not_in_graph_42) all.follow(side, stream);
+    exchange_halos(problem, own, all, side);
+    if (M == SeveralMutation::late_interior) all.follow(stream, side);
+    filter_tiles(own, tiles.borders, M == SeveralMutation::borders_first ? stream : side);
     filter_tiles(own, tiles.interior, stream);
-    if (M != SeveralMutation::no_join) all.follow(stream, second);
+    if (M != SeveralMutation::no_join) all.follow(stream, side);
   }
 
   // 43.
@@ -89,21 +89,21 @@ class Mutant final : public SeveralStage {
     const int self = all.rank();
     const unsigned owners = owners_of(problem, self, all.ranks()), readers = readers_of(problem, self, all.ranks());
     const SomeTiles interior = interior_tiles(own);
-    const Stream second = all.side_stream();
+    const Stream side = all.side_stream();
     const auto meet_others = [&](unsigned to, unsigned from, int what) {
-      convladder::launch(M == SeveralMutation::none_43 ? meet : mutated_meet<M>, dim3(1), dim3(kMostRanks), 0, second)(
+      convladder::launch(M == SeveralMutation::none_43 ? meet : mutated_meet<M>, dim3(1), dim3(kMostRanks), 0, side)(
           own.peers, self, to, from, what);
     };
-    if (M != SeveralMutation::not_in_graph_43) all.follow(second, stream);
+    if (M != SeveralMutation::not_in_graph_43) all.follow(side, stream);
     meet_others(readers, owners, kReady);
     if (M == SeveralMutation::done_first) meet_others(owners, readers, kDone);
-    launch_borders(own, borders_of(interior), bands_of(problem, own, all.ranks()), second);
+    launch_borders(own, borders_of(interior), bands_of(problem, own, all.ranks()), side);
     if (M == SeveralMutation::no_done)
       meet_others(0, 0, kDone);
     else if (M != SeveralMutation::done_first)
       meet_others(owners, readers, kDone);
     filter_tiles(own, interior, stream);
-    all.follow(stream, second);
+    all.follow(stream, side);
   }
 };
 
