@@ -277,8 +277,9 @@ Source read_shared(std::uintptr_t from, std::size_t size, unsigned swizzle, Pc p
   AsyncBlock& block = async_block();
   AsyncRead read(pc);
   if (is_used.empty()) read.check(from, size);
-  for (std::size_t i = 0; i < is_used.size(); ++i)
-    if (is_used[i]) read.check(swizzled(from + i * kPiece, swizzle), kPiece);
+  bool right = true;
+  for (std::size_t i = 0; i < is_used.size() && right; ++i)
+    right = !is_used[i] || read.check(swizzled(from + i * kPiece, swizzle), kPiece);
   const unsigned number = block.warps + machine.thread_number / kWarp;
   Reader& reader = block.readers[number];
   const std::int32_t ticket = ++reader.issued;
