@@ -84,30 +84,31 @@ typedef std::uint32_t Words4 __attribute__((vector_size(16), may_alias));
 #define SIMT_REST
 #endif
 // A plain struct would be copied member by member; through a vector register the copy stays the one access that it is
-// on a GPU.
-#define SIMT_VECTOR2(Name, Scalar)                                                         \
-  struct __align__(8) Name {                                                               \
-    Scalar x, y;                                                                           \
-    Name() = default;                                                                      \
-    constexpr __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST) : x(x_), y(y_) {}       \
-    __forceinline__ Name(const Name& o) { copy(o); }                                       \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }              \
-    __forceinline__ void copy(const Name& o) {                                             \
-      *reinterpret_cast<simt::Words2*>(this) = *reinterpret_cast<const simt::Words2*>(&o); \
-    }                                                                                      \
-  };                                                                                       \
+// on a GPU. But a union that has a member with such a copy has none itself: for programs that copy one, plain copies.
+#if defined(SIMT_PLAIN_COPIES)
+#define SIMT_COPIES(Name, Words) Name() = default;
+#else
+#define SIMT_COPIES(Name, Words)                                                       \
+  Name() = default;                                                                    \
+  __forceinline__ Name(const Name& o) { copy(o); }                                     \
+  __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }            \
+  __forceinline__ void copy(const Name& o) {                                           \
+    *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o); \
+  }
+#endif
+#define SIMT_VECTOR2(Name, Scalar)                                                   \
+  struct __align__(8) Name {                                                         \
+    Scalar x, y;                                                                     \
+    constexpr __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST) : x(x_), y(y_) {} \
+    SIMT_COPIES(Name, Words2)                                                        \
+  };                                                                                 \
   __forceinline__ Name make_##Name(Scalar x, Scalar y) { return Name(x, y); }
 #define SIMT_VECTOR4(Name, Scalar, Words)                                                                    \
   struct __align__(sizeof(simt::Words)) Name {                                                               \
     Scalar x, y, z, w;                                                                                       \
-    Name() = default;                                                                                        \
     constexpr __forceinline__ Name(Scalar x_, Scalar y_ SIMT_REST, Scalar z_ SIMT_REST, Scalar w_ SIMT_REST) \
         : x(x_), y(y_), z(z_), w(w_) {}                                                                      \
-    __forceinline__ Name(const Name& o) { copy(o); }                                                         \
-    __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }                                \
-    __forceinline__ void copy(const Name& o) {                                                               \
-      *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o);                     \
-    }                                                                                                        \
+    SIMT_COPIES(Name, Words)                                                                                 \
   };                                                                                                         \
   __forceinline__ Name make_##Name(Scalar x, Scalar y, Scalar z, Scalar w) { return Name(x, y, z, w); }
 SIMT_VECTOR2(float2, float)

@@ -116,10 +116,14 @@ def headers_first(source):
     return [HEADERS / "cuda_runtime.h", *(HEADERS / name for name in dict.fromkeys(named) if (HEADERS / name).is_file())]
 
 
-def compile_file(source, target, toolchain, options):
-    """An object file of the simulator's."""
+class CopiesUnion(Exception):
+    """The program copies a union that has one of CUDA's vectors."""
+
+
+def compile_file(source, target, toolchain, options, plain_copies):
+    """An object file of the simulator's. With plain copies the compiler must not take vectors apart."""
     include = ["-isystem", str(HEADERS), "-isystem", str(ROOT)]
-    language = [f"-std={options.std}", "-DSIMT_PLAIN_CUDA"]
+    language = [f"-std={options.std}", "-DSIMT_PLAIN_CUDA", *(["-DSIMT_PLAIN_COPIES"] if plain_copies else [])]
     # Macros come behind the headers, for the same reason, but not those that the C library asks for.
     early = [macro for macro in options.macros if re.match("_|NDEBUG", macro)]
     late = target.with_suffix(".h")
@@ -147,8 +151,11 @@ def compile_file(source, target, toolchain, options):
     text = target.with_suffix(".ii")
     text.write_text(translated)
     compiled = tool([compiler, language[0], "-x", "c++-cpp-output", "-w", "-Wno-psabi", "-fdiagnostics-color=never",
-                     *toolchain["flags"], "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
+                     *toolchain["flags"], *(["-fno-tree-sra"] if plain_copies else []),
+                     "--param", "tsan-distinguish-volatile=1", "-c", str(text), "-o", str(target)])
     if compiled.returncode != 0:
+        if not plain_copies and re.search(r"union member .* with non-trivial .*\b(\w+[24])::\1\(const", compiled.stderr):
+            raise CopiesUnion
         refuse_compilation(compiled.stderr)
     # The library's own functions carry no hooks.
     renamed = [f"--redefine-sym={name}=simt_{name}" for name in RENAMED]
@@ -161,12 +168,19 @@ def build(options, folder):
     toolchain = json.loads((pathlib.Path(os.environ.get("CONVLADDER_BUILD", BUILD)) / "sim.json").read_text())
     if toolchain["compiler_id"] != "GNU":
         raise Unusable("sim: programs are compiled by g++; configure the build with it")
-    objects = []
-    for number, source in enumerate(options.files):
+    for source in options.files:
         if not os.path.isfile(source):
             raise Unusable(f"sim: no file {source}")
-        objects.append(folder / f"{number}.o")
-        compile_file(source, objects[-1], toolchain, options)
+    objects = [folder / f"{number}.o" for number in range(len(options.files))]
+
+    def compile_all(plain_copies):
+        for source, target in zip(options.files, objects):
+            compile_file(source, target, toolchain, options, plain_copies)
+
+    try:
+        compile_all(plain_copies=False)
+    except CopiesUnion:  # all files anew, since functions of one that take vectors may be called by another
+        compile_all(plain_copies=True)
     program = folder / "program"
     linked = tool([toolchain["compiler"], *map(str, objects), "-o", str(program),
                    "-Wl,--whole-archive", toolchain["libraries"][0], "-Wl,--no-whole-archive",

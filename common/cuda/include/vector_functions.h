@@ -10,18 +10,11 @@
   };                         \
   __forceinline__ Name make_##Name(T x) { return {x}; }
 // Two or four that a GPU loads at once are copied so here, too: see simt.hpp.
-#define SIM_COPIES(Name, Words)                                                        \
-  Name() = default;                                                                    \
-  __forceinline__ Name(const Name& o) { copy(o); }                                     \
-  __forceinline__ Name& operator=(const Name& o) { return copy(o), *this; }            \
-  __forceinline__ void copy(const Name& o) {                                           \
-    *reinterpret_cast<simt::Words*>(this) = *reinterpret_cast<const simt::Words*>(&o); \
-  }
 #define SIM_VECTOR2(Name, T, Words)                                  \
   struct __align__(sizeof(simt::Words)) Name {                       \
     T x, y;                                                          \
     constexpr __forceinline__ Name(T x_, T y_ = 0) : x(x_), y(y_) {} \
-    SIM_COPIES(Name, Words)                                          \
+    SIMT_COPIES(Name, Words)                                         \
   };                                                                 \
   __forceinline__ Name make_##Name(T x, T y) { return {x, y}; }
 #define SIM_VECTOR3(Name, T) \
@@ -33,7 +26,7 @@
   struct __align__(sizeof(simt::Words)) Name {                                                         \
     T x, y, z, w;                                                                                      \
     constexpr __forceinline__ Name(T x_, T y_ = 0, T z_ = 0, T w_ = 0) : x(x_), y(y_), z(z_), w(w_) {} \
-    SIM_COPIES(Name, Words)                                                                            \
+    SIMT_COPIES(Name, Words)                                                                           \
   };                                                                                                   \
   __forceinline__ Name make_##Name(T x, T y, T z, T w) { return {x, y, z, w}; }
 #define SIM_LONG4(Name, T)    \
