@@ -118,7 +118,8 @@ class Table {
   }
   void add_parts(const std::string& name, const std::vector<ChangedLaunch>& launches) {
     for (const ChangedLaunch& launch : launches) {
-      const std::string words = words_of(launch.change), row = name + (words.empty() ? "" : ", " + words);
+      const std::string words = words_of(launch.change),
+                        row = fmt::format("{}{}{}", name, words.empty() ? "" : ", ", words);
       if (first()) {
         fmt::print("{:56} {:9.2f} µs, with events {:9.2f}", row, launch.time, launch.time_with_events);
         for (const auto& [what, end] : {std::pair{"exchange", launch.ends.exchange},
