@@ -123,10 +123,10 @@ __forceinline__ unsigned __umulhi(unsigned a, unsigned b) {
   __forceinline__ Scalar __dp4a(const Four& a, const Four& b, Scalar c) {                  \
     return __dp4a(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c);    \
   }                                                                                        \
-  __forceinline__ Scalar __dp2a_lo(Two a, const Four& b, Scalar c) {                       \
+  __forceinline__ Scalar __dp2a_lo(const Two& a, const Four& b, Scalar c) {                \
     return __dp2a_lo(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
   }                                                                                        \
-  __forceinline__ Scalar __dp2a_hi(Two a, const Four& b, Scalar c) {                       \
+  __forceinline__ Scalar __dp2a_hi(const Two& a, const Four& b, Scalar c) {                \
     return __dp2a_hi(simt_cuda::as_scalar<Scalar>(a), simt_cuda::as_scalar<Scalar>(b), c); \
   }
 namespace simt_cuda {
