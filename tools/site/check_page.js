@@ -4,7 +4,9 @@
 
 window.checks = (() => {
   const SILENT = "script, style, noscript, template, select, .main-menu-btn, .MathJax_Preview, .MJX_Assistive_MathML";
-  const VERBATIM = "code, pre, kbd, samp, .fragment, table.diff, svg, .MathJax_SVG, title";
+  // Declarations, too, as Doxygen lists them: a pointer to a pointer has two asterisks.
+  const VERBATIM = "code, pre, kbd, samp, .fragment, table.diff, svg, .MathJax_SVG, title, " +
+    ".memItemLeft, .memItemRight, .memproto, td.entry";
   const CODE = ".fragment > *, table.diff td";
   const LITERAL = [["**", /\*\*/], ["a row of a table", /^\s*\|.*\|/m], ["a rule of a table", /\|\s*:?-{3,}/],
     ["a link", /\]\(\S+\)/], ["a comment", /<!--/],
