@@ -1,4 +1,4 @@
-// The matrix products of cuBLAS, in order on the host; those of halves as Tensor Cores add them.
+// The matrix products of cuBLAS, in order on the host; those of halves as the simulator's wgmma adds them.
 
 #include <algorithm>
 #include <array>
@@ -209,8 +209,8 @@ void multiply(const Factor& a, const Factor& b, int m, int n, int k, const Put& 
   }
 }
 
-/// The same of fp16 or bf16 as Hopper's Tensor Cores make them: cuBLAS and a kernel with wgmma, which adds in the same
-/// order, give the same bits there, and ladders compare the two.
+/// The same of fp16 or bf16 by the simulator's model of Hopper's Tensor Cores: ladders compare a kernel with wgmma with
+/// cuBLAS, and one that adds in the same order, 16 channels at a time, has the same bits.
 template <class Put>
 void multiply_halves(const Factor& a, const Factor& b, int m, int n, int k, const Put& put) {
   constexpr long long kStep = 16, kRows = 16, kColumns = 256;  // of one call
