@@ -17,6 +17,7 @@ from convladder import _sim  # noqa: E402
 def strict():
     """torch computes as it says, without TF32."""
     torch.manual_seed(1)
+    torch.compiler.reset()  # tests share what is compiled of a module, which torch does at most eight times
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 

@@ -10,6 +10,7 @@ import convladder.torch  # noqa: E402
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(1)
+    torch.compiler.reset()  # tests share what is compiled of a module, which torch does at most eight times
 
 
 def test_tensors_come_back_as_tensors():
