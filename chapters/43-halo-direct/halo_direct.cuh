@@ -36,7 +36,7 @@ __device__ __forceinline__ void wait_for(const unsigned* signal, unsigned epoch)
 
 // 1. and 4. Tells the ranks of the set `to` that this rank's rows are complete, or that it has read; then waits until
 // those of the set `from` have told the same. A thread a rank.
-__global__ void meet(Peers peers, int self, unsigned to, unsigned from, int what) {
+__global__ void meet(const __grid_constant__ Peers peers, int self, unsigned to, unsigned from, int what) {
   unsigned* own = peers.signals[self];
   const unsigned rank = threadIdx.x, epoch = own[kEpoch] + 1;
   if (to >> rank & 1) store_signal(peers.signals[rank] + what + self, epoch);
@@ -48,7 +48,8 @@ __global__ void meet(Peers peers, int self, unsigned to, unsigned from, int what
 // 3. Outputs whose windows reach into rows of other ranks.
 __global__ void __launch_bounds__(kWarp* kBorderRows)
     filter_borders(float* output,  // [batch][out_height][out_width]
-                   Image image, Borders borders, Bands bands, Peers peers) {
+                   Image image, Borders borders, const __grid_constant__ Bands bands,
+                   const __grid_constant__ Peers peers) {
   const float** rows = dynamic_shared<const float*>();  // [kBorderRows + rows - 1]; null: zeros
   float* staged = reinterpret_cast<float*>(rows + kBorderRows + image.rows - 1);  // [kBorderRows + rows - 1][pitch]
   const int pitch = kBorderColumns + image.columns - 1;

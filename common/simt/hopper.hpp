@@ -8,10 +8,6 @@
 #include "common/simt/simt.hpp"
 #include "common/stage/tensor_map.hpp"
 
-/// @cond
-#define __grid_constant__
-/// @endcond
-
 namespace convladder {
 
 /// A barrier in shared memory with phases: one ends when its arrivals and the bytes that it expects have come.

@@ -24,6 +24,7 @@
 #define __host__
 #endif
 #define __forceinline__ inline __attribute__((always_inline))
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define UNROLL
