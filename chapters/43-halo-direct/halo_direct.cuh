@@ -177,8 +177,7 @@ __global__ void __launch_bounds__(kWarp* kBorderWarps)
   }
 }
 
-// ---- On the host
-// ------------------------------------------------------------------------------------------------------
+// ---- On the host ----------------------------------------------------------------------------------------------------
 
 // Ranks, other than itself, that own rows which rank `of` reads: a bit each.
 inline unsigned owners_of(const ConvProblem& problem, int of, int ranks) {
