@@ -62,7 +62,7 @@ class HaloDirect final : public SeveralStage {
     if (beside) all.follow(stream, second);
   }
 
-  // What is stored: the outputs, and the epoch. Signals do not count. Two barriers a block of the borders, one each
+  // What is stored: the outputs, and the epoch. Signals do not count. A barrier in each block of the borders, one each
   // time that ranks meet, and those of the interior.
   Prediction predict_rank(const ConvProblem& problem, const Part& own) const override {
     if (devices() == 1) return predict_register_2d(problem);
@@ -73,7 +73,7 @@ class HaloDirect final : public SeveralStage {
     Prediction sum;
     sum.flops = own.problem.flops();
     sum.global_store_bytes = (own.problem.output_size() + 1) * 4;
-    sum.barriers = 2 + 2 * own.problem.n * blocks + own.problem.n * barriers_of(interior);
+    sum.barriers = 2 + own.problem.n * blocks + own.problem.n * barriers_of(interior);
     return sum;
   }
 };

@@ -17,6 +17,14 @@ TEST_CASE("43 halo-direct: has the bits of one device, for any number of them (s
                                   "h=192,w=8,r=1,s=1", "h=400,w=16,r=5,s=5,pad_h=0"});
 }
 
+TEST_CASE("43 halo-direct: has the bits of one device at every width of filter (simulator)") {
+  // Those that have a kernel of their own; and of the others each way to part a row of taps. Tiles of 128 outputs
+  // beside each other, rows that are no whole vectors, rows of zeros alone above.
+  check_bits_of_one_device("43", {"h=9,w=132,r=2,s=7", "h=9,w=131,r=3,s=9", "h=9,w=129,r=2,s=11", "h=9,w=140,r=3,s=15",
+                                  "h=9,w=150,r=2,s=31", "h=9,w=300,r=2,s=65", "h=9,w=40,r=2,s=13", "h=9,w=40,r=2,s=14",
+                                  "h=9,w=40,r=2,s=27", "h=5,w=30,r=65,s=2", "h=4,w=40,r=3,s=5,pad_h=20"});
+}
+
 TEST_CASE("43 halo-direct: counters are what the lesson predicts (simulator)") {
   check_prediction("43", {"h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3",
                           "h=30,w=40,r=7,s=9,pad_h=0,pad_w=0", "n=2,h=290,w=24,r=3,s=3", "h=300,w=20,r=5,s=6"});
