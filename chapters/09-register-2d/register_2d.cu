@@ -1,11 +1,19 @@
 // 09 register-2d, its stage. The kernels, and what they do, are in register_2d.cuh.
 #include "chapters/09-register-2d/register_2d.cuh"
-#include "common/stage/stage.hpp"
+#include "common/stage/tunable.hpp"
 
 namespace convladder {
 namespace {
 
-class Register2d final : public Stage, public ByteImageFilter {
+constexpr int kWarpCounts[] = {4, 8, 16};  // of a block of small_filter
+enum { kPlain, kStreaming };
+constexpr int kStores[] = {kPlain, kStreaming};
+constexpr const char* kStoreWords[] = {"plain", "streaming"};
+constexpr Knob kKnobs[] = {{"warps", kWarpCounts, 4}, {"stores", kStores, kStoreWords, kPlain}};
+
+class Register2d final : public TunableStage, public ByteImageFilter {
+  Knobs knobs() const override { return {kKnobs, false}; }
+
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
     return check_register_2d(problem, limits);
   }
@@ -15,7 +23,22 @@ class Register2d final : public Stage, public ByteImageFilter {
   }
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
-    launch_register_2d(tensors.input, tensors.output, image_of(problem), 1.0f, stream);
+    const Image image = image_of(problem);
+    if (!is_small(image)) return launch_register_2d(tensors.input, tensors.output, image, 1.0f, stream);
+    if (knob("warps") == 4)
+      small<4>(tensors, image, stream);
+    else if (knob("warps") == 8)
+      small<8>(tensors, image, stream);
+    else
+      small<16>(tensors, image, stream);
+  }
+
+  template <int kWarps>
+  void small(const Tensors& tensors, const Image& image, Stream stream) {
+    if (knob("stores") == kStreaming)
+      launch_small<SmallForm<kWarps, true>>(tensors.input, tensors.output, image, 1.0f, stream);
+    else
+      launch_small<SmallForm<kWarps, false>>(tensors.input, tensors.output, image, 1.0f, stream);
   }
 
   void launch_bytes(const ConvProblem& problem, const std::uint8_t* input, std::uint8_t* output, float divisor,

@@ -6,6 +6,13 @@ using namespace convladder;
 
 TEST_CASE("09 register-2d: every image is right") { check_suite("09", image_suite(FilterForm::dense)); }
 
+TEST_CASE("09 register-2d: every image is right with other blocks and stores") {
+  check_suite("09", image_suite(FilterForm::dense), "warps=8,stores=streaming");
+  check_suite("09", image_suite(FilterForm::dense), "warps=16");
+  check_prediction("09", {"h=1,w=4", "h=64,w=256,r=5,s=5", "n=2,h=61,w=500,r=3,s=3"}, FilterForm::dense,
+                   "warps=8,stores=streaming");
+}
+
 TEST_CASE("09 register-2d: counters are what the lesson predicts (simulator)") {
   check_prediction(
       "09", {"h=1,w=1", "h=64,w=256,r=5,s=5", "n=2,h=61,w=500,r=3,s=3", "h=64,w=257,r=5,s=5", "n=2,h=33,w=45,r=4,s=3",
