@@ -7,9 +7,17 @@ another version of cuDNN, or the file is joined from several already. Both are o
 Each right row of NEW, with the configuration that the stage takes by itself, replaces that of its workload. What NEW
 lacks stays, and is named. NEW's trials of cuDNN in the stage's type are added where the file has none of the same
 algorithm and layout that is as fast. Then floors and ratios of the new rows are computed again, and what other rows of
-the type say of them or of cuDNN (tools/recompute.py)."""
+the type say of them or of cuDNN (tools/recompute.py).
+
+Of files of the kind `grid` the third word is a pattern that the names of rows hold, and a fourth, where it is given, is
+added to the key `how`, to tell which rows are of which run:
+
+    tools/join_rows.py docs/results/nvidia-h200-several-4.json several-4.json '^43-' 'rows of 43 are of a later run'
+
+Rows that the file lacks come at its end."""
 import json
 import pathlib
+import re
 import sys
 
 import recompute
@@ -61,12 +69,32 @@ def join(report, later, number):
     return new, old
 
 
+def join_grid(report, later, pattern, how=None):
+    """Changes a report of the kind grid. @return the names of the rows that are new, and of those that stay as they were"""
+    if report["columns"] != later["columns"]:
+        raise ValueError(f"has the columns {', '.join(later['columns'])}")
+    found = {row["name"]: row for row in later["rows"] if re.search(pattern, row["name"])}
+    old = [row["name"] for row in report["rows"] if row["name"] not in found]
+    new = list(found)
+    rows = [found.pop(row["name"], row) for row in report["rows"]]
+    report["rows"] = rows + list(found.values())
+    if how:
+        report["how"] += f"; {how}"
+    return new, old
+
+
 def main():
-    path, later_path, number = sys.argv[1:]
+    path, later_path, which, *how = sys.argv[1:]
     report, later = (json.loads(pathlib.Path(each).read_text()) for each in (path, later_path))
     if report["device"]["name"] != later["device"]["name"]:
         sys.exit(f"join_rows.py: '{later_path}' is of {later['device']['name']}, '{path}' of {report['device']['name']}")
-    new, old = join(report, later, int(number))
+    if "corner" in report:
+        try:
+            new, old = join_grid(report, later, which, *how)
+        except ValueError as error:
+            sys.exit(f"join_rows.py: '{later_path}' {error}")
+    else:
+        new, old = join(report, later, int(which))
     pathlib.Path(path).write_text(reports.text_of(report) + "\n")
     print(f"{path}: {len(new)} rows of {later_path}; as they were: {', '.join(old) or 'none'}")
 

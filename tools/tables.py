@@ -33,7 +33,11 @@ A table stands between two markers, each at the start of a line, the first of wh
     <!-- table:several h200-several strong ^4 -->  stages on 2 and 4 GPUs beside one, from h200-several-2.json and -4.json: the
                                                    rows whose names hold a pattern;
     <!-- table:several h200-several weak ^4 -->    the same where the work grows with the GPUs;
-    <!-- table:several h200-several losses ^4 -->  what times are above an even share, beside an exchange alone
+    <!-- table:several h200-several losses ^4 -->  what times are above an even share, beside an exchange alone;
+    <!-- table:several h200-several model ^4 -->   from which time on dividing pays by the model, beside what was measured;
+    <!-- table:several h200-several shares ^4 -->  of -parts.json: what launches are above an even share, by band and rest;
+    <!-- table:several h200-several changes h=4 --> their changed launches, a column for each size of filter;
+    <!-- table:several h200-several ends ^4 -->    when their parts are over
     <!-- table:gpus machines -->    every GPU of docs/results and docs/results/submitted: device, versions, ceilings;
     <!-- table:gpus gaps -->        how much of each track was measured on each;
     <!-- table:gpus summary -->     no table: which stages' figures carry over from the H200 to each other;

@@ -64,5 +64,26 @@ class JoinRows(unittest.TestCase):
         self.assertEqual(self.report, FILE)
 
 
+def grid(**rows):
+    return {"how": "once", "columns": ["time"], "rows": [{"name": name, "values": [value]} for name, value in rows.items()]}
+
+
+class JoinGrid(unittest.TestCase):
+    def test_rows_that_hold_the_pattern_are_replaced_or_added(self):
+        report = grid(a41=1, a43=2, b43=3)
+        new, old = join_rows.join_grid(report, grid(c43=7, a43=8, a41=9), "43", "43 later")
+        self.assertEqual(report, {**grid(a41=1, a43=8, b43=3, c43=7), "how": "once; 43 later"})
+        self.assertEqual((new, old), (["c43", "a43"], ["a41", "b43"]))
+
+    def test_how_stays_where_nothing_is_said(self):
+        report = grid(a=1)
+        join_rows.join_grid(report, grid(a=2), ".")
+        self.assertEqual(report, grid(a=2))
+
+    def test_other_columns(self):
+        with self.assertRaises(ValueError):
+            join_rows.join_grid(grid(a=1), {**grid(a=2), "columns": ["bytes"]}, ".")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -27,7 +27,21 @@ FOUR = report(("41-halo-exchange h=100,w=60,r=3,s=3", [25, 26, 79, 81, 20]),
 
 EXCHANGES = {"columns": ["exchange"], "rows": [{"name": "200", "values": [6]}, {"name": "280", "values": [14]},
                                                {"name": "10280", "values": [114]}]}
-FILES = {"x-2": TWO, "x-4": FOUR, "x-2-exchange": EXCHANGES, "x-4-exchange": EXCHANGES}
+PARTS_COLUMNS = ["time", "with events", "exchange over", "second over", "first over"]
+
+
+def parts(*rows):
+    return {"columns": PARTS_COLUMNS, "rows": [{"name": name, "values": values} for name, values in rows]}
+
+
+SHAPE = "h=100,w=60,r=3,s=3"
+TWO_PARTS = parts((f"41-halo-exchange {SHAPE}", [52, 60, None, None, None]),
+                  (f"41-halo-exchange {SHAPE}, no exchange", [43, 44, None, None, None]))
+FOUR_PARTS = parts((f"41-halo-exchange {SHAPE}", [26, 30, None, None, None]),
+                   (f"41-halo-exchange {SHAPE}, no exchange", [21, 22, None, None, None]),
+                   ("42-halo-overlap h=100,w=60,r=5,s=5, one stream", [7, 8, 3, 4, 5]))
+FILES = {"x-2": TWO, "x-4": FOUR, "x-2-exchange": EXCHANGES, "x-4-exchange": EXCHANGES,
+         "x-2-parts": TWO_PARTS, "x-4-parts": FOUR_PARTS}
 
 
 def table_of(*words, files=FILES):
@@ -54,11 +68,44 @@ class SeveralTables(unittest.TestCase):
         table = table_of("weak", "^41", files={**FILES, "x-4": four}).splitlines()
         self.assertEqual(table[2:], ["| 41-halo-exchange: 60 × 100, 3 × 3 a GPU | 80.0 | 100.0 | 80% | – | – |"])
 
+    def test_order(self):
+        sizes = ("c=64,h=1,w=1,r=3", "n=2,h=1,w=1,r=3", "h=9,w=9,r=3", "h=2,w=2,r=11", "h=2,w=2,r=3")
+        rows = report(*((f"{stage} {size},s=3", [1, 1, 2, 2, None]) for stage in ("43-x", "41-x") for size in sizes))
+        lines = table_of("strong", ".", files=dict.fromkeys(("x-2", "x-4"), rows)).splitlines()[2:]
+        self.assertEqual([line.split(" |")[0] for line in lines],
+                         [f"| {stage}-x: {size}" for size in ("2 × 2, 3 × 3", "2 × 2, 11 × 3", "9 × 9, 3 × 3",
+                                                              "2 × 1 × 1, 3 × 3", "1 × 1, 64 channels")
+                          for stage in (41, 43)])
+
     def test_losses(self):
         # 60 pixels of 4 bytes are 240, midway between 200 and 280; 9 pixels of 64 channels in fp16 are 1152.
         lines = table_of("losses", "h=100|^33").splitlines()[2:]
-        self.assertEqual(lines[0], "| 41-halo-exchange: 60 × 100, 3 × 3 | 80.0 | 10.0 | 10.0 | 20.0 | 5.2 | 10.0 | 13.3 |")
-        self.assertEqual(lines[1], "| 33-winograd-hopper: 9 × 8, 64 channels | 1.0 | – | 22.7 | 45.4 | 4.8 | 22.7 | 30.3 |")
+        self.assertEqual(lines[0], "| 41-halo-exchange: 60 × 100, 3 × 3 | 80.0 | 10.0 | 10.0 | 5.2 | 10.0 |")
+        self.assertEqual(lines[1], "| 33-winograd-hopper: 9 × 8, 64 channels | 1.0 | – | 22.7 | 4.8 | 22.7 |")
+
+    def test_model(self):
+        # An exchange takes 10 or 22.7 µs: it pays from twice that on, on four from 4/3 of it.
+        lines = table_of("model", "h=100|^33").splitlines()[2:]
+        self.assertEqual(lines[0], "| 41-halo-exchange: 60 × 100, 3 × 3 | 80.0 | 20.0 | 50.0 | 50.0 | 13.3 | 29.8 | 25.0 |")
+        self.assertEqual(lines[1], "| 33-winograd-hopper: 9 × 8, 64 channels | 1.0 | 45.4 | – | – | 30.3 | 23.0 | 5.0 |")
+
+    def test_shares(self):
+        # On two a share of 80 µs is 40: of the 12 above it the band takes 3. On four one GPU took 79.
+        lines = table_of("shares", "^41").splitlines()[2:]
+        self.assertEqual(lines, ["| 41-halo-exchange: 60 × 100, 3 × 3 | 40.0 | 12.0 | 3.0 | 9.0 | 19.8 | 6.2 | 1.2 | 5.0 |"])
+
+    def test_changes(self):
+        lines = table_of("changes", ".").splitlines()
+        self.assertEqual(lines[0], "| µs | 3 × 3 on 2 | 3 × 3 on 4 | 5 × 5 on 4 |")
+        self.assertEqual(lines[2:], ["| 41-halo-exchange | 52.0 | 26.0 | – |", "| 41-halo-exchange, no exchange | 43.0 | "
+                                     "21.0 | – |", "| 42-halo-overlap, one stream | – | – | 7.0 |"])
+
+    def test_ends(self):
+        both = {**FILES, "x-2-parts": FOUR_PARTS}
+        lines = table_of("ends", ".", files=both).splitlines()
+        self.assertIn("| exchange over on 2 |", lines[0])
+        self.assertEqual(lines[2:], ["| 42-halo-overlap: 60 × 100, 5 × 5, one stream | 7.0 | 8.0 | 3.0 | 4.0 | 5.0 | 7.0 | "
+                                     "8.0 | 3.0 | 4.0 | 5.0 |"])
 
     def test_no_exchange_as_long(self):
         long = report(("41-halo-exchange h=100,w=6000,r=3,s=3", [50, 51, 80, 81, 40]))
@@ -66,7 +113,8 @@ class SeveralTables(unittest.TestCase):
             table_of("losses", ".", files={**FILES, "x-2": long})
 
     def test_nothing(self):
-        for words in (["strong", "^42"], ["weak", "^33"], ["strong"], ["wide", "."], ["losses", "^42"]):
+        for words in (["strong", "^42"], ["weak", "^33"], ["strong"], ["wide", "."], ["losses", "^42"],
+                      ["model", "^42"], ["shares", "^43"], ["changes", "^43"], ["ends", "^41"]):
             with self.assertRaises(TableError):
                 table_of(*words)
 
