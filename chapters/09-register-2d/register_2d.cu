@@ -24,18 +24,16 @@ class Register2d final : public TunableStage, public ByteImageFilter {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Image image = image_of(problem);
-    if (!is_small(image)) return launch_register_2d(tensors.input, tensors.output, image, 1.0f, stream);
-    if (knob("warps") == 4)
-      small<4>(tensors, image, stream);
-    else if (knob("warps") == 8)
-      small<8>(tensors, image, stream);
-    else
-      small<16>(tensors, image, stream);
+    const bool streaming = knob("stores") == kStreaming;
+    if (is_small(image) && knob("warps") == 8) return launch_with<8>(streaming, tensors, image, stream);
+    if (is_small(image) && knob("warps") == 16) return launch_with<16>(streaming, tensors, image, stream);
+    if (is_small(image) && streaming) return launch_with<kStripWarps>(streaming, tensors, image, stream);
+    launch_register_2d(tensors.input, tensors.output, image_of(problem), 1.0f, stream);
   }
 
   template <int kWarps>
-  void small(const Tensors& tensors, const Image& image, Stream stream) {
-    if (knob("stores") == kStreaming)
+  static void launch_with(bool streaming, const Tensors& tensors, const Image& image, Stream stream) {
+    if (streaming)
       launch_small<SmallForm<kWarps, true>>(tensors.input, tensors.output, image, 1.0f, stream);
     else
       launch_small<SmallForm<kWarps, false>>(tensors.input, tensors.output, image, 1.0f, stream);

@@ -14,7 +14,7 @@ if [ "${1:-}" = build ]; then
 fi
 OUT=${OUT:?}
 if command -v nvidia-smi >/dev/null; then
-  nvidia-smi --query-gpu=name,clocks.sm,clocks.mem,power.draw,clocks_event_reasons.active --format=csv -lms 250 >"$OUT/clocks.txt" 2>&1 &
+  nvidia-smi --query-gpu=name,clocks.sm,clocks.mem,power.draw --format=csv -lms 250 >"$OUT/clocks.txt" 2>&1 &
   clocks=$!
 fi
 timeout 45 build/bin/measure-images "${SECONDS_MEASURED:-15}" >"$OUT/images.json" 2>"$OUT/images.txt"
