@@ -344,16 +344,19 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
   // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 290
-  // cycles for the waits; a box of pixels takes at least 740, but of Cut::row a tap and its box 300 together. 8 KB of a
-  // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, or 6 of
-  // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
-  // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
-  // cannot be part. Fitted to times on an H100: to all configurations of 32 on a ResNet-50 of 32 images and of one, and
-  // again, for Cut::row, on its 1 x 1 layers, with six of 34: what costs the least took at most 11% longer there than
-  // the fastest, and 2% on average.
+  // cycles for the waits, of Cut::own 345; a box of pixels takes at least 740, but of Cut::row a tap and its box 300
+  // together. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position
+  // of halves, or 6 of Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half.
+  // Blocks that gather slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the
+  // multiprocessors cannot be part. Fitted to times on an H100: to all configurations of 32 on a ResNet-50 of 32 images
+  // and of one, and again, for Cut::row, on its 1 x 1 layers, with six of 34: what costs the least took at most 11%
+  // longer there than the fastest, and 2% on average. The 345 follow from all configurations of its first layer on an
+  // H200, of which 290 chose one that took 19% longer.
   constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kStart = 600, kGather = 3900;
-  const bool row = is_row(cut_of<Element>(problem, choice));
-  const std::int64_t least_tap = row ? 300 : 290, least_box = row ? 0 : 740, epilogue_cycles = row ? 3 : 10;
+  const Cut cut = cut_of<Element>(problem, choice);
+  const bool row = is_row(cut);
+  const std::int64_t least_tap = row ? 300 : cut == Cut::own ? 345 : 290, least_box = row ? 0 : 740;
+  const std::int64_t epilogue_cycles = row ? 3 : 10;
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
                      taps = blocks * g.taps, boxes = blocks * g.phases;

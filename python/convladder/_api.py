@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,12 +24,15 @@ from ._arguments import (
     epilogue_text,
     filters_of,
     host_floats,
+    list_of,
     on_gpu,
+    options_of,
     options_text,
+    padding_text,
     shape_text,
     stage_text,
 )
-from .errors import BadInput, DeviceError, Fault, Refused, WrongResult
+from .errors import BadInput, DeviceError, Fault, MachineError, Refused, WrongResult
 
 _KEPT_PROBLEMS = 8  # of a Conv; a loop over a few shapes prepares each once
 _KEPT_FILTERS = 16  # of conv()
@@ -82,8 +86,8 @@ class Conv:
         self._bias: Floats | None = None
         if bias is not None:
             self._bias = bias_floats(_parameter(bias, "the bias"), filters_of(self._w)).copy()
-        self._padding = padding
-        self._options = (pad, stride, dilation, groups)
+        self._padding = padding_text(padding)
+        self._options = options_of(pad, stride, dilation, groups)
         self._configuration = configuration_text(configuration)
         self._prepared: OrderedDict[Any, Any] = OrderedDict()
         self._launches: dict[Any, _device.TorchLaunch] = {}  # of what is prepared, by how tensors of torch lie
@@ -214,7 +218,9 @@ def conv(
     """
     epilogue_text(bias is not None, residual is not None, activation)
     stage = _device.stage_for(stage_text(stage), x)
-    options = (stage, activation, padding, pad, stride, dilation, groups, configuration_text(configuration))
+    pad, stride, dilation, groups = options_of(pad, stride, dilation, groups)
+    configuration = configuration_text(configuration)
+    options = (stage, activation, padding_text(padding), pad, stride, dilation, groups, configuration)
     of_filter, kept_filter = _identity(w, "the filter")
     of_bias, kept_bias = (None, None) if bias is None else _identity(bias, "the bias")
     key = (options, of_filter, of_bias)
@@ -266,11 +272,14 @@ def refusal(
     """
     name = stage_text(stage)
     if shape is not None:
-        return _sim.refusal_of_shape(name, shape_text(shape), padding) or None
+        return _sim.refusal_of_shape(name, shape_text(shape), padding_text(padding)) or None
+    if x is None or w is None:
+        raise BadInput("refusal() wants an input and a filter, or a shape")
     input, filter = host_floats(x, "the input"), host_floats(w, "the filter")
     epilogue = epilogue_text(bias is not None, residual is not None, activation)
     options = options_text(input.ndim, pad, stride, dilation, groups, epilogue)
-    return _sim.refusal_of_arrays(name, list(input.shape), list(filter.shape), options, padding, filter) or None
+    mode = padding_text(padding)
+    return _sim.refusal_of_arrays(name, list(input.shape), list(filter.shape), options, mode, filter) or None
 
 
 @dataclass(frozen=True)
@@ -279,7 +288,7 @@ class Simulation:
 
     output: Floats  #: (N, K, P, Q); empty of a run with a fault
     counters: dict[str, int | None]  #: by the JSON's names: bytes, requests, sectors, conflicts, barriers, flops
-    lines: list[dict[str, Any]]  #: of each line of the source: file, line and its counters
+    lines: list[dict[str, Any]]  #: of each line of the source: file ("?" without addr2line), line and its counters
     faults: list[dict[str, Any]]  #: of a run that raised Fault, which has this as its `simulation`; else empty
     result: dict[str, Any]  #: all of it, as `./lab run --lines --json` prints it
 
@@ -310,12 +319,18 @@ def simulate(
     Raises:
         Refused, Fault, WrongResult, BadInput, MachineError, DeviceError: see convladder.errors.
     """
+    if without_barrier is not None:
+        if not isinstance(without_barrier, str):
+            raise BadInput(f'without_barrier must name a file and a line, as "tiled_1d.cu:41"; got {without_barrier!r}')
+        if shutil.which("addr2line") is None:
+            raise MachineError("addr2line tells the lines of barriers, and is not on PATH; install binutils")
+    name = stage_text(stage)
     epilogue = epilogue_text(bias is not None, residual is not None, activation)
     input, filter = host_floats(x, "the input"), host_floats(w, "the filter")
     numbers = None if bias is None else bias_floats(bias, filters_of(filter))
     added = None if residual is None else host_floats(residual, "the residual")
     text, output = _sim.simulate(
-        stage_text(stage),
+        name,
         list(input.shape),
         input,
         list(filter.shape),
@@ -324,7 +339,7 @@ def simulate(
         [] if added is None else list(added.shape),
         added,
         options_text(input.ndim, pad, stride, dilation, groups, epilogue),
-        padding,
+        padding_text(padding),
         configuration_text(configuration),
         without_barrier or "",
     )
@@ -344,9 +359,9 @@ def simulate(
 
 
 def bench(
-    stages: Sequence[Stage] | None = None,
+    stages: Stage | Sequence[Stage] | None = None,
     *,
-    tracks: Sequence[str] | None = None,
+    tracks: str | Sequence[str] | None = None,
     shape: Problem | Sequence[Problem] | None = None,
     padding: str | None = None,
     backend: str = "auto",
@@ -354,15 +369,15 @@ def bench(
     """Rows as `./lab bench --json` has them, without cuDNN: a dictionary for each stage and problem.
 
     Args:
-        stages, tracks: which; all without them.
+        stages, tracks: which, one or several; all without them.
         shape: the user's layers, as of refusal(), instead of the tracks' workloads.
         padding: of those.
         backend: "gpu", "sim", or "auto": the GPU where there is one and the package has a GPU side.
     """
     library = _device.library_for(backend)
-    shapes = [] if shape is None else [shape] if isinstance(shape, (str, Mapping)) else list(shape)
-    names = [stage_text(stage) for stage in stages or []]
-    text = library.bench(names, list(tracks or []), [shape_text(each) for each in shapes], padding)
+    names = [stage_text(stage) for stage in list_of(stages)]
+    shapes = [shape_text(each) for each in list_of(shape)]
+    text = library.bench(names, list_of(tracks), shapes, None if padding is None else padding_text(padding))
     return cast("list[dict[str, Any]]", json.loads(text))
 
 

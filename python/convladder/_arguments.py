@@ -34,6 +34,7 @@ def host_floats(array: Any, name: str) -> Floats:
 
     `array` is NumPy's, or has NumPy's protocol or DLPack's; or it is a tensor of torch.bfloat16, which float32 holds.
     """
+    given = array
     if hasattr(array, "detach"):  # torch's, perhaps with a gradient, which DLPack does not hand out
         array = array.detach()
         if str(array.dtype) == "torch.bfloat16":
@@ -42,7 +43,9 @@ def host_floats(array: Any, name: str) -> Floats:
         try:
             array = np.from_dlpack(array) if hasattr(array, "__dlpack__") else np.asarray(array)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise BadInput(f"{name} cannot be read as an array: {error}") from error
+            raise BadInput(f"{name} cannot be read as an array: {_one_line(error)}") from error
+    if array.dtype.kind not in "biufc" and not hasattr(given, "dtype"):  # None, a text
+        raise BadInput(f"{name} must be an array of numbers; got {_shown(given)}")
     if array.dtype != np.float32:
         raise BadInput(f"{name} has elements of type {array.dtype}; convert it to float32")
     return np.ascontiguousarray(array)
@@ -52,7 +55,18 @@ def stage_text(stage: Stage) -> str:
     """A stage as the command line takes it: a number, a name or a folder."""
     if isinstance(stage, str):
         return stage
-    return str(_integer("stage", stage))
+    try:
+        return str(operator.index(stage))
+    except TypeError:
+        raise BadInput(f'stage must be a number or a name, as 3 or "tiled-1d"; got {_shown(stage)}') from None
+
+
+def padding_text(padding: str) -> str:
+    """The padding's mode. That it is a name: numbers are what `pad` takes, which torch calls padding."""
+    if not isinstance(padding, str) or padding not in ("zero", "replicate", "reflect"):
+        hint = "" if isinstance(padding, str) else ": how many zeros there are says `pad`"
+        raise BadInput(f'padding must be "zero", "replicate" or "reflect"; got {_shown(padding)}{hint}')
+    return padding
 
 
 def bias_floats(bias: Any, filters: int) -> Floats:
@@ -74,7 +88,7 @@ def filters_of(w: Floats) -> int:
 def epilogue_text(has_bias: bool, has_residual: bool, activation: str | None) -> str:
     """The epilogue of --shape: what a stage does with each sum before it stores it."""
     if activation is not None and activation != "relu":
-        raise BadInput(f'activation must be "relu" or None; got {activation!r}')
+        raise BadInput(f'activation must be "relu" or None; got {_shown(activation)}')
     if has_residual:
         if activation is None:
             raise BadInput('a residual is added before a ReLU, and no other way: give activation="relu" with it')
@@ -88,19 +102,30 @@ def configuration_text(configuration: Configuration) -> str:
     """Knobs as the command line takes them: "m=4,tbm=32"."""
     if configuration is None or isinstance(configuration, str):
         return configuration or ""
+    if not isinstance(configuration, Mapping):
+        raise BadInput(f'configuration must be as {{"m": 4}} or "m=4"; got {_shown(configuration)}')
     return ",".join(f"{knob}={value}" for knob, value in configuration.items())
+
+
+def options_of(
+    pad: Pair | None, stride: Pair, dilation: Pair, groups: int
+) -> tuple[Pair | None, Pair, Pair, int]:
+    """The options as integers and pairs of them, which can be keys."""
+    checked = None if pad is None else _pair("pad", pad)
+    return checked, _pair("stride", stride), _pair("dilation", dilation), _integer("groups", groups)
 
 
 def options_text(
     dimensions: int, pad: Pair | None, stride: Pair, dilation: Pair, groups: int, epilogue: str = "none"
-) -> str | None:
+) -> str:
     """What --shape says beside the arrays. One number is for height and width; of a signal, for the width alone."""
+    pad, stride, dilation, groups = options_of(pad, stride, dilation, groups)
     items: list[str] = []
     if pad is not None:
-        items += _pair("pad", pad, dimensions, 0)
-    items += _pair("stride", stride, dimensions, 1)
-    items += _pair("dilation", dilation, dimensions, 1)
-    items.append(f"groups={_integer('groups', groups)}")
+        items += _items("pad", pad, dimensions, 0)
+    items += _items("stride", stride, dimensions, 1)
+    items += _items("dilation", dilation, dimensions, 1)
+    items.append(f"groups={groups}")
     items.append(f"epilogue={epilogue}")
     return ",".join(items)
 
@@ -109,22 +134,47 @@ def shape_text(shape: Problem) -> str:
     """A problem without arrays: "c=64,h=56,...", or the same as a mapping. Its epilogue alone is a name."""
     if isinstance(shape, str):
         return shape
+    if not isinstance(shape, Mapping):
+        raise BadInput(f'shape must be as "w=4096,s=5" or {{"w": 4096, "s": 5}}; got {_shown(shape)}')
     return ",".join(f"{key}={value if key == 'epilogue' else _integer(key, value)}" for key, value in shape.items())
 
 
-def _pair(name: str, value: Pair, dimensions: int, neutral: int) -> list[str]:
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise BadInput(f"{name} must be a number or (height, width); got {value!r}")
-        height, width = (_integer(name, each) for each in value)
-    else:
-        width = _integer(name, value)
-        height = neutral if dimensions == 1 else width
-    return [f"{name}_h={height}", f"{name}_w={width}"]
+def list_of(values: Any) -> list[Any]:
+    """One or several as a list; none without them."""
+    if values is None:
+        return []
+    several = hasattr(values, "__iter__") and not isinstance(values, (str, Mapping))
+    return list(values) if several else [values]
+
+
+def _pair(name: str, value: Pair) -> Pair:
+    if not isinstance(value, (tuple, list)):
+        return _integer(name, value)
+    if len(value) != 2:
+        raise BadInput(f"{name} must be a number or (height, width); got {_shown(value)}")
+    return _integer(name, value[0]), _integer(name, value[1])
+
+
+def _items(name: str, value: Pair, dimensions: int, neutral: int) -> list[str]:
+    if not isinstance(value, tuple):
+        value = (neutral if dimensions == 1 else value, value)
+    return [f"{name}_h={value[0]}", f"{name}_w={value[1]}"]
 
 
 def _integer(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise BadInput(f"{name} must be an integer; got {value!r}") from error
+        raise BadInput(f"{name} must be an integer; got {_shown(value)}") from error
+
+
+def _shown(value: Any) -> str:
+    """A value in a message of one line: itself where it is short, else its type."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"an array of the shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

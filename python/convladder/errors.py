@@ -1,4 +1,4 @@
-"""What convladder raises. Each message is the sentence that the command line prints."""
+"""What convladder raises. Each message is the sentence that the command line prints, its options as arguments."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -343,6 +344,25 @@ class Prepared {
   std::unique_ptr<PreparedStage> stage_;
 };
 
+/// A sentence about unusable arguments: the command line's options are arguments here.
+std::string in_python(std::string message) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"'./lab list' shows", "convladder.stages() lists"},
+      {"try ./lab run with --shape", "give a shape"},
+      {"--input", "the input"},
+      {"--filter", "the filter"},
+      {"--stage", "stages"},
+      {"--track", "tracks"},
+      {"--shape groups", "groups"},
+      {"--shape", "shape"},
+      {"--configuration", "configuration"},
+  };
+  for (const auto& [option, words] : kWords)
+    for (std::size_t at = 0; (at = message.find(option, at)) != std::string::npos; at += words.size())
+      message.replace(at, option.size(), words);
+  return message;
+}
+
 /// Raises the exception of convladder.errors that belongs to one of the harness's.
 void translate(const std::exception_ptr& thrown, void*) {
   const auto raise = [](const char* name, const char* message) {
@@ -356,7 +376,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const RefusedError& error) {
     raise("Refused", error.what());
   } catch (const UsageError& error) {
-    raise("BadInput", error.what());
+    raise("BadInput", in_python(error.what()).c_str());
   } catch (const MachineError& error) {
     raise("MachineError", error.what());
   } catch (const DeviceError& error) {

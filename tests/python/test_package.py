@@ -173,6 +173,7 @@ def test_options():
     x, w = normal(1, 3, 9, 11), normal(4, 3, 3, 3)
     y = convladder.conv(x, w, stage=16, stride=(2, 2), pad=0)
     np.testing.assert_allclose(y, correlation(x, w, pad=0, stride=2), atol=1e-5)
+    np.testing.assert_array_equal(convladder.conv(x, w, stage=16, stride=[2, 2], pad=[0, 0]), y)
     image = normal(9, 11)
     y = convladder.conv(image, np.ones((3, 3), np.float32), stage="tiled-2d", padding="replicate")
     np.testing.assert_allclose(y[0, 0, 0, 0], 4 * image[0, 0] + 2 * (image[0, 1] + image[1, 0]) + image[1, 1],
@@ -237,15 +238,33 @@ def test_refusal_of_shapes():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: convladder.conv(normal(9), normal(3), stage=99), "99"),
+    (lambda: convladder.conv(normal(9), normal(3), stage=99), r"^unknown stage '99'; convladder.stages\(\) lists the stages$"),
     (lambda: convladder.conv(normal(9).astype(np.float64), normal(3), stage=3), "float64; convert it to float32"),
-    (lambda: convladder.conv(normal(2, 3, 4), normal(3), stage=3), "3 dimensions"),
-    (lambda: convladder.conv(normal(1, 3, 8, 8), normal(4, 2, 3, 3), stage=16), "c/groups"),
+    (lambda: convladder.conv(normal(2, 3, 4), normal(3), stage=3), "^the input has 3 dimensions; reshape it"),
+    (lambda: convladder.conv(normal(1, 3, 8, 8), normal(4, 2, 3, 3), stage=16), r"c/groups \(groups=... sets groups\)$"),
     (lambda: convladder.conv(normal(9), normal(3), stage=3, padding="same"), "same"),
-    (lambda: convladder.conv(normal(9), normal(3) * np.float32(np.nan), stage=3), "finite"),
+    (lambda: convladder.conv(normal(9), normal(3) * np.float32(np.nan), stage=3), "^the filter: value 0 is nan; give finite numbers$"),
     (lambda: convladder.conv(normal(9), normal(3), stage=3, stride=1.5), "stride must be an integer"),
     (lambda: convladder.conv(normal(1, 4, 8, 8), normal(4, 4, 3, 3), stage=36, configuration={"no": 1}), "no"),
     (lambda: convladder.bench([3], backend="cuda"), "backend"),
+    (lambda: convladder.conv(3, normal(9), normal(3)), r"^stage must be a number or a name, .* of the shape \(3,\)$"),
+    (lambda: convladder.conv(normal(9), normal(3), stage=3.0), "^stage must be a number or a name, .*; got 3.0$"),
+    (lambda: convladder.conv(None, normal(3), stage=3), "^the input must be an array of numbers; got None$"),
+    (lambda: convladder.Conv(3, "normal"), "^the filter must be an array of numbers; got 'normal'$"),
+    (lambda: convladder.Conv(3, normal(3), padding=1), "^padding must be .* got 1: how many zeros there are says `pad`$"),
+    (lambda: convladder.simulate(3, normal(9), normal(3), padding=None), "^padding must be"),
+    (lambda: convladder.refusal(3, normal(9), normal(3), padding=1), "^padding must be"),
+    (lambda: convladder.refusal(3, shape="w=9,s=3", padding=1), "^padding must be"),
+    (lambda: convladder.bench(3, shape="w=9,s=3", padding=1, backend="sim"), "^padding must be"),
+    (lambda: convladder.Conv(3, normal(3), pad="same"), "^pad must be an integer; got 'same'$"),
+    (lambda: convladder.Conv(3, normal(3), stride=np.zeros((30, 30))), r"^stride must be .* got an array of the shape"),
+    (lambda: convladder.Conv(36, normal(4, 4, 3, 3), configuration=4), "^configuration must be as .*; got 4$"),
+    (lambda: convladder.simulate(3, normal(9), normal(3), without_barrier=41), '"tiled_1d.cu:41"; got 41$'),
+    (lambda: convladder.refusal(3), r"^refusal\(\) wants an input and a filter, or a shape$"),
+    (lambda: convladder.refusal(3, shape=9), '^shape must be as "w=4096,s=5" or .*; got 9$'),
+    (lambda: convladder.bench(3, shape=[9], backend="sim"), "^shape must be as"),
+    (lambda: convladder.bench(3, tracks="images", backend="sim"), "^no stage is both in stages and in tracks;"),
+    (lambda: convladder.conv(LAYER[0], LAYER[1], stage=16, configuration={"m": 4}), "; leave out configuration$"),
 ])
 def test_bad_input(call, message):
     with pytest.raises(convladder.BadInput, match=message) as raised:
@@ -277,6 +296,12 @@ def test_fault_carries_its_records_and_what_was_seen():
 def test_barrier_that_is_not_there():
     with pytest.raises(convladder.BadInput, match=r"no block passes a barrier at tiled_1d.cu:1; .*tiled_1d.cu:\d+$"):
         convladder.simulate(3, normal(100), normal(5), without_barrier="tiled_1d.cu:1")
+
+
+def test_barriers_have_lines_by_addr2line(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(convladder.MachineError, match="^addr2line tells the lines of barriers, .* install binutils$"):
+        convladder.simulate(3, normal(100), normal(5), without_barrier="tiled_1d.cu:42")
 
 
 def test_fault_of_any_function_has_records():
@@ -323,6 +348,11 @@ def test_bench_gives_rows():
     rows = convladder.bench([2, 3], shape="w=2000,s=5", backend="sim")
     assert [row["number"] for row in rows] == [2, 3]
     assert all(row["status"] == "ok" and row["counters"]["barriers"] is not None for row in rows)
+
+
+def test_bench_of_one_stage():
+    rows = convladder.bench("03", shape={"w": 200, "s": 5}, backend="sim")
+    assert [row["number"] for row in rows] == [3]
 
 
 def test_threads():

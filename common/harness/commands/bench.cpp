@@ -32,6 +32,7 @@
 #include "common/harness/report/report.hpp"
 #include "common/harness/report/text_report.hpp"
 #include "common/harness/run/host_run.hpp"
+#include "common/harness/run/python_program.hpp"
 #include "common/harness/run/runner.hpp"
 #include "common/harness/run/standing.hpp"
 #include "common/harness/run/user_problem.hpp"
@@ -294,6 +295,8 @@ class Bench {
     try {
       const bool on_gpu = backend() == Backend::gpu && !runs_on_host(*entry.stage);
       if (on_gpu && !limits_) {
+        const auto in_python = [](const Entry& each) { return !each.stage->program.empty(); };
+        if (std::any_of(entries_.begin(), entries_.end(), in_python)) python_rows_program().begin();
         fmt::print(stderr, "measuring the device's ceilings\n");
         limits_ = measure_limits();
       }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -61,6 +62,13 @@ void PythonProgram::end() {
   if (requests_) std::fclose(std::exchange(requests_, nullptr));  // it reads to the end, and ends
   if (answers_) std::fclose(std::exchange(answers_, nullptr));
   if (process_ != 0) waitpid(std::exchange(process_, 0), nullptr, 0);
+}
+
+void PythonProgram::begin() noexcept {
+  try {
+    if (!requests_) start();
+  } catch (const std::exception&) {
+  }
 }
 
 nlohmann::json PythonProgram::ask(const nlohmann::json& request) {

@@ -10,7 +10,7 @@
 
 namespace convladder {
 
-/// Started by the first request, and ended with this object.
+/// Started by begin() or the first request, and ended with this object.
 class PythonProgram {
  public:
   /// @param python the interpreter  @param script what it runs
@@ -19,6 +19,9 @@ class PythonProgram {
   ~PythonProgram();
   PythonProgram(const PythonProgram&) = delete;
   PythonProgram& operator=(const PythonProgram&) = delete;
+
+  /// Starts it, if it has not been, so that it imports what it needs meanwhile. What fails, the first request tells.
+  void begin() noexcept;
 
   /// Sends a request, and waits for its answer.
   /// @throws DeviceError with the answer's "error"; or if the program cannot run, ends, or answers something else
