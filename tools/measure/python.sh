@@ -2,9 +2,9 @@
 # The Python package on a GPU: builds it with its GPU side, runs its tests on tensors of torch, and times what a call costs the
 # host. In a checkout's root, where `python3` has torch and NumPy, with nvcc, cmake and ninja; no network is needed. OUT is a
 # folder. 3 minutes, if `build` holds the project's objects already; a build that time does not suffice for goes on where it
-# ended when this runs again. .gpu/wheels holds what `python3` lacks of scikit-build-core, nanobind and pytest:
+# ended when this runs again. .gpu/wheels holds what `python3` lacks of scikit-build-core, nanobind, nanobind-backend and pytest:
 #   pip download --python-version 3.12 --only-binary=:all: --platform manylinux_2_28_x86_64 \
-#     --dest .gpu/wheels scikit-build-core nanobind pytest
+#     --dest .gpu/wheels scikit-build-core nanobind nanobind-backend pytest
 #   log.txt               what ran, its exit status and seconds
 #   build.txt             pip's and CMake's output
 #   tests.txt             the tests of tests/python that want a GPU or torch, and why any was skipped
