@@ -80,29 +80,6 @@ __device__ __forceinline__ void last_steps(int& r, const Step& step) {
   }
 }
 
-// Stores 4 sums. kStreaming: L2 gives up these lines first, so that the input stays in it.
-template <bool kStreaming>
-__device__ __forceinline__ void store_sums(float* to, float4 sums) {
-#if defined(__CUDA_ARCH__)
-  if (kStreaming) return __stcs(reinterpret_cast<float4*>(to), sums);
-#endif
-  *reinterpret_cast<float4*>(to) = sums;
-}
-template <bool kStreaming>
-__device__ __forceinline__ void store_sum(float* to, float sum) {
-#if defined(__CUDA_ARCH__)
-  if (kStreaming) return __stcs(to, sum);
-#endif
-  *to = sum;
-}
-
-// How a warp that shares its block's segment with those above and below hands sums on (stacked=yes).
-struct Handover {
-  float* sums;  // [kSide - 1][kStrip], where this warp leaves sums of the warp above; those of the warp below follow
-  int first;    // rows that it leaves: none where no warp is above
-  int last;     // and that it finds
-};
-
 // A segment of a strip: `height` rows of `width` outputs, from (y, x) on.
 struct Segment {
   int y, x, height, width;
@@ -120,11 +97,9 @@ __host__ __device__ __forceinline__ bool copies_vectors(const Image& image, cons
   return image.width % 4 == 0 && image.pad_x == image.columns / 2 && reads_in_place(image, s);
 }
 
-// kVector: copies_vectors(). kStacked: the first rows complete sums of the warp above, and the warp below those that
-// the last rows begin; `segment` then has kSide - 1 outputs fewer than the warp has rows, perhaps less than none.
-template <int kSide, bool kVector, bool kStreaming, bool kStacked>
-__device__ __forceinline__ void walk(const float* in, float* out, const Image& image, const Segment& segment,
-                                     const Handover& handover) {
+// kVector: copies_vectors().
+template <int kSide, bool kVector>
+__device__ __forceinline__ void walk(const float* in, float* out, const Image& image, const Segment& segment) {
   using S = Strip<kSide>;
   constexpr int kCopied = kVector ? 4 : 1;  // floats of one copy
   constexpr int kRounds = (S::kPitch / kCopied + 31) / 32;
@@ -191,7 +166,7 @@ __device__ __forceinline__ void walk(const float* in, float* out, const Image& i
   float* to = out + static_cast<std::int64_t>(segment.y - kSide + 1) * image.out_width + segment.x + kFusedEach * lane;
   const bool whole = kVector || image.out_width % kFusedEach == 0;
   const int own = segment.width - kFusedEach * lane;  // outputs of the lane in a row, if positive
-  const unsigned height = own > 0 && segment.height > 0 ? segment.height : 0;
+  const unsigned height = own > 0 ? segment.height : 0;
   const auto step = [&](auto sums, int r) {
     constexpr int kFirst = decltype(sums)::kFirst, kLast = decltype(sums)::kLast;
     // 2.
@@ -226,15 +201,12 @@ __device__ __forceinline__ void walk(const float* in, float* out, const Image& i
       const float* result = m == 0 ? first : sum[0];
       const bool stores = kFirst == 0 && static_cast<unsigned>(r + m - kSide + 1) < height;
       if (whole) {
-        if (stores) store_sums<kStreaming>(to, make_float4(result[0], result[1], result[2], result[3]));
+        if (stores) *reinterpret_cast<float4*>(to) = make_float4(result[0], result[1], result[2], result[3]);
       } else {
         UNROLL
         for (int e = 0; e < kFusedEach; ++e)
-          if (stores && e < own) store_sum<kStreaming>(to + e, result[e]);
+          if (stores && e < own) to[e] = result[e];
       }
-      if (kStacked && r + m < handover.first)
-        *reinterpret_cast<float4*>(handover.sums + (r + m) * kStrip + kFusedEach * lane) =
-            make_float4(result[0], result[1], result[2], result[3]);
       to += image.out_width;
     }
   };
@@ -244,36 +216,14 @@ __device__ __forceinline__ void walk(const float* in, float* out, const Image& i
   read(ring);
   int r = 0;
   // A low segment takes every sum in every step; so do segments whose rows are copied word by word, for shorter code.
-  constexpr bool kParts = kVector && !kStacked;
-  const int last = kParts && rows >= 2 * S::kPartly ? S::kPartly : 0;
-  if constexpr (kParts)
-    if (last > 0) first_steps<kSide, kSide - kSkip>(r, step);
+  const int last = kVector && rows >= 2 * S::kPartly ? S::kPartly : 0;
+  if (kVector && last > 0) first_steps<kSide, kSide - kSkip>(r, step);
   UNROLL_BY(1)
   for (; r < rows - last; r += kFusedRows) step(Sums<0, kSide>{}, r);
-  if constexpr (kParts)
-    if (last > 0) last_steps<kSide, S::kPartly>(r, step);
-
-  if constexpr (kStacked) {  // what the warp below has of the last outputs
-    __syncthreads();
-    UNROLL
-    for (int i = 1; i < kSide; ++i) {
-      if (i > handover.last) break;
-      const float4 rest = reinterpret_cast<const float4*>(handover.sums + (kSide - 2 + i) * kStrip)[lane];
-      const float4 all = make_float4(sum[i][0] + rest.x, sum[i][1] + rest.y, sum[i][2] + rest.z, sum[i][3] + rest.w);
-      if (whole) {
-        if (own > 0) store_sums<kStreaming>(to, all);
-      } else {
-        const float each[] = {all.x, all.y, all.z, all.w};
-        UNROLL
-        for (int e = 0; e < kFusedEach; ++e)
-          if (e < own) store_sum<kStreaming>(to + e, each[e]);
-      }
-      to += image.out_width;
-    }
-  }
+  if (kVector && last > 0) last_steps<kSide, S::kPartly>(r, step);
 }
 
-template <int kSide, bool kStreaming>
+template <int kSide>
 __global__ void __launch_bounds__(32 * kFusedWarps) convolve_both(const float* input,  // [batch][height][width]
                                                                   float* output,       // [batch][out_height][out_width]
                                                                   Image image,
@@ -288,56 +238,21 @@ __global__ void __launch_bounds__(32 * kFusedWarps) convolve_both(const float* i
   const float* in = input + n * input_pixels(image);
   float* out = output + n * output_pixels(image);
   if (copies_vectors(image, segment))
-    walk<kSide, true, kStreaming, false>(in, out, image, segment, {});
+    walk<kSide, true>(in, out, image, segment);
   else
-    walk<kSide, false, kStreaming, false>(in, out, image, segment, {});
-}
-
-// The same with the warps of a block one below the other (stacked=yes): they make the row sums between them once. Of
-// the rows that the block's outputs need each warp takes `warp_rows`. An output whose rows two warps have is the sum of
-// what the upper one has when it ends and of what the lower one had when it began.
-constexpr int kStackedWarps = 8;
-
-constexpr int kLeastStacked = 17;  // side of the filter
-
-__host__ __device__ constexpr int stacked_bytes(int side) {
-  return (kStackedWarps * kRing * pitch_of(side) + (kStackedWarps - 1) * (side - 1) * kStrip) *
-         static_cast<int>(sizeof(float));
-}
-
-template <int kSide, bool kStreaming>
-__global__ void __launch_bounds__(32 * kStackedWarps) convolve_stacked(const float* input, float* output, Image image,
-                                                                       int warp_rows) {  // even, kSide - 1 at least
-  image.rows = image.columns = kSide;
-  const int segment_rows = kStackedWarps * warp_rows - kSide + 1;
-  const BlockTile tile = block_tile(image, segment_rows, kStrip);
-  if (tile.image >= image.batch) return;
-  const Segment whole{tile.y, tile.x, min(segment_rows, image.out_height - tile.y),
-                      min(kStrip, image.out_width - tile.x)};
-  const int above = threadIdx.y * warp_rows, rows = whole.height + kSide - 1;  // of the warps above, of all
-  const Segment own{whole.y + above, whole.x, max(0, min(warp_rows, rows - above)) - kSide + 1, whole.width};
-  float* const sums = dynamic_shared<float>() + kStackedWarps * kRing * pitch_of(kSide);
-  const Handover handover{sums + (static_cast<int>(threadIdx.y) - 1) * (kSide - 1) * kStrip,
-                          threadIdx.y > 0 ? kSide - 1 : 0, min(kSide - 1, rows - above - warp_rows)};
-  const float* in = input + tile.image * input_pixels(image);
-  float* out = output + tile.image * output_pixels(image);
-  if (copies_vectors(image, whole))
-    walk<kSide, true, kStreaming, true>(in, out, image, own, handover);
-  else
-    walk<kSide, false, kStreaming, true>(in, out, image, own, handover);
+    walk<kSide, false>(in, out, image, segment);
 }
 
 // Warps of a scheduler at a time. More of them hide more latency, and begin more segments.
 constexpr int warps_of(int side) { return side > 15 ? 1 : 2; }
 
 // Rows of outputs of a segment: such that the schedulers, with `warps` warps at a time, take the fewest rows.
-// `only`: how many segments a warp's place takes one after the other; 0: as many as are best by that count.
-int segment_of(const Image& image, int multiprocessors, int warps, int only = 0) {
+int segment_of(const Image& image, int multiprocessors, int warps) {
   const std::int64_t strips = static_cast<std::int64_t>((image.out_width + kStrip - 1) / kStrip) * image.batch;
   const std::int64_t at_once =
       static_cast<std::int64_t>(kFusedWarps) * warps * (multiprocessors > 0 ? multiprocessors : 1);
   std::int64_t best = image.out_height, fewest = INT64_MAX;
-  for (int waves = only > 0 ? only : 1; waves <= (only > 0 ? only : 8); ++waves) {
+  for (int waves = 1; waves <= 8; ++waves) {
     std::int64_t segments = waves * at_once / strips;
     if (segments == 0) segments = 1;
     if (segments > image.out_height) segments = image.out_height;
@@ -351,45 +266,16 @@ int segment_of(const Image& image, int multiprocessors, int warps, int only = 0)
   return static_cast<int>(best);
 }
 
-// Rows of a warp of convolve_stacked(), such that the multiprocessors, with a block at a time, take the fewest rows.
-int stacked_rows_of(const Image& image, int multiprocessors) {
-  const std::int64_t strips = static_cast<std::int64_t>((image.out_width + kStrip - 1) / kStrip) * image.batch;
-  const std::int64_t at_once = multiprocessors > 0 ? multiprocessors : 1;
-  const int more = image.rows - 1, least = (more + 1) / 2 * 2;
-  std::int64_t best = least, fewest = INT64_MAX;
-  for (std::int64_t blocks = 1; blocks <= 64; ++blocks) {
-    const std::int64_t height = (image.out_height + blocks - 1) / blocks;
-    std::int64_t rows = (height + more + kStackedWarps - 1) / kStackedWarps;
-    rows = rows < least ? least : (rows + 1) / 2 * 2;
-    const std::int64_t down = (image.out_height + kStackedWarps * rows - more - 1) / (kStackedWarps * rows - more);
-    const std::int64_t taken = (strips * down + at_once - 1) / at_once * rows;
-    if (taken >= fewest) continue;
-    fewest = taken;
-    best = rows;
-  }
-  return static_cast<int>(best);
-}
-
-template <bool kStreaming, int kSide = kMostSide>
-void launch_stacked(const float* input, float* output, const Image& image, int warp_rows, Stream stream) {
-  if (image.rows < kSide) {
-    if constexpr (kSide > kLeastStacked) launch_stacked<kStreaming, kSide - 2>(input, output, image, warp_rows, stream);
-    return;
-  }
-  launch(convolve_stacked<kSide, kStreaming>, image_grid(image, kStackedWarps * warp_rows - kSide + 1, kStrip),
-         dim3(32, kStackedWarps), stacked_bytes(kSide), stream)(input, output, image, warp_rows);
-}
-
-template <bool kStreaming, int kSide = kMostSide>
+template <int kSide = kMostSide>
 void launch_both(const float* input, float* output, const Image& image, int segment_rows, Stream stream) {
   if (image.rows < kSide) {
-    if constexpr (kSide > kLeastSide) launch_both<kStreaming, kSide - 2>(input, output, image, segment_rows, stream);
+    if constexpr (kSide > kLeastSide) launch_both<kSide - 2>(input, output, image, segment_rows, stream);
     return;
   }
   dim3 grid = image_grid(image, segment_rows, kStrip);
   grid.x = (grid.x + kFusedWarps - 1) / kFusedWarps;
-  launch(convolve_both<kSide, kStreaming>, grid, dim3(32, kFusedWarps), Strip<kSide>::kBytes, stream)(
-      input, output, image, segment_rows);
+  launch(convolve_both<kSide>, grid, dim3(32, kFusedWarps), Strip<kSide>::kBytes, stream)(input, output, image,
+                                                                                          segment_rows);
 }
 
 }  // namespace

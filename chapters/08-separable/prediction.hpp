@@ -23,8 +23,7 @@ inline std::int64_t loads_of(const Image& image, const Segment& s) {
 }
 
 // One kernel: the input by segments of strips; the row sums between two segments are made twice.
-inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image, int segment_rows,
-                                     int barriers) {  // of a segment
+inline Prediction prediction_of_both(const ConvProblem& problem, const Image& image, int segment_rows) {
   std::int64_t loads = 0, segments = 0;
   for (int y = 0; y < image.out_height; y += segment_rows, ++segments) {
     const int height = segment_rows < image.out_height - y ? segment_rows : image.out_height - y;
@@ -35,7 +34,7 @@ inline Prediction prediction_of_both(const ConvProblem& problem, const Image& im
   p.global_load_bytes = loads * image.batch * 4;
   p.global_store_bytes = problem.output_size() * 4;
   p.shared_load_conflicts = p.shared_store_conflicts = 0;
-  p.barriers = barriers * segments * ((image.out_width + kStrip - 1) / kStrip) * image.batch;
+  p.barriers = 0;
   p.flops = 2 * ((image.out_height + segments * (image.rows - 1)) * image.out_width * image.batch * problem.s +
                  problem.output_size() * problem.r);
   return p;

@@ -28,19 +28,13 @@ constexpr int kFused[] = {kAuto, kTwoPasses, kOneKernel};
 constexpr const char* kFusedWords[] = {"auto", "no", "yes"};
 constexpr int kWarpCounts[] = {0, 1, 2, 4};  // of a scheduler at a time; 0: by the filter
 constexpr const char* kWarpWords[] = {"auto", "1", "2", "4"};
-constexpr int kWaveCounts[] = {0, 1, 2, 4, 8};  // of segments; 0: as many as make the fewest rows
-constexpr const char* kWaveWords[] = {"auto", "1", "2", "4", "8"};
-enum { kApart, kStacked };
-constexpr int kStacks[] = {kApart, kStacked};
-constexpr const char* kStackWords[] = {"no", "yes"};
-enum { kPlain, kStreaming };
-constexpr int kStores[] = {kPlain, kStreaming};
-constexpr const char* kStoreWords[] = {"plain", "streaming"};
-constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},     {"warps", kWarpCounts, kWarpWords, 0},
-                           {"waves", kWaveCounts, kWaveWords, 0},     {"stacked", kStacks, kStackWords, kApart},
-                           {"stores", kStores, kStoreWords, kPlain},  {"rows", kRowCounts, 2},
-                           {"threads", kThreadCounts, kRowThreads},   {"loads", kLoads, kLoadWords, kTogether},
-                           {"index", kIndices, kIndexWords, kBorder}, {"rest", kRests, kRestWords, kGroups}};
+constexpr Knob kKnobs[] = {{"fused", kFused, kFusedWords, kAuto},
+                           {"warps", kWarpCounts, kWarpWords, 0},
+                           {"rows", kRowCounts, 2},
+                           {"threads", kThreadCounts, kRowThreads},
+                           {"loads", kLoads, kLoadWords, kTogether},
+                           {"index", kIndices, kIndexWords, kBorder},
+                           {"rest", kRests, kRestWords, kGroups}};
 
 constexpr std::int64_t kLargeImage = 1 << 20;  // pixels
 
@@ -49,15 +43,13 @@ class Separable final : public TunableStage {
 
   Verdict check(const ConvProblem& problem, const DeviceLimits&) const override { return check_image(problem); }
 
-  // The choices a to e are of the two passes alone, those between of the one kernel.
-  static bool chooses(const Configuration& configuration, int from, int to) {
-    for (int k = from; k < to; ++k)
-      if (configuration.values[k] != kKnobs[k].usual) return true;
-    return false;
-  }
-  static bool of_one_kernel(const Configuration& configuration) { return chooses(configuration, 1, 5); }
+  // The choices a to e are of the two passes alone.
   static bool of_two_passes(const Configuration& configuration) {
-    return chooses(configuration, 5, configuration.knobs.count);
+    for (int k = 0; k < configuration.knobs.count; ++k) {
+      const int* values = configuration.knobs.knobs[k].values;
+      if (values != kFused && values != kWarpCounts && configuration.values[k] != kKnobs[k].usual) return true;
+    }
+    return false;
   }
 
   // fused=auto: one kernel for images that give every scheduler segments enough, where it takes the filter.
@@ -73,11 +65,10 @@ class Separable final : public TunableStage {
     return c;
   }
 
-  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits& limits,
+  Verdict check_configuration(const ConvProblem& problem, const DeviceLimits&,
                               const Configuration& configuration) const override {
-    if (configuration["fused"] == kTwoPasses && of_one_kernel(configuration))
-      return Verdict::refuse(
-          "warps, waves, stacked and stores are choices of the one kernel: leave them out, or set fused=yes");
+    if (configuration["fused"] == kTwoPasses && configuration["warps"] != 0)
+      return Verdict::refuse("warps is a choice of the one kernel: leave it out, or set fused=yes");
     if (configuration["fused"] != kOneKernel) return Verdict::accept();
     if (of_two_passes(configuration))
       return Verdict::refuse(
@@ -85,15 +76,6 @@ class Separable final : public TunableStage {
     if (problem.r != problem.s || problem.r % 2 == 0 || problem.r < kLeastSide || problem.r > kMostSide)
       return Verdict::refuse("one kernel takes square filters with an odd side from {} to {}: set fused=no", kLeastSide,
                              kMostSide);
-    if (configuration["stacked"] == kStacked) {
-      if (configuration["warps"] > 1 || configuration["waves"] != 0)
-        return Verdict::refuse("stacked warps choose their rows themselves: leave out warps and waves");
-      if (problem.r < kLeastStacked)
-        return Verdict::refuse("stacked warps take filters from {0}x{0} on; got r={1}", kLeastStacked, problem.r);
-      if (stacked_bytes(static_cast<int>(problem.r)) > limits.shared_bytes_per_block)
-        return Verdict::refuse("stacked warps need {} bytes of shared memory, a block has {}",
-                               stacked_bytes(static_cast<int>(problem.r)), limits.shared_bytes_per_block);
-    }
     return Verdict::accept();
   }
 
@@ -116,14 +98,7 @@ class Separable final : public TunableStage {
 
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Image image = image_of(problem);
-    if (fused()) {
-      if (stacked() && knob("stores") == kStreaming)
-        return launch_stacked<true>(tensors.input, tensors.output, image, warp_rows(image), stream);
-      if (stacked()) return launch_stacked<false>(tensors.input, tensors.output, image, warp_rows(image), stream);
-      if (knob("stores") == kStreaming)
-        return launch_both<true>(tensors.input, tensors.output, image, segment(image), stream);
-      return launch_both<false>(tensors.input, tensors.output, image, segment(image), stream);
-    }
+    if (fused()) return launch_both(tensors.input, tensors.output, image, segment(image), stream);
     if (knob("rows") == 1)
       rows_of<1>(tensors.input, image, stream);
     else if (knob("rows") == 2)
@@ -133,12 +108,7 @@ class Separable final : public TunableStage {
     columns(tensors.output, image, stream);
   }
 
-  bool stacked() const { return knob("stacked") == kStacked; }
-  int warp_rows(const Image& image) const { return stacked_rows_of(image, device_limits().multiprocessors); }
-  int segment(const Image& image) const {
-    if (stacked()) return kStackedWarps * warp_rows(image) - image.rows + 1;
-    return segment_of(image, device_limits().multiprocessors, knob("warps"), knob("waves"));
-  }
+  int segment(const Image& image) const { return segment_of(image, device_limits().multiprocessors, knob("warps")); }
 
   // Pass 1, with as many rows a thread.
   template <int kRows>
@@ -178,7 +148,7 @@ class Separable final : public TunableStage {
   // Both passes: the input by rows, the intermediate image by columns. The same for all their choices.
   Prediction predict(const ConvProblem& problem) const override {
     const Image image = image_of(problem);
-    if (fused()) return prediction_of_both(problem, image, segment(image), stacked() ? 1 : 0);
+    if (fused()) return prediction_of_both(problem, image, segment(image));
     const std::int64_t row_reads = image.height * reads_by_tile(horizontal(image), kRowTile);
     const std::int64_t column_reads = reads_by_tile(vertical(image), kColumnTile) * image.out_width;
     const std::int64_t between = problem.n * problem.h * problem.q();

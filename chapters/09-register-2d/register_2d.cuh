@@ -31,14 +31,6 @@ __device__ __forceinline__ void store_four(float* p, float a, float b, float c, 
   *reinterpret_cast<float4*>(p) = make_float4(a, b, c, d);
 }
 
-__device__ __forceinline__ void store_four_streaming(float* p, float a, float b, float c, float d, float scale) {
-#if defined(__CUDA_ARCH__)
-  __stcs(reinterpret_cast<float4*>(p), make_float4(a, b, c, d));
-#else
-  store_four(p, a, b, c, d, scale);
-#endif
-}
-
 // ---- Small filters: the wall is bandwidth ---------------------------------------------------------------------------
 //
 //   1. A lane owns 4 columns and 4 rows of outputs. It asks for each row of its strip by one 16-byte load, for all of
@@ -51,30 +43,21 @@ constexpr int kStripRows = 4;   // outputs of a thread, down
 constexpr int kStripWarps = 4;  // of a block, one below the other
 constexpr int kStripHeight = kStripWarps * kStripRows;
 constexpr int kStripWidth = (kWarp - 2) * kFour;  // outputs of a block, across
-// Warps that a multiprocessor must hold: keeps registers few, 48 or 64 a thread.
-constexpr int strip_warps(int rows) { return rows < 7 ? 40 : 32; }
-
-// How small_filter runs: kWarps of a block, one below the other, of which two that are neighbours share rows in L1;
-// kStreaming: L2 gives up the lines of the output first, so that the input stays in it.
-template <int Warps, bool Streaming>
-struct SmallForm {
-  static constexpr int kWarps = Warps, kHeight = kWarps * kStripRows;
-  static constexpr bool kStreaming = Streaming;
-};
-using SmallUsual = SmallForm<kStripWarps, false>;
+// Blocks that a multiprocessor must hold: keeps registers few, 48 or 64 a thread.
+constexpr int strip_blocks(int rows) { return rows < 7 ? 10 : 8; }
 
 // The input's index at a position, or -1 where it reads zero and where no output needs it.
 __device__ __forceinline__ int index_at(int position, int size, int pad, Padding padding) {
   return position < -pad || position >= size + pad ? -1 : border_index(position, size, padding);
 }
 
-template <int kRows, int kColumns, class Pixel, class Images, class F>
-__global__ void __launch_bounds__(kWarp* F::kWarps, strip_warps(kRows) / F::kWarps)
+template <int kRows, int kColumns, class Pixel, class Images>
+__global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
     small_filter(const Pixel* input,  // [batch][height][width]
                  Pixel* output,       // [batch][out_height][width]
                  Images image, float scale) {
   constexpr int kPad = (kColumns - 1) / 2, kCount = kStripRows + kRows - 1;
-  const BlockTile tile = block_tile(image, F::kHeight, kStripWidth);
+  const BlockTile tile = block_tile(image, kStripHeight, kStripWidth);
   const int lane = threadIdx.x;
   const int y = tile.y + kStripRows * threadIdx.y, x = tile.x + kFour * (lane - 1);
   if (tile.image >= image.batch || y >= image.out_height) return;
@@ -134,13 +117,9 @@ __global__ void __launch_bounds__(kWarp* F::kWarps, strip_warps(kRows) / F::kWar
   if (lane == 0 || lane == kWarp - 1 || x >= image.width) return;
   UNROLL
   for (int v = 0; v < kStripRows; ++v) {
-    if (y + v < image.out_height) {
-      Pixel* to = out + static_cast<std::int64_t>(y + v) * image.width + x;
-      if constexpr (F::kStreaming)
-        store_four_streaming(to, sum[v][0], sum[v][1], sum[v][2], sum[v][3], scale);
-      else
-        store_four(to, sum[v][0], sum[v][1], sum[v][2], sum[v][3], scale);
-    }
+    if (y + v < image.out_height)
+      store_four(out + static_cast<std::int64_t>(y + v) * image.width + x, sum[v][0], sum[v][1], sum[v][2], sum[v][3],
+                 scale);
   }
 }
 
@@ -150,19 +129,19 @@ bool is_small(const Image& image) {
          image.pad_x == (image.columns - 1) / 2 && image.width % kFour == 0;
 }
 
-template <class F = SmallUsual, class Pixel, class Images>
+template <class Pixel, class Images>
 void launch_small(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream) {
   const auto start = [&](auto kernel) {
-    launch(kernel, image_grid(image, F::kHeight, kStripWidth), dim3(kWarp, F::kWarps), 0, stream)(input, output, image,
-                                                                                                  scale);
+    launch(kernel, image_grid(image, kStripHeight, kStripWidth), dim3(kWarp, kStripWarps), 0, stream)(input, output,
+                                                                                                      image, scale);
   };
   switch (image.columns) {
     case 3:
-      return start(small_filter<3, 3, Pixel, Images, F>);
+      return start(small_filter<3, 3, Pixel, Images>);
     case 5:
-      return start(small_filter<5, 5, Pixel, Images, F>);
+      return start(small_filter<5, 5, Pixel, Images>);
     default:
-      return start(small_filter<7, 7, Pixel, Images, F>);
+      return start(small_filter<7, 7, Pixel, Images>);
   }
 }
 
