@@ -120,7 +120,10 @@ __global__ void __launch_bounds__(kWarp* kBorderWarps)
   const int lane = threadIdx.x, warp = threadIdx.y, found = warp + kBorderWarps * lane;
   const float* found_row = found < needed_y ? find_row(image, bands, peers, number, y + found) : nullptr;
 
-  // From wherever they lie into shared memory, all on their way at once: the way to another GPU is long.
+  // From wherever they lie into shared memory, all on their way at once: the way to another GPU is long. Such copies
+  // stay in L1, which other GPUs' stores do not change. But no line of the launch before is read: a kernel begins
+  // without the lines of those that ended before it, and this one begins when `meet` has acquired. By PTX's memory
+  // model: release, acquire, and the order of the stream put the owner's stores before these copies.
   constexpr int kLoads = (staged_columns(kColumns > 0 ? kColumns : kMaxFilterSide) + kWarp - 1) / kWarp;
   const int staged_x = staged_columns(image.columns);
   int columns[kLoads];  // -1: zeros, also where no output needs a pixel
