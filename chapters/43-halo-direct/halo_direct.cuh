@@ -18,6 +18,10 @@ constexpr int kReady = 0, kDone = kMostRanks, kEpoch = 2 * kMostRanks;
 constexpr int kBorderWarps = 4, kBorderRows = 2 * kBorderWarps;
 constexpr int kOwned = 8, kBorderColumns = kWarp / 2 * kOwned;
 
+// Rows of padding, above and below each: the borders of a rank that has both, a filter's rows and what is left of a
+// tile are then at most 65535 tiles, a grid's blocks in y.
+constexpr std::int64_t kMostPadding = 250000;
+
 // Columns of a staged row that are read: to the end of the last thread's last 16-byte read.
 __host__ __device__ constexpr int staged_columns(int columns) {
   return kBorderColumns - kOwned + (kOwned + columns - 1 + 3) / 4 * 4;
