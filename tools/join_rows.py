@@ -74,6 +74,8 @@ def join_grid(report, later, pattern, how=None):
     if report["columns"] != later["columns"]:
         raise ValueError(f"has the columns {', '.join(later['columns'])}")
     found = {row["name"]: row for row in later["rows"] if re.search(pattern, row["name"])}
+    if not found:
+        raise ValueError(f"has no row whose name holds '{pattern}'")
     old = [row["name"] for row in report["rows"] if row["name"] not in found]
     new = list(found)
     rows = [found.pop(row["name"], row) for row in report["rows"]]

@@ -28,7 +28,11 @@ namespace {
 
 class HaloDirect final : public SeveralStage {
   Verdict check(const ConvProblem& problem, const DeviceLimits& limits) const override {
-    return check_register_2d(problem, limits);
+    const Verdict verdict = check_register_2d(problem, limits);
+    if (!verdict.accepted() || problem.pad_h <= kMostPadding) return verdict;
+    return Verdict::refuse(
+        "the grid of the borders has room for at most {} rows of padding above and below; got pad_h={}", kMostPadding,
+        problem.pad_h);
   }
 
   Part part(const ConvProblem& problem, int rank, int ranks) const override { return band_part(problem, rank, ranks); }

@@ -18,6 +18,10 @@ constexpr int kReady = 0, kDone = kMostRanks, kEpoch = 2 * kMostRanks;
 constexpr int kBorderWarps = 4, kBorderRows = 2 * kBorderWarps;
 constexpr int kOwned = 8, kBorderColumns = kWarp / 2 * kOwned;
 
+// Rows of padding, above and below each: the borders of a rank that has both, a filter's rows and what is left of a
+// tile are then at most 65535 tiles, a grid's blocks in y.
+constexpr std::int64_t kMostPadding = 250000;
+
 // Columns of a staged row that are read: to the end of the last thread's last 16-byte read.
 __host__ __device__ constexpr int staged_columns(int columns) {
   return kBorderColumns - kOwned + (kOwned + columns - 1 + 3) / 4 * 4;
@@ -120,7 +124,10 @@ __global__ void __launch_bounds__(kWarp* kBorderWarps)
   const int lane = threadIdx.x, warp = threadIdx.y, found = warp + kBorderWarps * lane;
   const float* found_row = found < needed_y ? find_row(image, bands, peers, number, y + found) : nullptr;
 
-  // From wherever they lie into shared memory, all on their way at once: the way to another GPU is long.
+  // From wherever they lie into shared memory, all on their way at once: the way to another GPU is long. Such copies
+  // stay in L1, which other GPUs' stores do not change. But no line of the launch before is read: a kernel begins
+  // without the lines of those that ended before it, and this one begins when `meet` has acquired. By PTX's memory
+  // model: release, acquire, and the order of the stream put the owner's stores before these copies.
   constexpr int kLoads = (staged_columns(kColumns > 0 ? kColumns : kMaxFilterSide) + kWarp - 1) / kWarp;
   const int staged_x = staged_columns(image.columns);
   int columns[kLoads];  // -1: zeros, also where no output needs a pixel

@@ -34,4 +34,5 @@ TEST_CASE("43 halo-direct: counters are what the lesson predicts (simulator)") {
 TEST_CASE("43 halo-direct: refuses by rule") {
   check_refusal("43", "h=8,w=8,c=3,r=3,s=3", "one channel");
   check_refusal("43", "h=80,w=80,r=3,s=66", "at most 65x65");
+  check_refusal("43", "h=8,w=1,r=3,s=1,pad_h=250001", "at most 250000 rows of padding");
 }

@@ -84,6 +84,12 @@ class JoinGrid(unittest.TestCase):
         with self.assertRaises(ValueError):
             join_rows.join_grid(grid(a=1), {**grid(a=2), "columns": ["bytes"]}, ".")
 
+    def test_no_such_row(self):
+        report = grid(a=1)
+        with self.assertRaises(ValueError):
+            join_rows.join_grid(report, grid(a=2), "43", "43 later")
+        self.assertEqual(report, grid(a=1))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,12 +4,15 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "common/harness/baselines/python_rows.hpp"
 #include "common/harness/device/device.hpp"
 #include "common/harness/files/problem_io.hpp"
+#include "common/harness/run/python_program.hpp"
 #include "tests/folder.hpp"
 
 namespace convladder {
@@ -100,6 +103,24 @@ TEST_CASE("a program in Python that refuses, fails, ends or talks otherwise") {
   CHECK(result_of("").reason.find("ended without an answer") != std::string::npos);
   CHECK(result_of(with("hello")).reason.find("answered no JSON object: hello") != std::string::npos);
   CHECK(result_of("", "/nowhere/python").reason.find("CONVLADDER_PYTHON") != std::string::npos);
+}
+
+TEST_CASE("a program in Python begins before its first request, and what fails then is told by that") {
+  const Script script(
+      "import os, sys\nopen(sys.argv[0] + '.begun', 'w').close()\n"
+      "for line in sys.stdin: print('{\"process\": %d}' % os.getpid(), flush=True)\n");
+  PythonProgram program("python3", script.path());
+  program.begin();
+  const std::filesystem::path begun = script.path().string() + ".begun";
+  for (int i = 0; i < 1000 && !std::filesystem::exists(begun); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(std::filesystem::exists(begun));
+  const auto first = program.ask({});
+  program.begin();
+  CHECK(program.ask({}) == first);
+  PythonProgram missing("/nowhere/python", script.path());
+  missing.begin();
+  CHECK_THROWS_AS(missing.ask({}), DeviceError);
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ does what the harness tells it, one step at a time; when to run, what to check a
 
 A request that fails is answered with "error", one line.
 """
+import concurrent.futures
 import importlib
 import json
 import os
 import sys
-import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -55,14 +55,15 @@ class Torch:
 class Rows:
     """The requests, on one problem at a time."""
 
-    def __init__(self):
-        self.torch, self.cuda = None, False
+    def __init__(self, importing):
+        """`importing` gives PyTorch, or raises why there is none: a Future."""
+        self.importing, self.torch, self.cuda = importing, None, False
         self.copies, self.captured, self.files = [], None, None
 
     def place(self, request):
         self.clear()
         try:
-            import torch
+            torch = self.importing.result()
         except ImportError as error:
             return {"refused": f"PyTorch is missing in {sys.executable}: {error}"}
         cuda = request["device"] == "cuda"
@@ -148,19 +149,11 @@ class Rows:
         return {}
 
 
-def import_early():
-    """What a request needs, while the harness does something else; where it is missing, the request says so."""
-    try:
-        importlib.import_module("torch")
-    except ImportError:
-        pass
-
-
 def main():
-    threading.Thread(target=import_early, daemon=True).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
-    rows = Rows()
+    # While the harness does something else. The first request waits for that: nothing is imported beside it.
+    rows = Rows(concurrent.futures.ThreadPoolExecutor(1).submit(importlib.import_module, "torch"))
     requests = {"place": rows.place, "run": rows.run, "graph": rows.graph, "sample": rows.sample,
                 "clear": rows.clear}
     for line in sys.stdin:
