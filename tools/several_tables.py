@@ -108,8 +108,9 @@ def exchange_time(exchanges, length):
     raise TableError(f"has no exchange of {length} bytes")
 
 
-def losses(reports, exchanges, pattern):
-    """What a time is above an even share of one GPU's, beside an exchange alone."""
+def beside_exchanges(reports, exchanges, pattern, cells_of):
+    """Lines of stages' rows. `cells_of` makes those of one number of GPUs, of that, the time there and on one (None where it
+    was not run) and the time of an exchange alone."""
     tables = [times_of(report) for report in reports]
     lines = []
     for name in names_of(tables, pattern):
@@ -117,24 +118,23 @@ def losses(reports, exchanges, pattern):
         line = [f"{what}: {shape_text(shape)}", cell(next(table[name][1] for table in tables if name in table))]
         for table, exchange, count in zip(tables, exchanges, COUNTS):
             time, one, _ = table.get(name, (None, None, None))
-            line += [cell(time and time - one / count), cell(exchange_time(exchange, halo_bytes(name)))]
+            line += cells_of(count, time, one, exchange_time(exchange, halo_bytes(name)))
         lines.append(line)
+    return lines
+
+
+def losses(reports, exchanges, pattern):
+    """What a time is above an even share of one GPU's, beside an exchange alone."""
+    lines = beside_exchanges(reports, exchanges, pattern, lambda count, time, one, alone: [
+        cell(time and time - one / count), cell(alone)])
     heads = [text for count in COUNTS for text in (f"above a share on {count}", f"an exchange on {count}")]
     return markdown(["µs", "one GPU", *heads], lines, 1)
 
 
 def model(reports, exchanges, pattern):
     """From which time on one GPU on dividing pays by the model, and what it says beside what was measured."""
-    tables = [times_of(report) for report in reports]
-    lines = []
-    for name in names_of(tables, pattern):
-        what, _, shape = name.rpartition(" ")
-        line = [f"{what}: {shape_text(shape)}", cell(next(table[name][1] for table in tables if name in table))]
-        for table, exchange, count in zip(tables, exchanges, COUNTS):
-            alone = exchange_time(exchange, halo_bytes(name))
-            time, one, _ = table.get(name, (None, None, None))
-            line += [cell(alone * count / (count - 1)), cell(time and one / count + alone), cell(time)]
-        lines.append(line)
+    lines = beside_exchanges(reports, exchanges, pattern, lambda count, time, one, alone: [
+        cell(alone * count / (count - 1)), cell(time and one / count + alone), cell(time)])
     heads = [text for count in COUNTS for text in (f"pays from, on {count}", f"the model on {count}", f"{count} GPUs")]
     return markdown(["µs", "one GPU", *heads], lines, 1)
 
