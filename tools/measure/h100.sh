@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The whole ladder on an H100, as much as fits into $BUDGET seconds (default 450), into one file of results that
-# docs/gpus.md is made of. In a checkout's root, with build/bin/convladder and convladder-gpu; OUT is a folder.
+# docs/gpus.md is made of. Where a host has several, each takes the next workload that is left. In a checkout's root, with
+# build/bin/convladder and convladder-gpu; OUT is a folder.
 #   nvidia-h100.json   all rows, merged; goes to docs/results (then python3 tools/tables.py)
 #   left-out.txt       the workloads that time did not suffice for
 #   derived.txt        whether each ratio of the file follows from its times (tools/recompute.py)
@@ -10,18 +11,11 @@ OUT=${OUT:?}
 parts=$(mktemp -d)
 budget=${BUDGET:-450}
 SECONDS=0
-count=0
+jobs=()
 : >"$OUT/left-out.txt"
 
-# bench ARGUMENT...: a part of its own, since a bench that is ended has written nothing.
-bench() {
-  local left=$((budget - SECONDS))
-  count=$((count + 1))
-  if [ "$left" -lt 15 ]; then echo "$*" >>"$OUT/left-out.txt" && return; fi
-  timeout "$left" build/bin/convladder bench --backend gpu --json "$parts/$(printf %03d "$count").json" "$@" \
-    >/dev/null 2>>"$OUT/progress.txt" || echo "$* (status $?)" >>"$OUT/left-out.txt"
-  echo "$SECONDS s: $*" >>"$OUT/progress.txt"
-}
+# bench ARGUMENT...: a job, and a part of its own, since a bench that is ended has written nothing.
+bench() { jobs+=("$(printf '%q ' "$@")"); }
 both() { bench --track winograd --track hopper "${@/#/--workload=}"; }
 of() { local track=$1 && shift && bench --track "$track" "${@/#/--workload=}"; }
 
@@ -50,6 +44,28 @@ both 'conv2 (64,64,56,56)->64 3x3' 'conv3 (64,128,28,28)->128 3x3'
 both 'conv4 (64,256,14,14)->256 3x3' 'conv5 (64,512,7,7)->512 3x3'
 of hopper 'VGG (32,512,28,28)->512 3x3'
 of hopper 'VGG (32,256,56,56)->256 3x3'
+
+# The next job's number, for one worker at a time.
+echo 0 >"$parts/next"
+take() {
+  flock 9
+  job=$(<"$parts/next")
+  echo $((job + 1)) >"$parts/next"
+}
+work() { # work GPU
+  local job left begin
+  export CUDA_VISIBLE_DEVICES=$1
+  while { take; } 9>"$parts/lock" && [ "$job" -lt ${#jobs[@]} ]; do
+    left=$((budget - SECONDS)) begin=$SECONDS
+    if [ "$left" -lt 15 ]; then echo "${jobs[job]}" >>"$OUT/left-out.txt" && continue; fi
+    eval "timeout $left build/bin/convladder bench --backend gpu --json $parts/$(printf %03d "$job").json ${jobs[job]}" \
+      >/dev/null 2>>"$OUT/progress.txt" || echo "${jobs[job]} (status $?)" >>"$OUT/left-out.txt"
+    echo "$begin to $SECONDS s, GPU $1: ${jobs[job]}" >>"$OUT/progress.txt"
+  done
+}
+gpus=$(nvidia-smi -L | wc -l)
+for ((gpu = 0; gpu < gpus; ++gpu)); do work "$gpu" & done
+wait
 
 python3 tools/lab merge "$OUT/nvidia-h100.json" "$parts"/*.json
 python3 - "$OUT/nvidia-h100.json" >"$OUT/derived.txt" <<'PY'
