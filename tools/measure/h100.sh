@@ -3,28 +3,22 @@
 # docs/gpus.md is made of. Where a host has several, each takes the next workload that is left. In a checkout's root, with
 # build/bin/convladder and convladder-gpu; OUT is a folder.
 #   nvidia-h100.json   all rows, merged; goes to docs/results (then python3 tools/tables.py)
-#   left-out.txt       the workloads that time did not suffice for
 #   derived.txt        whether each ratio of the file follows from its times (tools/recompute.py)
-#   progress.txt       standard error of all runs
+#   left-out.txt, progress.txt   see tools/measure/jobs.sh
 set -u
 OUT=${OUT:?}
-parts=$(mktemp -d)
-budget=${BUDGET:-450}
-SECONDS=0
-jobs=()
-: >"$OUT/left-out.txt"
-
-# bench ARGUMENT...: a job, and a part of its own, since a bench that is ended has written nothing.
-bench() { jobs+=("$(printf '%q ' "$@")"); }
-both() { bench --track winograd --track hopper "${@/#/--workload=}"; }
-of() { local track=$1 && shift && bench --track "$track" "${@/#/--workload=}"; }
+BUDGET=${BUDGET:-450}
+. tools/measure/jobs.sh
+next_bench() { bench "$(printf %03d ${#jobs[@]})" "$@"; }
+both() { next_bench --track winograd --track hopper "${@/#/--workload=}"; }
+of() { local track=$1 && shift && next_bench --track "$track" "${@/#/--workload=}"; }
 
 # The first three workloads of each track, on which the ladder's picture stands.
 both 'image (1,64,224,224)->64 3x3' 'image (1,64,960,960)->64 3x3' 'conv3 (32,128,28,28)->128 3x3'
 of images '3840x2160 3x3' '3840x2160 11x11' '3840x2160 31x31'
 of depthwise 'small (3,4,16,32) 7x7' 'ConvNeXt (32,96,56,56) 7x7' 'MobileNet (32,144,56,56) 3x3'
 of signals 'w=2^24 r=5' 'w=2^24 r=1' 'w=2^24 r=31'
-bench --track lowering --workload='layer 9 (128,64,56,56)->64 3x3' --workload='layer 12 (128,512,7,7)->512 3x3'
+next_bench --track lowering --workload='layer 9 (128,64,56,56)->64 3x3' --workload='layer 12 (128,512,7,7)->512 3x3'
 # The layers of a ResNet with batches of 32 and 128, images, and the other kinds of layers.
 both 'conv2 (32,64,56,56)->64 3x3' 'conv4 (32,256,14,14)->256 3x3' 'conv5 (32,512,7,7)->512 3x3'
 both 'image (1,64,448,448)->64 3x3'
@@ -45,28 +39,7 @@ both 'conv4 (64,256,14,14)->256 3x3' 'conv5 (64,512,7,7)->512 3x3'
 of hopper 'VGG (32,512,28,28)->512 3x3'
 of hopper 'VGG (32,256,56,56)->256 3x3'
 
-# The next job's number, for one worker at a time.
-echo 0 >"$parts/next"
-take() {
-  flock 9
-  job=$(<"$parts/next")
-  echo $((job + 1)) >"$parts/next"
-}
-work() { # work GPU
-  local job left begin
-  export CUDA_VISIBLE_DEVICES=$1
-  while { take; } 9>"$parts/lock" && [ "$job" -lt ${#jobs[@]} ]; do
-    left=$((budget - SECONDS)) begin=$SECONDS
-    if [ "$left" -lt 15 ]; then echo "${jobs[job]}" >>"$OUT/left-out.txt" && continue; fi
-    eval "timeout $left build/bin/convladder bench --backend gpu --json $parts/$(printf %03d "$job").json ${jobs[job]}" \
-      >/dev/null 2>>"$OUT/progress.txt" || echo "${jobs[job]} (status $?)" >>"$OUT/left-out.txt"
-    echo "$begin to $SECONDS s, GPU $1: ${jobs[job]}" >>"$OUT/progress.txt"
-  done
-}
-gpus=$(nvidia-smi -L | wc -l)
-for ((gpu = 0; gpu < gpus; ++gpu)); do work "$gpu" & done
-wait
-
+run_jobs
 python3 tools/lab merge "$OUT/nvidia-h100.json" "$parts"/*.json
 python3 - "$OUT/nvidia-h100.json" >"$OUT/derived.txt" <<'PY'
 import json, sys
@@ -85,4 +58,4 @@ for row in report["rows"]:
         print(row["stage"], row["workload_name"], row["status"], row["reason"])
 print(statuses)
 PY
-cat "$OUT/derived.txt" "$OUT/left-out.txt"
+cat "$OUT/derived.txt"
