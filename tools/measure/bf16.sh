@@ -21,7 +21,7 @@ rows 'conv2 (32,64,56,56)->64 3x3' 'conv3 (32,128,28,28)->128 3x3'
 rows 'conv4 (32,256,14,14)->256 3x3' 'conv5 (32,512,7,7)->512 3x3'
 for layer in n=32,c=512,h=7,w=7,k=512 n=64,c=512,h=7,w=7,k=512 n=32,c=256,h=14,w=14,k=256 c=512,h=7,w=7,k=512 \
   c=256,h=14,w=14,k=256 c=128,h=28,w=28,k=128; do
-  job "slices-${#jobs[@]}" env CONVLADDER_TUNED="$parts/tuned" build/bin/convladder tune 31 --backend gpu \
+  job "slices-${#jobs[@]}" env CONVLADDER_TUNED="$parts/tuned-${#jobs[@]}" build/bin/convladder tune 31 --backend gpu \
     --shape "$layer,r=3,s=3" --search random --trials 0 --json
 done
 rows 'VAE (1,128,1024,1024)->128 3x3'

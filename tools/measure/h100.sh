@@ -19,18 +19,19 @@ of images '3840x2160 3x3' '3840x2160 11x11' '3840x2160 31x31'
 of depthwise 'small (3,4,16,32) 7x7' 'ConvNeXt (32,96,56,56) 7x7' 'MobileNet (32,144,56,56) 3x3'
 of signals 'w=2^24 r=5' 'w=2^24 r=1' 'w=2^24 r=31'
 next_bench --track lowering --workload='layer 9 (128,64,56,56)->64 3x3' --workload='layer 12 (128,512,7,7)->512 3x3'
-# The layers of a ResNet with batches of 32 and 128, images, and the other kinds of layers.
+# The others of the tracks whose workloads are soon done, then layers of a ResNet with 32 images and other kinds of layers.
+of images '3840x2160 5x5' '3840x2160 7x7' '3840x2160 15x15'
+of signals 'w=2^24 r=127' 'w=257 r=5'
+of depthwise 'MobileNet (32,144,56,56) 3x3 stride 2' 'EfficientNet (32,240,28,28) 5x5' \
+  'ConvNeXt (32,384,14,14) 7x7' 'ConvNeXt (32,768,7,7) 7x7' 'primes (3,5,61,67) 5x5'
+of lowering 'layer 10 (128,128,28,28)->128 3x3' 'layer 11 (128,256,14,14)->256 3x3'
+of lowering 'layer 5 (128,96,24,24)->256 5x5' 'layer 6 (128,256,12,12)->512 3x3'
 both 'conv2 (32,64,56,56)->64 3x3' 'conv4 (32,256,14,14)->256 3x3' 'conv5 (32,512,7,7)->512 3x3'
+of hopper 'conv3 (32,128,56,56)->128 3x3 stride 2' 'conv4 (32,1024,14,14)->256 1x1' 'Inception (32,48,35,35)->64 5x5'
+# Larger images, larger batches, more channels.
 both 'image (1,64,448,448)->64 3x3'
 both 'conv2 (128,64,56,56)->64 3x3'
 both 'conv3 (128,128,28,28)->128 3x3' 'conv4 (128,256,14,14)->256 3x3' 'conv5 (128,512,7,7)->512 3x3'
-of hopper 'conv3 (32,128,56,56)->128 3x3 stride 2' 'conv4 (32,1024,14,14)->256 1x1' 'Inception (32,48,35,35)->64 5x5'
-of depthwise 'MobileNet (32,144,56,56) 3x3 stride 2' 'EfficientNet (32,240,28,28) 5x5' \
-  'ConvNeXt (32,384,14,14) 7x7' 'ConvNeXt (32,768,7,7) 7x7' 'primes (3,5,61,67) 5x5'
-of images '3840x2160 5x5' '3840x2160 7x7' '3840x2160 15x15'
-of signals 'w=2^24 r=127' 'w=257 r=5'
-of lowering 'layer 10 (128,128,28,28)->128 3x3' 'layer 11 (128,256,14,14)->256 3x3'
-of lowering 'layer 5 (128,96,24,24)->256 5x5' 'layer 6 (128,256,12,12)->512 3x3'
 both 'image (1,64,320,320)->64 3x3' 'image (1,64,640,640)->64 3x3'
 both 'conv2 (32,128,56,56)->128 3x3'
 both 'image (1,64,768,768)->64 3x3'
