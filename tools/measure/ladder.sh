@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The whole ladder on an H100, as much as fits into $BUDGET seconds (default 450), into one file of results that
-# docs/gpus.md is made of. Where a host has several, each takes the next workload that is left. In a checkout's root, with
+# The whole ladder on a GPU, as much as fits into $BUDGET seconds (default 450), into one file of results that docs/gpus.md
+# is made of. Where a host has several GPUs, each takes the next workload that is left. In a checkout's root, with
 # build/bin/convladder and convladder-gpu; OUT is a folder.
-#   nvidia-h100.json   all rows, merged; goes to docs/results (then python3 tools/tables.py)
+#   ladder.json        all rows, merged, with those of cuDNN's trials that are right; goes to docs/results as
+#                      NAME-ladder.json (then python3 tools/tables.py)
 #   derived.txt        whether each ratio of the file follows from its times (tools/recompute.py)
 #   left-out.txt, progress.txt   see tools/measure/jobs.sh
 set -u
@@ -41,12 +42,17 @@ of hopper 'VGG (32,512,28,28)->512 3x3'
 of hopper 'VGG (32,256,56,56)->256 3x3'
 
 run_jobs
-python3 tools/lab merge "$OUT/nvidia-h100.json" "$parts"/*.json
-python3 - "$OUT/nvidia-h100.json" >"$OUT/derived.txt" <<'PY'
+python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json
+python3 - "$OUT/ladder.json" >"$OUT/derived.txt" <<'PY'
 import json, sys
 sys.path.insert(0, "tools")
 import recompute
+from report import text_of
 report = json.load(open(sys.argv[1]))
+for row in report["rows"]:
+    if row["cudnn"]:
+        row["cudnn"] = [trial for trial in row["cudnn"] if trial["status"] == "ok"]
+open(sys.argv[1], "w").write(text_of(report) + "\n")
 found = list(recompute.derived(report))
 wrong = [each for each in found if recompute.differs(*each[1:])]
 print(len(found), "figures,", len(wrong), "of them do not follow from the times")
