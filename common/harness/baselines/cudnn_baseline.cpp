@@ -14,6 +14,7 @@
 
 #include "common/harness/baselines/cudnn_bench.hpp"
 #include "common/harness/baselines/cudnn_journal.hpp"
+#include "common/harness/baselines/cudnn_planners.hpp"
 #include "common/harness/baselines/cudnn_search.hpp"
 #include "common/harness/baselines/cudnn_winners.hpp"
 #include "common/harness/check/quantise.hpp"
@@ -88,6 +89,7 @@ class Trials {
     baseline.version = found_.version;
     if (!found_.error.empty())
       baseline.unavailable = fmt::format("cuDNN {} does not start: {}", found_.version, found_.error);
+    make_plans();
   }
 
   /// Adds a trial for every candidate.
@@ -111,6 +113,25 @@ class Trials {
     return *made;
   }
 
+  /// Those that the heuristics propose, of both layouts at once.
+  void make_plans() {
+    std::vector<CudnnCandidate*> proposed;
+    std::vector<CudnnPlanKey> keys;
+    for (CudnnCandidate& candidate : found_.candidates) {
+      if (!candidate.status.empty() || !is_wanted(family_of(candidate.algorithm))) continue;
+      proposed.push_back(&candidate);
+      keys.push_back(key_of(candidate));
+    }
+    std::vector<CudnnCandidate> made = CudnnPlanners(found_.graphs).make(keys);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      proposed[i]->status = std::move(made[i].status);
+      proposed[i]->workspace_bytes = made[i].workspace_bytes;
+      proposed[i]->run = std::move(made[i].run);
+    }
+  }
+
+  bool is_wanted(std::string_view family) const { return !attempt_.winograd_only || family == kWinogradFamily; }
+
   void add(const CudnnCandidate& candidate, CudnnOrigin origin) {
     CudnnTrial trial = trial_of(candidate, fmt::format("{}{}", candidate.algorithm, attempt_.note),
                                 layout_name(candidate), attempt_.precision);
@@ -120,7 +141,7 @@ class Trials {
       trial.origin = origin;
       tried_.insert(key_of(candidate));
     }
-    if (attempt_.winograd_only && trial.family() != kWinogradFamily) return;
+    if (!is_wanted(trial.family())) return;
     if (candidate.run && !attempt_.search_seconds) {
       if (const char* const reason = too_slow_to_try(candidate.algorithm, problem_)) {
         trial.status = reason;

@@ -29,6 +29,15 @@ inline constexpr std::string_view kGemmFamily = "GEMM";
 inline constexpr std::string_view kFftFamily = "FFT";            ///< the family of FFT and FFT_TILING
 inline constexpr std::string_view kWinogradFamily = "WINOGRAD";  ///< that of WINOGRAD and WINOGRAD_NONFUSED
 
+/// The family of an algorithm, by its name: the module names plans of the graph API after cuDNN's notes on their
+/// engines. Empty for two passes.
+inline std::string_view family_of(std::string_view algorithm) {
+  if (algorithm.starts_with(kTwoPasses)) return "";
+  for (const std::string_view family : {kWinogradFamily, kFftFamily})
+    if (algorithm.starts_with(family)) return family;
+  return kGemmFamily;
+}
+
 /// What proposed a plan of the graph API.
 enum class CudnnOrigin {
   heuristics,  ///< cuDNN's own
@@ -60,14 +69,8 @@ struct CudnnTrial {
   /// Whether it may count: its result was right, and it was timed. One that is slower than another has a time, too.
   bool ok() const { return time_us && status.starts_with("ok"); }
 
-  /// Its family, by its name: the module names plans of the graph API after cuDNN's notes on their engines. Empty for
-  /// two passes.
-  std::string_view family() const {
-    if (algorithm.starts_with(kTwoPasses)) return "";
-    for (const std::string_view family : {kWinogradFamily, kFftFamily})
-      if (algorithm.starts_with(family)) return family;
-    return kGemmFamily;
-  }
+  /// Its family.
+  std::string_view family() const { return family_of(algorithm); }
 };
 
 /// What became of a plan in a search.

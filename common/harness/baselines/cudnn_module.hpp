@@ -49,7 +49,7 @@ struct CudnnCandidate {
   bool nhwc = false;  ///< input (n, h, w, c), filter (k, r, s, c/groups), output (n, p, q, k); else as ConvProblem
   Precision output = Precision::fp32;  ///< of the output's elements; where the input is int8 and these are floats, they
                                        ///< are the sums of products as they are
-  std::string status;                  ///< "ok", or cuDNN's word for why it cannot
+  std::string status;                  ///< "ok", or cuDNN's word for why it cannot; empty: a planner is to make it
   std::int64_t workspace_bytes = 0;
   std::optional<CudnnConfiguration> configuration = {};  ///< of a plan of the graph API
   /// Starts it on the stream; returns "" or cuDNN's word. Set where the status is "ok".
@@ -67,8 +67,8 @@ struct CudnnEngine {
   std::vector<CudnnKnob> knobs;
 };
 
-/// Makes the candidate of a configuration, which compiles some plans. Each planner has a handle of cuDNN's own: several
-/// may work at the same time, one thread each, and a candidate may run when its planner does not work.
+/// Makes the candidate of a configuration, which compiles some plans. A planner has the handle of cuDNN of the thread
+/// that asked for it: planners of several threads may work at the same time, and a candidate may run when none works.
 using CudnnPlanner = std::function<CudnnCandidate(const CudnnConfiguration&)>;
 
 /// A problem as a graph of operations, in one layout and with one type of the outputs.
@@ -84,7 +84,7 @@ struct CudnnGraph {
 struct CudnnCandidates {
   std::string version;                     ///< "9.19.0"
   std::string error;                       ///< why cuDNN does not start; else empty
-  std::vector<CudnnCandidate> candidates;  ///< the algorithms, and the plans that the heuristics propose
+  std::vector<CudnnCandidate> candidates;  ///< the algorithms; and the plans that the heuristics propose, not made yet
   std::vector<CudnnGraph> graphs;          ///< for all other plans
 };
 

@@ -3,25 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <exception>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 
+#include "common/harness/baselines/cudnn_planners.hpp"
 #include "common/harness/baselines/knob_search.hpp"
 
 namespace convladder {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-constexpr unsigned kMostThreads = 32;              // each has a handle of cuDNN's own, which takes memory of the GPU
 constexpr std::size_t kBatch = 4;                  // plans for each thread
 constexpr auto kHangs = std::chrono::seconds(20);  // a launch that takes longer will not end
 constexpr int kLostOfEngine = 2;                   // plans, after which an engine is set aside
@@ -62,55 +59,6 @@ class Watchdog {
   std::condition_variable changed_;
   bool ended_ = false;
   std::thread thread_;  // the last: it uses the others
-};
-
-std::string_view family_of(const CudnnCandidate& candidate) {
-  CudnnTrial trial;
-  trial.algorithm = candidate.algorithm;
-  return trial.family();
-}
-
-/// Threads that make plans, each with planners of its own.
-class Planners {
- public:
-  explicit Planners(const std::vector<CudnnGraph>& graphs)
-      : graphs_(graphs), planners_(std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads)) {}
-
-  std::size_t threads() const { return planners_.size(); }
-
-  /// The candidates of the plans, in their order. Those of no graph are refused.
-  std::vector<CudnnCandidate> make(const std::vector<CudnnPlanKey>& keys) {
-    std::vector<CudnnCandidate> made(keys.size());
-    std::atomic<std::size_t> next = 0;
-    std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < std::min(planners_.size(), keys.size()); ++t) {
-      threads.emplace_back([&, t] {
-        for (std::size_t i = next++; i < keys.size(); i = next++) made[i] = make_one(keys[i], planners_[t]);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return made;
-  }
-
- private:
-  CudnnCandidate make_one(const CudnnPlanKey& key, std::map<const CudnnGraph*, CudnnPlanner>& planners) const {
-    CudnnCandidate candidate;
-    candidate.status = "no graph of this layout and type";
-    try {  // nothing may leave a thread
-      for (const CudnnGraph& graph : graphs_) {
-        if (graph.nhwc != key.nhwc || graph.output != key.output) continue;
-        CudnnPlanner& planner = planners[&graph];
-        if (!planner) planner = graph.planner();
-        return planner(key.configuration);
-      }
-    } catch (const std::exception& error) {
-      candidate.status = error.what();
-    }
-    return candidate;
-  }
-
-  const std::vector<CudnnGraph>& graphs_;
-  std::vector<std::map<const CudnnGraph*, CudnnPlanner>> planners_;  // of each thread
 };
 
 /// The engines of all graphs in one row, as the search counts them.
@@ -178,11 +126,11 @@ CudnnSearchSummary search_cudnn(const std::vector<CudnnGraph>& graphs, const std
   };
 
   const Clock clock;
-  Planners planners(graphs);
+  CudnnPlanners planners(graphs);
   const auto try_one = [&](const CudnnPlanKey& key, const CudnnCandidate& candidate) {
     CudnnFinding finding;
     if (candidate.status == "ok") {
-      finding.family = family_of(candidate);
+      finding.family = family_of(candidate.algorithm);
       journal.begin(key);
       const Watchdog watchdog(
           fmt::format("a plan of cuDNN's engine {} has hung the GPU for {} s; run the same command again: it leaves "
@@ -236,7 +184,7 @@ std::vector<CudnnCandidate> best_in(const CudnnJournal& journal, const std::set<
     const bool first_of_family = families.insert(journal.findings().at(key).family).second;
     if (chosen.size() < kFastest || first_of_family) chosen.push_back(key);
   }
-  return Planners(graphs).make(chosen);
+  return CudnnPlanners(graphs).make(chosen);
 }
 
 std::int64_t CudnnSearchSummary::tried() const {

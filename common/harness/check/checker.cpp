@@ -106,6 +106,15 @@ double root_mean_square(const std::vector<double>& values) {
 /// Outputs are checked in pieces of this many, whatever the number of threads: so are the sums' orders.
 constexpr std::size_t kPiece = 1 << 16;
 
+/// Calls `work` with each index below `size`, on several threads where that pays.
+template <class Work>
+void for_each_index(std::size_t size, const Work& work) {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (size > kPiece)
+#endif
+  for (std::size_t i = 0; i < size; ++i) work(i);
+}
+
 /// What the check of some of the outputs found.
 struct Findings {
   double max_abs_err = 0, error_squares = 0, bound_squares = 0, reference_squares = 0;
@@ -214,14 +223,17 @@ OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& t
   // The squares of the terms add up as the terms do.
   const auto squares = [](const std::vector<float>& values) {
     std::vector<float> result(values.size());
-    std::transform(values.begin(), values.end(), result.begin(), [](float value) { return value * value; });
+    for_each_index(values.size(), [&](std::size_t i) { result[i] = values[i] * values[i]; });
     return result;
   };
   const std::vector<double> sums = convolve_reference(problem, squares(tensors.input), squares(tensors.filter)).output;
   const auto largest = [](const std::vector<float>& values) {
     double most = 0;
-    for (const float value : values)
-      if (std::isfinite(value)) most = std::max(most, std::abs(static_cast<double>(value)));
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) reduction(max : most) if (values.size() > kPiece)
+#endif
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i])) most = std::max(most, std::abs(static_cast<double>(values[i])));
     return most;
   };
   const double largest_tap = largest(tensors.filter);
@@ -236,20 +248,20 @@ OutputBounds direct_half_bounds(const ConvProblem& problem, const HostTensors& t
   OutputBounds result;
   result.kept = Precision::fp16;
   result.bounds.resize(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) {
+  for_each_index(sums.size(), [&](std::size_t i) {
     const double magnitude = reference.magnitudes[i];
     const double terms = std::min(kLambda * std::sqrt(variance * sums[i]), 2 * unit * (1 + unit) * magnitude);
     const double residual =
         problem.has_residual() ? std::abs(half_value(half_bits(tensors.residual[i])) - tensors.residual[i]) : 0;
     result.bounds[i] =
         static_cast<float>(largest_tap < kHalfOverflow ? terms + relative * magnitude + least + residual : kInfinity);
-  }
+  });
   return result;
 }
 
 OutputBounds direct_bf16_bounds(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference) {
   const auto rounded = [](std::vector<float> values) {
-    for (float& value : values) value = bf16_value(bf16_bits(value));
+    for_each_index(values.size(), [&](std::size_t i) { values[i] = bf16_value(bf16_bits(values[i])); });
     return values;
   };
   const std::vector<float> filter = rounded(tensors.filter);
@@ -262,12 +274,12 @@ OutputBounds direct_bf16_bounds(const ConvProblem& problem, const HostTensors& t
   OutputBounds result;
   result.kept = Precision::bf16;
   result.bounds.resize(sums.output.size());
-  for (std::size_t i = 0; i < sums.output.size(); ++i) {
+  for_each_index(sums.output.size(), [&](std::size_t i) {
     // No partial sum exceeds the magnitudes together: beyond fp32 both infinities, and NaN, may come of them.
     const double terms = std::abs(sums.output[i] - reference.output[i]), magnitude = sums.magnitudes[i];
     const bool checked = fits && magnitude * (1 + relative) < kOverflow;
     result.bounds[i] = static_cast<float>(checked ? terms + relative * magnitude + sum.steps * 0x1p-149 : kInfinity);
-  }
+  });
   return result;
 }
 
@@ -281,7 +293,7 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
   // The sums of the rounded numbers, in steps: exact. Where a tap is about half a step, one may round it either way.
   constexpr double kHalf = 0.5 - 1e-3;
   std::vector<float> input = tensors.input, filter = tensors.filter, halves(filter.size());
-  for (float& value : input) value = int8_of(value, input_step);
+  for_each_index(input.size(), [&](std::size_t i) { input[i] = int8_of(input[i], input_step); });
   for (std::size_t i = 0; i < filter.size(); ++i) {
     const double step = filter_steps[i / filter_size];
     filter[i] = int8_of(filter[i], step);
@@ -304,13 +316,13 @@ OutputBounds direct_int8_bounds(const ConvProblem& problem, const HostTensors& t
   OutputBounds result;
   result.infinities_arrive = false;
   result.bounds.resize(reference.output.size());
-  for (std::size_t i = 0; i < result.bounds.size(); ++i) {
+  for_each_index(result.bounds.size(), [&](std::size_t i) {
     const double step = input_step * filter_steps[i / plane % filters], exact = reference.output[i];
     const double terms = std::isfinite(exact) ? std::abs(finished(sums[i] * step, i) - exact) : 0;
     const bool fits = !(std::abs(exact) > kFloats * kLargestInt8 * output_step);
     result.bounds[i] = static_cast<float>(
         fits ? kFloats * (terms + (slack.empty() ? 0 : slack[i] * step) + output_step / 2) : kInfinity);
-  }
+  });
   return result;
 }
 

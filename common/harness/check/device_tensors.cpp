@@ -180,14 +180,17 @@ std::vector<const char*> DeviceTensors::damaged() const {
 }
 
 std::optional<std::size_t> first_beyond(Elements elements, const std::vector<float>& values) {
-  const double overflow = elements == Elements::halves  ? kHalfOverflow
-                          : elements == Elements::bf16s ? kBf16Overflow
-                                                        : std::numeric_limits<double>::infinity();
-  const auto found = std::find_if(values.begin(), values.end(), [overflow](float value) {
-    return std::isfinite(value) && std::abs(static_cast<double>(value)) >= overflow;
-  });
-  if (found == values.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - values.begin());
+  if (elements != Elements::halves && elements != Elements::bf16s) return std::nullopt;
+  const double overflow = elements == Elements::halves ? kHalfOverflow : kBf16Overflow;
+  std::size_t first = values.size();
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) reduction(min : first) if (values.size() >= 1 << 14)
+#endif
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i]) && std::abs(static_cast<double>(values[i])) >= overflow) first = std::min(first, i);
+  }
+  if (first == values.size()) return std::nullopt;
+  return first;
 }
 
 }  // namespace convladder

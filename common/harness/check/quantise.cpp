@@ -10,6 +10,9 @@ namespace {
 template <class Value>
 float step_of(const Value* values, std::int64_t count) {
   double largest = 0;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) reduction(max : largest) if (count >= 1 << 14)
+#endif
   for (std::int64_t i = 0; i < count; ++i)
     if (std::isfinite(values[i])) largest = std::max(largest, std::abs(static_cast<double>(values[i])));
   using Limits = std::numeric_limits<float>;

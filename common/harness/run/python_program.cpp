@@ -59,9 +59,11 @@ void PythonProgram::start() {
 }
 
 void PythonProgram::end() {
-  if (requests_) std::fclose(std::exchange(requests_, nullptr));  // it reads to the end, and ends
+  if (requests_) std::fclose(std::exchange(requests_, nullptr));
   if (answers_) std::fclose(std::exchange(answers_, nullptr));
-  if (process_ != 0) waitpid(std::exchange(process_, 0), nullptr, 0);
+  if (process_ == 0) return;
+  kill(process_, SIGTERM);  // it may be importing, and keeps nothing
+  waitpid(std::exchange(process_, 0), nullptr, 0);
 }
 
 void PythonProgram::begin() noexcept {

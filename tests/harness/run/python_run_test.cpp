@@ -123,5 +123,12 @@ TEST_CASE("a program in Python begins before its first request, and what fails t
   CHECK_THROWS_AS(missing.ask({}), DeviceError);
 }
 
+TEST_CASE("a program in Python that is still importing is not waited for") {
+  const Script script("import time\ntime.sleep(600)\n");
+  const auto start = std::chrono::steady_clock::now();
+  PythonProgram("python3", script.path()).begin();
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+}
+
 }  // namespace
 }  // namespace convladder

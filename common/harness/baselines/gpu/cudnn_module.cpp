@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,6 +38,30 @@ Owned<Handle> create(cudnnStatus_t (*make)(Handle*), cudnnStatus_t (*destroy)(Ha
   Handle handle = nullptr;
   check(make(&handle));
   return Owned<Handle>(handle, destroy);
+}
+
+/// A handle of cuDNN for this thread alone. To make one takes long, the more so on several threads at a time: when the
+/// thread and all that was made with its handle are gone, another thread takes it over.
+const Owned<cudnnHandle_t>& own_handle() {
+  struct Unused {
+    std::mutex mutex;
+    std::vector<cudnnHandle_t> handles;
+  };
+  static Unused& unused = *new Unused;  // stays, as CUDA may be gone when the process ends
+  const auto take = [] {
+    cudnnHandle_t handle = nullptr;
+    if (const std::lock_guard lock(unused.mutex); !unused.handles.empty()) {
+      handle = unused.handles.back();
+      unused.handles.pop_back();
+    }
+    if (!handle) check(cudnnCreate(&handle));
+    return Owned<cudnnHandle_t>(handle, [](cudnnHandle_t done) {
+      const std::lock_guard lock(unused.mutex);
+      unused.handles.push_back(done);
+    });
+  };
+  thread_local const Owned<cudnnHandle_t> handle = take();
+  return handle;
 }
 
 /// The status that `work` ends with: "" or cuDNN's word.
@@ -574,7 +597,7 @@ CudnnPlanner planner(const ConvProblem& problem, const GraphTypes& types, bool n
   Owned<cudnnHandle_t> handle;
   std::optional<Descriptor> graph;
   const std::string status = status_of([&] {
-    handle = create(cudnnCreate, cudnnDestroy);
+    handle = own_handle();
     graph = operation_graph(handle, problem, types, nhwc);
   });
   return [=](const CudnnConfiguration& configuration) {
@@ -592,35 +615,10 @@ CudnnPlanner planner(const ConvProblem& problem, const GraphTypes& types, bool n
   };
 }
 
-/// Plans of a graph that are to be made, by their places among the candidates.
-using PlacedConfigurations = std::vector<std::pair<std::size_t, CudnnConfiguration>>;
-
-/// Makes the plans, of which each may take as long as a compilation, on several threads.
-void make_plans(const ConvProblem& problem, const GraphTypes& types, bool nhwc, bool strict_fp32,
-                const PlacedConfigurations& wanted, std::vector<CudnnCandidate>& candidates) {
-  constexpr std::size_t kPlansEach = 4, kMostThreads = 16;  // each has a handle of its own
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    const CudnnPlanner make = planner(problem, types, nhwc, strict_fp32);
-    for (std::size_t i; (i = next++) < wanted.size();) {
-      CudnnCandidate made = make(wanted[i].second);
-      CudnnCandidate& candidate = candidates[wanted[i].first];
-      candidate.status = std::move(made.status);
-      candidate.workspace_bytes = made.workspace_bytes;
-      candidate.run = std::move(made.run);
-    }
-  };
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> helpers;
-  for (std::size_t i = 1; i < std::min({cores, kMostThreads, wanted.size() / kPlansEach}); ++i)
-    helpers.emplace_back(work);
-  work();
-}
-
+/// The plans are not made here.
 /// @param strict_fp32 leave out Tensor Cores and reduced precision
 void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, const GraphTypes& types, bool nhwc,
                bool strict_fp32, std::vector<CudnnCandidate>& candidates) {
-  PlacedConfigurations wanted;
   const std::string status = status_of([&] {
     const Descriptor graph = operation_graph(handle, problem, types, nhwc);
     std::set<CudnnConfiguration> seen;
@@ -634,16 +632,11 @@ void add_plans(const Owned<cudnnHandle_t>& handle, const ConvProblem& problem, c
         CudnnCandidate& candidate = candidates.emplace_back(named(
             notes.family + ("plan " + std::to_string(seen.size())) + " (" + name_of(configuration) + ")", types, nhwc));
         candidate.configuration = configuration;
-        if (strict_fp32 && !notes.strict_fp32) {
-          candidate.status = kNotStrict;
-        } else {
-          wanted.emplace_back(candidates.size() - 1, configuration);
-        }
+        if (strict_fp32 && !notes.strict_fp32) candidate.status = kNotStrict;
       }
     }
     if (seen.empty()) throw CudnnError("no plan proposed");
   });
-  make_plans(problem, types, nhwc, strict_fp32, wanted, candidates);
   if (!status.empty()) candidates.emplace_back(named("plans", types, nhwc)).status = status;
 }
 
@@ -700,7 +693,7 @@ extern "C" void convladder_cudnn_candidates(const convladder::ConvProblem& probl
   result.version = std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
                    std::to_string(version % 100);
   Owned<cudnnHandle_t> handle;
-  result.error = status_of([&] { handle = create(cudnnCreate, cudnnDestroy); });
+  result.error = status_of([&] { handle = own_handle(); });
   if (!handle) return;
   for (const bool nhwc : {false, true}) {
     if (types.precision == Precision::int8 && !nhwc) continue;
