@@ -426,12 +426,16 @@ def test_wrong_arguments():
     refuses(["compare", "1", "2", "--bakend", "sim"], "unknown option '--bakend', did you mean --backend?")
     refuses(["run", "1", "--seed", "-1"], "--seed")
     refuses(["run", "1", "--seed", "one"], "--seed")
-    refuses(["run", "1", "--shape"], "--shape")
+    refuses(["run", "1", "--shape"], "--shape needs a value, KEY=N,...; see")
+    refuses(["run", "1", "--shape", "w=5", "--shape", "w=6"], "--shape is given more than once; give it once")
+    refuses(["run", "1", "-shape", "w=5"], "unknown option '-shape', did you mean --shape?")
     refuses(["compare", "1"], "2")
     refuses(["run", "1", "--lines", "--backend", "gpu"], "--lines")
     refuses(["run", "1", "--sass", "--json"], "--sass")
     refuses(["bench", "--backend", "sim", "--", "--frobnicate"], "--frobnicate")
     refuses(["bench", "--backend", "sim", "--", "--benchmark_format=xml"], "Google Benchmark")
+    for times in ("-1", "0", "many"):
+        refuses(["bench", "--backend", "sim", "--", f"--benchmark_repetitions={times}"], f"must be at least 1; got '{times}'")
 
 
 @pytest.mark.parametrize("command", ["run 1", "bench", "compare 1 2", "run 1 --json"])
@@ -645,8 +649,36 @@ def test_output_without_input():
 
 def test_a_full_disk_is_told():
     with open("/dev/full", "w") as full:
-        result = subprocess.run([PROGRAM, "list"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    assert result.returncode == 2 and "standard output" in result.stderr, result
+        for words in ("list", "--help"):
+            result = subprocess.run([PROGRAM, words], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            assert result.returncode == 2 and "standard output" in result.stderr, result
+        unheard = [subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=full, env=ENVIRONMENT).returncode
+                   for words in (["run", "99"], ["bench", "--stage", "1", "--shape", "w=9", "--backend", "sim"])]
+    assert unheard == [2, 2], "a standard error on a full disk"
+
+
+def test_closed_streams_are_not_mixed_up_with_files():
+    run = f"'{PROGRAM}' run 1 --shape w=9 --backend sim --output"
+    assert subprocess.run(["bash", "-c", f"{run} open.npy >text"], env=ENVIRONMENT).returncode == 0
+    done = subprocess.run(["bash", "-c", f"{run} closed.npy <&- >&-"], capture_output=True, text=True, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (2, "./lab: cannot write to the standard output\n"), done
+    assert subprocess.run(["bash", "-c", f"{run} deaf.npy <&- >text 2>&-"], env=ENVIRONMENT).returncode == 0
+    assert contents("open.npy") == contents("closed.npy") == contents("deaf.npy"), "what is printed went to a file"
+    assert subprocess.run(["bash", "-c", f"'{PROGRAM}' run 99 2>&-"], env=ENVIRONMENT).returncode == 2
+
+
+def test_files_that_are_not_named_as_what_they_are():
+    grey_png()
+    refuses(["image", "box", "in.png", "out.jpg"], "OUT must end in .png, the one kind that is written; got 'out.jpg'")
+    refuses(["run", "1", "--shape", "w=9", "--output", "y.txt"], "--output must end in .npy", "'y.txt'")
+    for name in ("OUT.PNG", "out"):
+        succeeds("image", "box", "in.png", name, "--backend", "sim")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write all")
+def test_protected_files_are_left():
+    pathlib.Path("mine.npy").touch(mode=0o444)
+    refuses(["run", "1", "--shape", "w=9", "--backend", "sim", "--output", "mine.npy"], "Permission denied")
 
 
 def test_image_says_what_it_did():
@@ -814,6 +846,8 @@ def test_sound_with_wrong_arguments():
     refuses([*sound, "--cutoff", "4000", "--backend", "sim"], "below half the sample rate, 4000 Hz here")
     refuses([*sound, "--cutoff", "1", "--backend", "sim"], "--cutoff 1 needs more than the 16383 taps")
     refuses(["sound", "echo", "in.wav", "out.wav", "--delay", "3000", "--backend", "sim"], "to 2047.74 ms")
+    refuses(["sound", "echo", "in.wav", "out.wav", "--delay", "1e300", "--backend", "sim"], "is 8e+300 samples at 8000 Hz")
+    refuses(["sound", "lowpass", "in.wav", "out.mp3"], "OUT must end in .wav, the one kind that is written; got 'out.mp3'")
     refuses(["sound", "equalise", "in.wav", "out.wav"], "give --bass, --mid or --treble")
     refuses(["sound", "equalise", "in.wav", "out.wav", "--mid", "30"], "--mid must be from -60 to 20 dB")
     refuses(["sound", "equalise", "in.wav", "out.wav", "--mid", "3", "--backend", "sim"], "a sample rate above 8000")
@@ -1131,7 +1165,8 @@ def test_tune_with_wrong_arguments():
     refuses([*TUNE, "--configuration", "filter=disk"], "filter")
     refuses([*TUNE, "--configuration", "block_rows=64"], "no configuration with block_rows=64 is valid", status=3)
     refuses([*TUNE, "--kernel-tuner", "nowhere/cache.json"], "nowhere/cache.json")
-    refuses(["tune", "--replay", "none.json"], "cannot read 'none.json'")
+    refuses(["tune", "--replay", "none.json"], "'none.json': there is no such file; give the path of a log of ./lab tune")
+    refuses(["tune", "--replay", "."], "'.': this is not a regular file; give the path of a log of ./lab tune")
     refuses(["tune", "--replay", "none.json", "--shards", "1/2"], "--replay tries nothing")
     refuses([*TUNE, "--trials", "-1"], "--trials must be 1 or more, or 0")
     refuses([*TUNE, "--trials", "many"], "--trials")
@@ -1389,6 +1424,7 @@ def test_trace_with_wrong_arguments():
         refuses(["trace", "3", "--block", block], "--block takes x, x,y or x,y,z")
     refuses(["trace", "3", "--loads", "--warp", "1"], "--warp excludes --loads")
     refuses(["trace", "3", "--warp", "32"], "--warp must be from 0 to 31; got 32")
+    refuses(["trace", "3", "--events", "-1"], "--events must be 0 or more; got -1")
     refuses(["trace", "3", "--shape", "w=300,s=11", "--block", "2"], "no launch of 03-tiled-1d has a block (2,0,0)")
     assert lab("trace", "33", "--shape", "c=16,h=8,w=8,k=16,r=5,s=5").returncode == 3
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import help_texts  # noqa: E402
 
 COMMANDS = re.findall(r"^  ([a-z]+)  ", (ROOT / "tools/help/lab.txt").read_text(), re.M)
-COPIED = ["lab", "CMakeLists.txt", "tools/changes.py", "tools/feedback.py", "tools/grade.py", "tools/handout.py",
+COPIED = ["lab", "CMakeLists.txt", "CMakePresets.json", "tools/changes.py", "tools/feedback.py", "tools/grade.py", "tools/handout.py",
           "tools/recompute.py", "tools/report.py", "common/harness/ladder/tracks.json",
           *(path.relative_to(ROOT) for pattern in ("tools/lab/*.py", "tools/help/*", "cmake/new-stage/*",
                                                    "chapters/*/stage.json") for path in ROOT.glob(pattern))]
@@ -220,7 +220,7 @@ def test_new_refuses(copy):
     copy.refuses(["new", "x", "--track", "cpu"], "plain C++")
     for name in ("exercise", "50-exercise-b"):
         copy.refuses(["new", name], "the labs' own")
-    for name in ("00-x", "X", "a_b", "a--b", "-a", "", "a/b", "ä"):
+    for name in ("00-x", "X", "a_b", "a--b", "-a", "", "a/b", "ä", "100-x", "5-x", "60"):
         copy.refuses(["new", "--", name] if name.startswith("-") else ["new", name], "is no stage name")
     assert len(stages(copy)) == len(list(ROOT.glob("chapters/*/stage.json")))
 
@@ -526,6 +526,11 @@ touch build/CMakeCache.txt build/build.ninja
     assert copy.lab("list").stderr == ""
     (copy.build / "build.ninja").unlink()  # as an interrupted build leaves it
     assert copy.lab("list").stderr.startswith("./lab: configuring\n")
+    for name in ("nope", "sim"):  # one that there is not, and one that builds elsewhere
+        done = copy.run("bash", "lab", "list", CONVLADDER_PRESET=name)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"./lab: CONVLADDER_PRESET is '{name}'; it must be one of default ci-students ci\n"
+        assert (copy.build / "CMakeCache.txt").exists() and copy.lab("list").stderr == ""
 
 
 PLOT = """import pathlib, sys

@@ -117,12 +117,22 @@ def put(**files):
     ({"a": "7"}, "'a.json' is neither"),
     ({"a": {"sessions": []}}, "'a.json' has no device"),
     ({"a": "{"}, "'a.json' is no JSON"),
+    ({"a": {**part(1, of=1), "rows": [{}]}}, "a.json is not as this version writes its results (KeyError: 'stage')"),
 ])
 def test_what_merge_refuses(files, words):
     put(**files)
     done = merge("out.json", *(f"{name}.json" for name in files))
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done
     assert words in done.stderr and not os.path.exists("out.json")
+
+
+def test_merge_overwrites_no_part_and_no_device():
+    put(a=part(1), b=part(2))
+    os.mkfifo("pipe")
+    for out, words in (("./b.json", "'b.json' is one of the parts"), ("pipe", "it is no ordinary file"), (".", "ordinary")):
+        done = merge(out, "a.json", "b.json")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr, done
+    assert load("b.json") == part(2) and pathlib.Path("pipe").is_fifo()
 
 
 def test_ceilings_are_the_best_and_shares_follow():

@@ -149,6 +149,7 @@ class Command(unittest.TestCase):
         self.refused("holds no results", good, "null")
         self.refused("the simulator takes none", good, bench(row(1, time_us=None)))
         self.refused("measure again", bench(row(1, time_us={"median": 1, "min": 1, "spread": 0})), good)
+        self.refused("is not as this version writes its results (KeyError: 'n')", good, bench(row(1, workload={})))
         self.refused("no row in common", good, bench(row(1, "other")))
         self.refused("got 1 arguments", good)
         self.refused("--seed is of the comparison of stages", good, good, options=["--seed", "3"])

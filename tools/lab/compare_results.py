@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 
-from machine import ROOT, Unusable
+from machine import ROOT, Unusable, results_of
 from terminal import paint
 
 sys.path.append(str(ROOT / "tools"))
@@ -177,6 +177,11 @@ def run(words):
             raise Unusable(f"compare: {word} is of the comparison of stages; two files are compared as they are")
     if len(words) != 2:
         raise Unusable(f"compare: two files are compared, OLD.json and NEW.json; got {len(words)} arguments")
+    with results_of(*words):
+        return compare(*words)
+
+
+def compare(*words):
     old, new = (read(word) for word in words)
     old_rows, new_rows = keyed(old["rows"]), keyed(new["rows"])
     both = [key for key in new_rows if key in old_rows]

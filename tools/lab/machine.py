@@ -1,4 +1,5 @@
 """Where the project lies, and what this machine has."""
+import contextlib
 import glob
 import json
 import os
@@ -25,6 +26,16 @@ def tracks():
 
 class Unusable(Exception):
     """The command cannot be done here, or not as it was called: one line for the person who called."""
+
+
+@contextlib.contextmanager
+def results_of(*paths):
+    """Around what reads files of results, which may be another version's, or edited."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise Unusable(f"{' or '.join(paths)} is not as this version writes its results ({type(error).__name__}: {error}): "
+                       "measure again") from None
 
 
 def json_of(path):

@@ -5,7 +5,7 @@ import os
 import pathlib
 import sys
 
-from machine import ROOT, Unusable
+from machine import ROOT, Unusable, results_of
 
 sys.path.append(str(ROOT / "tools"))
 import recompute  # noqa: E402
@@ -169,7 +169,17 @@ def summary(whole):
 
 
 def run(options):
-    paths, parts = options.parts, [read(path) for path in options.parts]
+    out = pathlib.Path(options.out)
+    if out.exists() and not out.is_file():
+        raise Unusable(f"merge: cannot write '{out}': it is no ordinary file; choose another path")
+    if out.resolve() in [pathlib.Path(path).resolve() for path in options.parts]:
+        raise Unusable(f"merge: '{out}' is one of the parts; give another path for the whole")
+    with results_of(*options.parts):
+        return merge(out, options.parts)
+
+
+def merge(out, paths):
+    parts = [read(path) for path in paths]
     kinds = ["log" if "sessions" in part else "bench" if report.is_bench(part) else "" for part in parts]
     for path, kind in zip(paths, kinds):
         if not kind:
@@ -177,7 +187,6 @@ def run(options):
         if kind != kinds[0]:
             raise Unusable(f"merge: '{paths[0]}' is of {'tune' if kinds[0] == 'log' else 'bench'}, and '{path}' is not")
     whole = {"log": merged_log, "bench": merged_bench}[kinds[0]](paths, parts)
-    out = pathlib.Path(options.out)
     aside = out.with_name(f"{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ DESCRIPTION = ("Makes a new stage's skeleton, chapters/NN-NAME: a naive kernel f
                "empty lesson.")
 TEMPLATES = ROOT / "cmake/new-stage"
 LAST_NUMBER = 99
-NAME = re.compile(r"(?:(?P<number>\d\d)-)?(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
+NAME = re.compile(r"(?:(?P<number>\d\d)-)?(?P<name>(?!\d+(?:-|$))[a-z0-9]+(?:-[a-z0-9]+)*)")
 
 
 def add_arguments(parser):

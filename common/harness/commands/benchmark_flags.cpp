@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/spelling.hpp"
@@ -27,6 +29,9 @@ void take_known_flags(Count* count, char** arguments) {
 
 void initialize_benchmark(const std::vector<std::string>& flags) {
   if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
+  if (const auto times = flag_value(flags, "benchmark_repetitions");
+      times && std::strtol(times->c_str(), nullptr, 10) < 1)
+    throw UsageError(fmt::format("--benchmark_repetitions must be at least 1; got {}", in_quotes(*times)));
   static std::vector<std::string> words;  // Google Benchmark keeps a pointer to the first, for its report
   words = {"lab bench"};
   words.insert(words.end(), flags.begin(), flags.end());

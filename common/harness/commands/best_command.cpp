@@ -18,7 +18,6 @@
 #include "common/harness/baselines/settings_rows.hpp"
 #include "common/harness/commands/tune_command.hpp"
 #include "common/harness/files/errors.hpp"
-#include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/files/terminal.hpp"
@@ -156,7 +155,7 @@ class Ranking {
     file["when"] = when_;
     file["candidates"] = Json::array();
     for (const Candidate& candidate : candidates_) file["candidates"].push_back(to_json(candidate));
-    write_file(path_, text_of(file));
+    write_log(path_, text_of(file));
   }
 
   /// Those within the error, the fastest first.

@@ -1,13 +1,16 @@
 #include "common/harness/commands/cli.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <functional>
+#include <iostream>
 #include <new>
 #include <string>
 #include <system_error>
@@ -40,7 +43,7 @@ constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "best",  "
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
-  fmt::print(stderr, "./lab: {}\n", message);
+  std::fputs(("./lab: " + message + "\n").c_str(), stderr);  // not fmt's, which throws where the stream is full
   return status;
 }
 
@@ -488,12 +491,23 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (!name.starts_with('-') || name.size() < 3 || std::find(known.begin(), known.end(), name) != known.end())
+      continue;
     const std::string_view nearest = nearest_name(name, {known.begin(), known.end()});
     return fmt::format("unknown option {}{}", in_quotes(name),
                        nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest));
   }
   return "";
+}
+
+/// CLI11's words on how often an option was given, or with how many values, in ours.
+std::string with_plain_count(const std::string& reason) {
+  const std::string option = reason.substr(0, reason.find(':'));
+  if (reason.find("At Most 1 required") != std::string::npos) return option + " is given more than once; give it once";
+  const std::size_t before = reason.find(" required "), after = reason.rfind(" missing");
+  if (before == std::string::npos || after == std::string::npos) return reason;
+  const std::size_t type = before + std::string_view(" required ").size();
+  return fmt::format("{} needs a value, {}", option, reason.substr(type, after - type));
 }
 
 /// Says what is wrong with a command line in one line.
@@ -513,6 +527,7 @@ int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector
     const std::string option = unknown_option(*chosen.front(), words);
     if (!option.empty()) reason = option;
   }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) reason = with_plain_count(reason);
   return complain(fmt::format("{}; see ./lab{} --help", reason, command), kUnusable);
 }
 
@@ -541,19 +556,21 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
       words.erase(separator, words.end());
     }
   }
+  constexpr const char* kFull = "cannot write to the standard output";
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them last first
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return explain(error, app, words);
+    if (error.get_exit_code() != 0) return explain(error, app, words);
+    app.exit(error);  // --help
+    return std::cout.flush() ? 0 : complain(kFull, kUnusable);
   }
-  constexpr const char* kFull = "cannot write to the standard output";
   try {
     const int status = body();
     return std::fflush(stdout) == 0 ? status : complain(kFull, kUnusable);
   } catch (const std::system_error&) {  // fmt's, where the text is longer than the stream's buffer
-    if (std::ferror(stdout) == 0) throw;
-    return complain(kFull, kUnusable);
+    if (std::ferror(stdout) != 0) return complain(kFull, kUnusable);
+    if (std::ferror(stderr) != 0) return kUnusable;  // nobody can be told
+    throw;
   }
 }
 
@@ -584,6 +601,10 @@ int guarded(const Body& body) {
 }  // namespace
 
 int run_program(int count, char** arguments) {
+  // Where the caller has closed one of these, the next file that is opened would take its number, and what is printed.
+  // Writing to the standard output stays an error.
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(descriptor, F_GETFD) == -1) open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   std::vector<std::string> words(arguments + 1, arguments + count);
   const bool one_stage = stages().size() == 1;
   if (one_stage && !names_command(words)) words.insert(words.begin(), "run");

@@ -155,6 +155,7 @@ int print_sass(const StageInfo& stage) {
 
 int run_command(const StageInfo& stage, const RunCommand& command) {
   if (command.output) {
+    require_ending("--output", *command.output, ".npy");
     require_writable(*command.output);
     if (command.problem.input) require_different("--output", *command.output, "--input", *command.problem.input);
     if (command.problem.filter) require_different("--output", *command.output, "--filter", *command.problem.filter);

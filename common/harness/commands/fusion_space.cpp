@@ -20,10 +20,6 @@ constexpr std::int64_t kWarp = 32, kMostRegisters = 255;
 std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-bool has_key(const std::string& shape, const std::string& key) {
-  return ("," + shape).find("," + key + "=") != std::string::npos;
-}
-
 /// The three shapes of WMMA: 16x16, 32x8 and 8x32.
 bool has_fragment(std::int64_t tbm, std::int64_t tbn) {
   return (tbm % 16 == 0 && tbn % 16 == 0) || (tbm % 32 == 0 && tbn % 8 == 0) || (tbm % 8 == 0 && tbn % 32 == 0);
@@ -35,11 +31,8 @@ DeviceLimits FusionGpu::limits() const {
   return {compute_capability, shared_bytes, static_cast<int>(multiprocessors), l2_bytes};
 }
 
-ConvProblem parse_fusion_layer(std::string shape) {
-  for (const char* key : {"r", "s"}) {
-    if (!has_key(shape, key)) shape += fmt::format(",{}=3", key);
-  }
-  const ConvProblem problem = parse_shape(shape);
+ConvProblem parse_fusion_layer(std::string_view shape) {
+  const ConvProblem problem = parse_shape(shape, {.r = 3, .s = 3});
   validate(problem, std::int64_t{1} << 40, "the largest machine");
   if (problem.r == 3 && problem.s == 3 && problem.stride_h == 1 && problem.stride_w == 1 && problem.dilation_h == 1 &&
       problem.dilation_w == 1 && problem.groups == 1)

@@ -105,7 +105,7 @@ FusionPoint fusion_point(const FusionLayer& layer, const FusionGpu& gpu, std::in
                          std::int64_t tbk);
 
 /// The layer of a --shape: 3x3 unless it says otherwise, at stride 1. @throws UsageError
-ConvProblem parse_fusion_layer(std::string shape);
+ConvProblem parse_fusion_layer(std::string_view shape);
 
 /// The tbm of the tiles that remain, ascending.
 std::vector<std::int64_t> remaining_tbm(const std::vector<FusionPoint>& space, Fusion fusion, bool source_only);

@@ -35,6 +35,7 @@ void require_usable(const ImageCommand& command) {
   require_writable(command.output);
   require_different("OUT", command.output, "IN", command.input);
   if (command.filter.file) require_different("OUT", command.output, "--filter", *command.filter.file);
+  require_ending("OUT", command.output, ".png");
 }
 
 int image_command(const ImageCommand& command) {

@@ -29,6 +29,7 @@ void require_usable(const SoundCommand& command) {
   chosen_stage(command.stage, &Track::sounds, "sound");
   require_writable(command.output);
   require_different("OUT", command.output, "IN", command.input);
+  require_ending("OUT", command.output, ".wav");
 }
 
 ConvProblem sound_problem(const Sound& sound, const SoundFilter& filter) {

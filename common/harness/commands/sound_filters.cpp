@@ -62,7 +62,7 @@ SoundFilter echo(double delay, int sample_rate) {
   const double samples = std::round(delay / 1000 * sample_rate);
   if (samples < 1 || samples >= kMostTaps) {
     throw UsageError(
-        fmt::format("--delay {} is {:.0f} samples at {} Hz, and the stages reach from 1 to {}; give from "
+        fmt::format("--delay {} is {:.10g} samples at {} Hz, and the stages reach from 1 to {}; give from "
                     "{:.2f} to {:.2f} ms",
                     delay, samples, sample_rate, kMostTaps - 1, 1000.0 / sample_rate + 0.005,
                     1000.0 * (kMostTaps - 1) / sample_rate - 0.005));

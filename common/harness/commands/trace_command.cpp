@@ -144,6 +144,7 @@ void require_usable(const TraceCommand& command) {
   parse_block(command.block);
   if (command.warp && (*command.warp < 0 || *command.warp > 31))
     throw UsageError(fmt::format("--warp must be from 0 to 31; got {}", *command.warp));
+  if (command.events < 0) throw UsageError(fmt::format("--events must be 0 or more; got {}", command.events));
 }
 
 int trace_command(const TraceCommand& command) {
@@ -159,7 +160,7 @@ int trace_command(const TraceCommand& command) {
   const auto run = [&] { result = run_stage(stage, workload, options); };
   const std::vector<TensorLoads> loads = command.loads ? loads_of(run) : std::vector<TensorLoads>{};
   const std::vector<BlockTrace> traces =
-      command.loads ? std::vector<BlockTrace>{} : traces_of(block, command.events, run);
+      command.loads ? std::vector<BlockTrace>{} : traces_of(block, static_cast<std::size_t>(command.events), run);
   if (result.status == Status::refused) {
     fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
     return exit_status({result});

@@ -13,11 +13,11 @@ namespace convladder {
 struct TraceCommand {
   std::string stage;
   ProblemOptions problem;
-  std::string configuration;  ///< settings of its knobs ("m=4"); "" for none
-  std::string block = "0";    ///< "x", "x,y" or "x,y,z"
-  std::optional<int> warp;    ///< only this one's events, and the barriers of all
-  std::size_t events = 1000;  ///< of each launch, at most
-  bool loads = false;         ///< instead: how often each sector of each tensor was loaded, by all blocks
+  std::string configuration;   ///< settings of its knobs ("m=4"); "" for none
+  std::string block = "0";     ///< "x", "x,y" or "x,y,z"
+  std::optional<int> warp;     ///< only this one's events, and the barriers of all
+  std::int64_t events = 1000;  ///< of each launch, at most
+  bool loads = false;          ///< instead: how often each sector of each tensor was loaded, by all blocks
   bool json = false;
 };
 

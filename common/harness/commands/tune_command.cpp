@@ -340,7 +340,7 @@ class Tuning {
   }
 
   void write() const {
-    write_file(path_, text_of(to_json(log_)));
+    write_log(path_, text_of(to_json(log_)));
     if (command_.kernel_tuner) write_file(*command_.kernel_tuner, text_of(to_kernel_tuner(log_, space_.knobs())));
   }
 

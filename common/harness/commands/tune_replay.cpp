@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -14,6 +16,7 @@
 #include <utility>
 
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/input_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/files/text_table.hpp"
@@ -99,13 +102,14 @@ std::vector<Replayed> replay(const TuningLog& log, const Knobs& knobs, const Des
 }
 
 int replay_command(const std::string& path, TunableStage& stage, bool json) {
+  require_input_file(path, "a log of ./lab tune");
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("cannot read {}", in_quotes(path)));
+  if (!file) refuse_file(path, fmt::format("cannot be opened ({}); make it readable", std::strerror(errno)));
   const TuningLog log = [&] {
     try {
       return parse_tuning_log(std::string(std::istreambuf_iterator<char>(file), {}), stage.knobs());
     } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{}: {}", path, error.what()));
+      refuse_file(path, fmt::format("{}; give the path of a log of ./lab tune", error.what()));
     }
   }();
   ConvProblem problem = parse_shape(log.problem);

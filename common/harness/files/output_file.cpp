@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <fstream>
 #include <system_error>
@@ -43,6 +44,7 @@ fs::path target_of(const fs::path& path) {
   const fs::file_status status = fs::status(path, error);
   if (!path.has_filename() || fs::is_directory(status)) fail(path, "it is a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) fail(path, "it is no ordinary file");
+  if (fs::exists(status) && access(path.c_str(), W_OK) != 0) fail(path, std::generic_category().message(errno));
   const bool is_link = fs::is_symlink(path, error);
   if (is_link && !fs::exists(status)) fail(path, "it is a link that leads to no file");
   // Also by its name: /dev/stdout leads to an ordinary file where the output is redirected to one.
@@ -83,6 +85,14 @@ class PartFile {
 }  // namespace
 
 void require_writable(const fs::path& path) { PartFile probe(target_of(path)); }
+
+void require_ending(std::string_view option, const fs::path& path, std::string_view ending) {
+  std::string own = path.extension().string();
+  std::transform(own.begin(), own.end(), own.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (own.empty() || own == ending) return;
+  throw UsageError(
+      fmt::format("{} must end in {}, the one kind that is written; got {}", option, ending, in_quotes(path.string())));
+}
 
 void require_different(std::string_view option, const fs::path& path, std::string_view other_option,
                        const fs::path& other) {

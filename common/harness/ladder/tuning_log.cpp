@@ -122,6 +122,12 @@ void tell_once(const fs::path& path, const std::string& why) {
   fmt::print(stderr, "note: {} is not used: {}; ./lab tune makes a new one\n", in_quotes(path.string()), why);
 }
 
+/// Nobody has chosen the path of a log, but the folder.
+[[noreturn]] void refuse_folder(const UsageError& problem) {
+  const std::string why = problem.what();
+  throw UsageError(why.substr(0, why.find("; choose")) + "; set CONVLADDER_TUNED to a folder of your own");
+}
+
 }  // namespace
 
 const TuningTrial* TuningSession::best() const {
@@ -312,9 +318,15 @@ void require_log(const fs::path& path) {
       throw UsageError(fmt::format("cannot make {}: {}", in_quotes(path.parent_path().string()), error.message()));
     require_writable(path);
   } catch (const UsageError& problem) {
-    std::string why = problem.what();
-    why = why.substr(0, why.find("; choose"));
-    throw UsageError(why + "; set CONVLADDER_TUNED to a folder of your own");
+    refuse_folder(problem);
+  }
+}
+
+void write_log(const fs::path& path, std::string_view text) {
+  try {
+    write_file(path, text);
+  } catch (const UsageError& problem) {
+    refuse_folder(problem);
   }
 }
 

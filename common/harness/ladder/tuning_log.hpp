@@ -95,6 +95,9 @@ std::optional<Configuration> tuned_configuration(const StageInfo& stage, const T
 /// Makes the folder of a file in tuning_folder(), and makes sure that the file can be written. @throws UsageError
 void require_log(const std::filesystem::path& path);
 
+/// Writes such a file as write_file() does. @throws UsageError
+void write_log(const std::filesystem::path& path, std::string_view text);
+
 /// Keeps others with the same folder of logs from measuring on this device at the same time: they would disturb its
 /// times, and write the same files.
 class DeviceLock {
