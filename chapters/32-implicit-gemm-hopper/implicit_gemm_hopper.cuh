@@ -46,9 +46,9 @@ struct TwoBytes {
   using FourSums = float4;
   using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
-  using AnyTileSizes = Positions<64, 96, 128, 192, 216, 248>;  // of other filters, and of shared tiles
+  using AnyTileSizes = Positions<64, 96, 104, 128, 192, 216, 248>;  // of other filters, and of shared tiles
   static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
-                              *kAnyTileWords = "64, 96, 128, 192, 216 or 248";
+                              *kAnyTileWords = "64, 96, 104, 128, 192, 216 or 248";
   static constexpr int kBytes = 2;       // of a value
   static constexpr int kTapsOfLoad = 1;  // of `rows`: the first is multiplied while others come
   // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.

@@ -344,26 +344,29 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
   // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 290
-  // cycles for the waits, of Cut::own 345; a box of pixels takes at least 740, but of Cut::row a tap and its box 300
-  // together. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position
-  // of halves, or 6 of Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half.
-  // Blocks that gather slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the
-  // multiprocessors cannot be part. Fitted to times on an H100: to all configurations of 32 on a ResNet-50 of 32 images
-  // and of one, and again, for Cut::row, on its 1 x 1 layers, with six of 34: what costs the least took at most 11%
-  // longer there than the fastest, and 2% on average. The 345 follow from all configurations of its first layer on an
-  // H200, of which 290 chose one that took 19% longer.
-  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kFromL2 = 48, kStart = 600, kGather = 3900;
+  // cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. Of Cut::row a tap
+  // and its box take at least 310 together, of Cut::shared_row 450. 8 KB of a tap, and the boxes, come from L2 at 48
+  // bytes a cycle, or 80 of Cut::row. The epilogue takes 20 cycles a position of halves, 16 of Cut::nine, 4 of
+  // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
+  // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
+  // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
+  // 345 to all of its first layer on an H200; the 520 and those of Cut::row to all of 25 layers of 32 and 24 of 34 on
+  // an H200, where what costs the least took at most 8% longer than the fastest, and 1% on average.
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600, kGather = 3900;
   const Cut cut = cut_of<Element>(problem, choice);
   const bool row = is_row(cut);
-  const std::int64_t least_tap = row ? 300 : cut == Cut::own ? 345 : 290, least_box = row ? 0 : 740;
-  const std::int64_t epilogue_cycles = row ? 3 : 10;
+  const std::int64_t least_tap = row ? (choice.shared ? 450 : 310) : choice.shared ? 520 : cut == Cut::own ? 345 : 290;
+  const std::int64_t least_box = row ? 0 : 740, from_l2 = row ? 80 : 48,
+                     epilogue_cycles = row                ? 2
+                                       : cut == Cut::nine ? 8
+                                                          : 10;
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
                      taps = blocks * g.taps, boxes = blocks * g.phases;
   const auto larger = [](auto a, auto b) { return a > b ? a : b; };
   const std::int64_t product =
       larger(taps * larger(streams * kWgmmas * positions * 11 / 20, least_tap), boxes * least_box);
-  const std::int64_t tap_loads = taps * streams * kTileTap / kFromL2, box_loads = boxes * g.box * kTilePixel / kFromL2;
+  const std::int64_t tap_loads = taps * streams * kTileTap / from_l2, box_loads = boxes * g.box * kTilePixel / from_l2;
   const std::int64_t epilogue = epilogue_cycles * positions * Element::kBytes;
   if (choice.slices > 1) {
     const int places = choice.slices == 2 ? multiprocessors : multiprocessors - multiprocessors / 8;
@@ -379,7 +382,8 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
 
 constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
 
-// What costs the least; of two alike, the larger tile.
+// What costs the least. Of two alike the larger tile; or of Cut::row that with more products, which reads pixels less
+// often, as long as a tile has two work items.
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   Choice best{0, false, 1};
@@ -393,7 +397,10 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
           const Choice choice{each, shared == 1, slices, products};
           if (!has_kernel<Element>(problem, choice)) continue;
           const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
-          if (best.positions == 0 || cost < least || (cost == least && each > best.positions))
+          const bool fewer_loads = is_row(cut_of<Element>(problem, choice)) && products > best.products &&
+                                   2 * products * (shared + 1) * kFilters <= problem.k;
+          const bool larger = products == best.products && each > best.positions;
+          if (best.positions == 0 || cost < least || (cost == least && (fewer_loads || larger)))
             best = choice, least = cost;
         }
     }
