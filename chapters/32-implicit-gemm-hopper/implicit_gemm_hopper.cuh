@@ -44,8 +44,8 @@ struct TwoBytes {
   using Operand = OperandOf<T>;          // of wgmma
   using Sum = float;                     // of products
   using FourSums = float4;
-  using StripSizes = Positions<56, 112, 240>;                  // for which there are kernels
-  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;    // the same
+  using StripSizes = Positions<56, 112, 240>;                       // for which there are kernels
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;         // the same
   using AnyTileSizes = Positions<64, 96, 104, 128, 192, 216, 248>;  // of other filters, and of shared tiles
   static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
                               *kAnyTileWords = "64, 96, 104, 128, 192, 216 or 248";
