@@ -7,7 +7,7 @@ while read -r shape configuration; do
   text=$(build/bin/convladder run 09 --backend gpu --shape "$shape" --configuration "$configuration" 2>&1)
   time=$(grep -m1 '^time (hot' <<<"$text") || time="no time: $(tail -n 1 <<<"$text")"
   verdict=$(grep -m1 -oE '^(verified|wrong|fault)' <<<"$text")
-  kernel=$(grep -m1 '^ *small_filter' <<<"$text" | tr -s ' ')  # registers, spilled bytes, shared bytes, occupancy
+  kernel=$(grep -m1 'small_filter' <<<"$text" | tr -s ' ')  # registers, spilled bytes, shared bytes, occupancy
   echo "$shape $configuration | $time | $verdict | $kernel"
 done >"$OUT/times.txt" <<'LIST'
 h=2160,w=3840,r=5,s=5 code=usual
