@@ -65,10 +65,14 @@ def is_times_grid(results):
 def machines(folder):
     """Every machine by its name, the reference first, then those with most results. @param folder  docs/results"""
     found = {}
-    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if path.name != "schema.json"]
+    paths = [path for path in sorted(folder.glob("*.json")) if path.name != "schema.json"]
+    # Where several have a cell it is of the run of the whole ladder, made alike on each GPU; else of the largest bench,
+    # and a bench's rather than a table's.
+    paths.sort(key=lambda path: not path.stem.endswith("-ladder"))
+    files = [json.loads(path.read_text()) for path in paths]
     benches = [results for results in files if is_bench(results) and results["device"]["backend"] == "gpu"]
-    # Where several have a cell it is that of the largest bench, and a bench's rather than a table's.
-    for results in sorted(benches, key=lambda results: -len(results["rows"])):
+    ladders = sum(path.stem.endswith("-ladder") for path in paths)
+    for results in benches[:ladders] + sorted(benches[ladders:], key=lambda results: -len(results["rows"])):
         name = results["device"]["name"]
         found.setdefault(name, Machine(name)).add_bench(results)
     for table in filter(is_times_grid, files):
