@@ -12,7 +12,6 @@
 #pragma once
 #include "chapters/09-register-2d/bytes.cuh"
 #include "common/kernel/border.hpp"
-#include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/byte_images.hpp"
 #include "common/kernel/tracks/image.hpp"
 
@@ -47,62 +46,22 @@ constexpr int kStripWidth = (kWarp - 2) * kFour;  // outputs of a block, across
 // Blocks that a multiprocessor must hold: keeps registers few, 48 or 64 a thread.
 constexpr int strip_blocks(int rows) { return rows < 7 ? 10 : 8; }
 
-// How a kernel is compiled: outputs of a thread, down; blocks of 4 warps that a multiprocessor must hold; few
-// instructions beside the sums: no division, addresses of rows by addition, one test for the rows of a strip.
-template <int kRowsEach, int kMustHold, bool kFew>
-struct StripForm {
-  static constexpr int kStripRows = kRowsEach, kBlocks = kMustHold;
-  static constexpr bool kLean = kFew;
-};
-template <int kRows>
-using UsualForm = StripForm<kStripRows, strip_blocks(kRows), false>;
-
-// How a kernel is launched.
-struct StripLaunch {
-  int warps = kStripWarps;  // of a block, one below the other
-  int resident = 0;         // blocks of a multiprocessor at a time, held down by shared memory; 0: as many as fit
-  int ahead = 0;            // a block asks L2 for the pixels of the block so many places below it; 0: for none
-  bool bulk = false;        // by one instruction for a row, else each lane for its own columns
-};
-
-// Asks L2 for the line of p; for `bytes` bytes, a multiple of 16 at a multiple of 16.
-__device__ __forceinline__ void prefetch_to_l2(const void* p) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-#else
-  (void)p;
-#endif
-}
-__device__ __forceinline__ void prefetch_bulk_to_l2(const void* p, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes));
-#else
-  (void)p, (void)bytes;
-#endif
-}
-
-// block_tile() of block `index` of an image's blocks, `across` of them side by side.
-__device__ __forceinline__ BlockTile tile_of(int index, const Divisor& across, int tile_height, int tile_width) {
-  const int down = static_cast<int>(static_cast<unsigned>(index) / across);
-  return {static_cast<int>(blockIdx.y + gridDim.y * blockIdx.z), down * tile_height,
-          (index - down * static_cast<int>(across.divisor)) * tile_width};
-}
-
 // The input's index at a position, or -1 where it reads zero and where no output needs it.
 __device__ __forceinline__ int index_at(int position, int size, int pad, Padding padding) {
   return position < -pad || position >= size + pad ? -1 : border_index(position, size, padding);
 }
 
-template <int kRows, int kColumns, class Form, class Pixel, class Images>
-__global__ void __launch_bounds__(kWarp* kStripWarps, Form::kBlocks)
+// What a strip asks L2 for on behalf of later blocks: nothing. ahead.cuh has images for which it does.
+template <class Pixel>
+__device__ __forceinline__ void ask_ahead(const Pixel*, const Image&, int, int) {}
+
+template <int kRows, int kColumns, class Pixel, class Images, int kBlocks = strip_blocks(kRows)>
+__global__ void __launch_bounds__(kWarp* kStripWarps, kBlocks)
     small_filter(const Pixel* input,  // [batch][height][width]
                  Pixel* output,       // [batch][out_height][width]
-                 Images image, float scale, Divisor across, int ahead, bool bulk) {
-  constexpr int kStripRows = Form::kStripRows;
+                 Images image, float scale) {
   constexpr int kPad = (kColumns - 1) / 2, kCount = kStripRows + kRows - 1;
-  const int height = kStripRows * static_cast<int>(blockDim.y);
-  const BlockTile tile = Form::kLean ? tile_of(static_cast<int>(blockIdx.x), across, height, kStripWidth)
-                                     : block_tile(image, height, kStripWidth);
+  const BlockTile tile = block_tile(image, kStripHeight, kStripWidth);
   const int lane = threadIdx.x;
   const int y = tile.y + kStripRows * threadIdx.y, x = tile.x + kFour * (lane - 1);
   if (tile.image >= image.batch || y >= image.out_height) return;
@@ -136,21 +95,7 @@ __global__ void __launch_bounds__(kWarp* kStripWarps, Form::kBlocks)
     }
   }
 
-  if (Form::kLean && ahead > 0) {
-    const int next_y = y + ahead * height;
-    if (bulk) {
-      if (lane < kStripRows && next_y + lane < image.height)
-        prefetch_bulk_to_l2(in + static_cast<std::int64_t>(next_y + lane) * image.width + tile.x,
-                            min(kStripWidth, image.width - tile.x) * static_cast<int>(sizeof(Pixel)));
-    } else if (next_y + kStripRows <= image.height && lane % 2 == 1 && x < image.width) {  // 32 bytes: two lanes'
-      const Pixel* row = in + static_cast<std::int64_t>(next_y) * image.width + x;
-      UNROLL
-      for (int v = 0; v < kStripRows; ++v) {
-        prefetch_to_l2(row);
-        row += image.width;
-      }
-    }
-  }
+  ask_ahead(in, image, y, x);
 
   float sum[kStripRows][kFour] = {};
   UNROLL
@@ -176,12 +121,11 @@ __global__ void __launch_bounds__(kWarp* kStripWarps, Form::kBlocks)
     }
   }
   if (lane == 0 || lane == kWarp - 1 || x >= image.width) return;
-  Pixel* row = out + static_cast<std::int64_t>(y) * image.width + x;
   UNROLL
   for (int v = 0; v < kStripRows; ++v) {
-    if (!Form::kLean) row = out + static_cast<std::int64_t>(y + v) * image.width + x;
-    if (y + v < image.out_height) store_four(row, sum[v][0], sum[v][1], sum[v][2], sum[v][3], scale);
-    row += image.width;
+    if (y + v < image.out_height)
+      store_four(out + static_cast<std::int64_t>(y + v) * image.width + x, sum[v][0], sum[v][1], sum[v][2], sum[v][3],
+                 scale);
   }
 }
 
@@ -191,32 +135,19 @@ bool is_small(const Image& image) {
          image.pad_x == (image.columns - 1) / 2 && image.width % kFour == 0;
 }
 
-template <int kRows, class Form, class Pixel, class Images>
-void launch_strips(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream,
-                   const StripLaunch& how) {
-  const auto kernel = small_filter<kRows, kRows, Form, Pixel, Images>;
-  std::size_t shared_bytes = 0;
-  if (how.resident > 0) {  // of 64 KB; a block takes 1 KB more than it asks for
-    shared_bytes = static_cast<std::size_t>(64 * 1024 / how.resident / 128 * 128 - 1024);
-#if defined(__CUDACC__)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 28), "carveout");
-#endif
-  }
-  const int across = (image.out_width + kStripWidth - 1) / kStripWidth;
-  launch(kernel, image_grid(image, Form::kStripRows * how.warps, kStripWidth),
-         dim3(kWarp, static_cast<unsigned>(how.warps)), shared_bytes,
-         stream)(input, output, image, scale, divisor_of(across), how.ahead, how.bulk);
-}
-
 template <class Pixel, class Images>
 void launch_small(const Pixel* input, Pixel* output, const Images& image, float scale, Stream stream) {
+  const auto start = [&](auto kernel) {
+    launch(kernel, image_grid(image, kStripHeight, kStripWidth), dim3(kWarp, kStripWarps), 0, stream)(input, output,
+                                                                                                      image, scale);
+  };
   switch (image.columns) {
     case 3:
-      return launch_strips<3, UsualForm<3>>(input, output, image, scale, stream, {});
+      return start(small_filter<3, 3, Pixel, Images>);
     case 5:
-      return launch_strips<5, UsualForm<5>>(input, output, image, scale, stream, {});
+      return start(small_filter<5, 5, Pixel, Images>);
     default:
-      return launch_strips<7, UsualForm<7>>(input, output, image, scale, stream, {});
+      return start(small_filter<7, 7, Pixel, Images>);
   }
 }
 
@@ -428,7 +359,7 @@ inline std::int64_t reads_by_strips(const Axis& axis, std::int64_t outputs, std:
 }
 
 // What one launch moves and computes.
-inline Prediction predict_register_2d(const ConvProblem& problem, int strip_rows = kStripRows) {
+inline Prediction predict_register_2d(const ConvProblem& problem) {
   const Image image = image_of(problem);
   Prediction p;
   p.global_store_bytes = problem.output_size() * 4;
@@ -436,7 +367,7 @@ inline Prediction predict_register_2d(const ConvProblem& problem, int strip_rows
   p.flops = problem.flops();
   const std::int64_t blocks = static_cast<std::int64_t>(image_grid(image, kTileHeight, kTileWidth).x) * image.batch;
   if (is_small(image)) {
-    p.global_load_bytes = reads_by_strips(vertical(image), strip_rows, 0) *
+    p.global_load_bytes = reads_by_strips(vertical(image), kStripRows, 0) *
                           reads_by_strips(horizontal(image), kStripWidth, kFour - image.pad_x) * image.batch * 4;
     p.shared_load_requests = p.barriers = 0;
     return p;
