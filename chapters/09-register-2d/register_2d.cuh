@@ -51,8 +51,12 @@ __device__ __forceinline__ int index_at(int position, int size, int pad, Padding
   return position < -pad || position >= size + pad ? -1 : border_index(position, size, padding);
 }
 
-template <int kRows, int kColumns, class Pixel, class Images>
-__global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
+// What a strip asks L2 for on behalf of later blocks: nothing. ahead.cuh has images for which it does.
+template <class Pixel>
+__device__ __forceinline__ void ask_ahead(const Pixel*, const Image&, int, int) {}
+
+template <int kRows, int kColumns, class Pixel, class Images, int kBlocks = strip_blocks(kRows)>
+__global__ void __launch_bounds__(kWarp* kStripWarps, kBlocks)
     small_filter(const Pixel* input,  // [batch][height][width]
                  Pixel* output,       // [batch][out_height][width]
                  Images image, float scale) {
@@ -90,6 +94,8 @@ __global__ void __launch_bounds__(kWarp* kStripWarps, strip_blocks(kRows))
       for (int e = 0; e < kFour; ++e) own[i][e] = j >= 0 && columns[e] >= 0 ? row[columns[e]] : 0.0f;
     }
   }
+
+  ask_ahead(in, image, y, x);
 
   float sum[kStripRows][kFour] = {};
   UNROLL
