@@ -850,6 +850,7 @@ def test_sound_with_wrong_arguments():
     refuses(["sound", "lowpass", "in.wav", "out.mp3"], "OUT must end in .wav, the one kind that is written; got 'out.mp3'")
     refuses(["sound", "equalise", "in.wav", "out.wav"], "give --bass, --mid or --treble")
     refuses(["sound", "equalise", "in.wav", "out.wav", "--mid", "30"], "--mid must be from -60 to 20 dB")
+    refuses(["sound", "equalise", "in.wav", "out.wav", "--mid", "-30", "--bas", "3"], "unknown option '--bas'")
     refuses(["sound", "equalise", "in.wav", "out.wav", "--mid", "3", "--backend", "sim"], "a sample rate above 8000")
     refuses([*sound, "--backend", "gpu"], "no usable NVIDIA GPU")
     refuses(["sound", "lowpass", "in.wav", "./in.wav"], "OUT and IN are the same file")

@@ -493,6 +493,7 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with('-') || name.size() < 3 || std::find(known.begin(), known.end(), name) != known.end())
       continue;
+    if (name[1] >= '0' && name[1] <= '9') continue;  // a negative number is an option's value
     const std::string_view nearest = nearest_name(name, {known.begin(), known.end()});
     return fmt::format("unknown option {}{}", in_quotes(name),
                        nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest));

@@ -1,7 +1,7 @@
 /// @file
 /// The command trace: what one block of a stage's kernels does, event by event; or what all blocks load.
 #pragma once
-#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
