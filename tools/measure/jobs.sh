@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sourced by scripts that measure much: a list of jobs, which the GPUs of a host take one by one, in order, until $BUDGET
-# seconds have gone. OUT is the script's folder; `parts` a folder for what the jobs write.
+# Sourced by scripts that measure much: a list of jobs, which the GPUs of a host, or those of CUDA_VISIBLE_DEVICES, take one
+# by one, in order, until $BUDGET seconds have gone. OUT is the script's folder; `parts` a folder for what the jobs write.
 #   left-out.txt   jobs that time did not suffice for, and those that failed
 #   progress.txt   standard error of all jobs, and when each ran on which GPU
 : "${OUT:?}" "${BUDGET:?}"
@@ -8,7 +8,8 @@ parts=$(mktemp -d)
 jobs=()
 names=()
 SECONDS=0
-: >"$OUT/left-out.txt"
+: >"$OUT/left-out.txt" || exit
+: >"$OUT/progress.txt" || exit
 
 # job NAME COMMAND...: what it prints is in $parts/NAME.txt.
 job() {
@@ -41,9 +42,9 @@ work() { # work GPU
   done
 }
 run_jobs() {
-  local gpu
+  local gpu gpus=${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader)}
   echo 0 >"$parts/next"
-  for ((gpu = 0; gpu < $(nvidia-smi -L | wc -l); ++gpu)); do work "$gpu" & done
+  for gpu in ${gpus//,/ }; do work "$gpu" & done
   wait
   cat "$OUT/left-out.txt"
 }

@@ -42,7 +42,7 @@ of hopper 'VGG (32,512,28,28)->512 3x3'
 of hopper 'VGG (32,256,56,56)->256 3x3'
 
 run_jobs
-python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json
+python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json || exit
 python3 - "$OUT/ladder.json" >"$OUT/derived.txt" <<'PY'
 import json, sys
 sys.path.insert(0, "tools")
@@ -51,7 +51,7 @@ from report import text_of
 report = json.load(open(sys.argv[1]))
 for row in report["rows"]:
     if row["cudnn"]:
-        row["cudnn"] = [trial for trial in row["cudnn"] if trial["status"] == "ok"]
+        row["cudnn"] = [trial for trial in row["cudnn"] if trial["status"].startswith("ok")]
 open(sys.argv[1], "w").write(text_of(report) + "\n")
 found = list(recompute.derived(report))
 wrong = [each for each in found if recompute.differs(*each[1:])]
