@@ -65,17 +65,16 @@ def is_times_grid(results):
 def machines(folder):
     """Every machine by its name, the reference first, then those with most results. @param folder  docs/results"""
     found = {}
-    paths = [path for path in sorted(folder.glob("*.json")) if path.name != "schema.json"]
+    files = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if path.name != "schema.json"}
+    benches = [(name, results) for name, results in files.items()
+               if is_bench(results) and results["device"]["backend"] == "gpu"]
     # Where several have a cell it is of the run of the whole ladder, made alike on each GPU; else of the largest bench,
     # and a bench's rather than a table's.
-    paths.sort(key=lambda path: not path.stem.endswith("-ladder"))
-    files = [json.loads(path.read_text()) for path in paths]
-    benches = [results for results in files if is_bench(results) and results["device"]["backend"] == "gpu"]
-    ladders = sum(path.stem.endswith("-ladder") for path in paths)
-    for results in benches[:ladders] + sorted(benches[ladders:], key=lambda results: -len(results["rows"])):
+    benches.sort(key=lambda bench: (not bench[0].endswith("-ladder"), -len(bench[1]["rows"])))
+    for _, results in benches:
         name = results["device"]["name"]
         found.setdefault(name, Machine(name)).add_bench(results)
-    for table in filter(is_times_grid, files):
+    for table in filter(is_times_grid, files.values()):
         name = table["device"]["name"]
         found.setdefault(name, Machine(name)).add_grid(table)
     for path in sorted(folder.glob("submitted/*/results.json")):
