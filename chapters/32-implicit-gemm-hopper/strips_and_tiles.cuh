@@ -382,8 +382,8 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
 
 constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
 
-// What costs the least. Of two alike the larger tile; or of Cut::row that with more products, which reads pixels less
-// often, as long as a tile has two work items.
+// What costs the least. Of two alike, with as many products, the larger tile; or of Cut::row that with more products,
+// which reads pixels less often, as long as a tile has two work items.
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   Choice best{0, false, 1};
