@@ -350,7 +350,7 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
   // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
   // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
-  // 345 to all of its first layer on an H200; the 520 and those of Cut::row to all of 25 layers of 32 and 24 of 34 on
+  // 345 to all of its first layer on an H200; the 520 and those of Cut::row to all of 16 layers of 32 and 15 of 34 on
   // an H200, where what costs the least took at most 8% longer than the fastest, and 1% on average.
   constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600, kGather = 3900;
   const Cut cut = cut_of<Element>(problem, choice);
@@ -382,12 +382,13 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
 
 constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
 
-// What costs the least. Of two alike, with as many products, the larger tile; or of Cut::row that with more products,
-// which reads pixels less often, as long as a tile has two work items.
+// What costs the least. Of two alike that which has more products, if it is of Cut::row and a tile has two work items
+// still, since it reads pixels less often; else the larger tile.
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   Choice best{0, false, 1};
   std::int64_t least = 0;
+  int most_spared = 0;
   for (int shared = 0; shared < 2; ++shared) {
     if (shared && problem.k <= kFilters) continue;
     for (const int slices : kSlices) {
@@ -397,11 +398,12 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
           const Choice choice{each, shared == 1, slices, products};
           if (!has_kernel<Element>(problem, choice)) continue;
           const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
-          const bool fewer_loads = is_row(cut_of<Element>(problem, choice)) && products > best.products &&
-                                   2 * products * (shared + 1) * kFilters <= problem.k;
-          const bool larger = products == best.products && each > best.positions;
-          if (best.positions == 0 || cost < least || (cost == least && (fewer_loads || larger)))
-            best = choice, least = cost;
+          const bool has_two = 2 * products * (shared + 1) * kFilters <= problem.k;
+          const int spared =
+              has_two && is_row(cut_of<Element>(problem, choice)) ? products - 1 : 0;  // reads of a pixel
+          const bool better = spared != most_spared ? spared > most_spared : each > best.positions;
+          if (best.positions == 0 || cost < least || (cost == least && better))
+            best = choice, least = cost, most_spared = spared;
         }
     }
   }

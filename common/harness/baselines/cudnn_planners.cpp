@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 namespace convladder {
@@ -18,12 +19,15 @@ CudnnPlanners::CudnnPlanners(const std::vector<CudnnGraph>& graphs)
 std::vector<CudnnCandidate> CudnnPlanners::make(const std::vector<CudnnPlanKey>& keys) {
   std::vector<CudnnCandidate> made(keys.size());
   std::atomic<std::size_t> next = 0;
+  const auto work = [&](std::size_t t) {
+    for (std::size_t i = next++; i < keys.size(); i = next++) made[i] = make_one(keys[i], planners_[t]);
+  };
   std::vector<std::jthread> threads;
-  for (std::size_t t = 0; t < std::min(planners_.size(), keys.size()); ++t) {
-    threads.emplace_back([&, t] {
-      for (std::size_t i = next++; i < keys.size(); i = next++) made[i] = make_one(keys[i], planners_[t]);
-    });
+  try {
+    for (std::size_t t = 1; t < std::min(planners_.size(), keys.size()); ++t) threads.emplace_back(work, t);
+  } catch (const std::system_error&) {  // no more threads are to be had: those that are there make all
   }
+  work(0);
   threads.clear();  // waits for them
   return made;
 }
