@@ -350,8 +350,8 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
   // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
   // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
-  // 345 to all of its first layer on an H200; the 520 and those of Cut::row to all of 16 layers of 32 and 15 of 34 on
-  // an H200, where what costs the least took at most 8% longer than the fastest, and 1% on average.
+  // 345 to all of its first layer on an H200; the 520, the 16 and those of Cut::row to all of 16 layers of 32 and 15 of
+  // 34 on an H200, where what costs the least took at most 8% longer than the fastest, and 1% on average.
   constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600, kGather = 3900;
   const Cut cut = cut_of<Element>(problem, choice);
   const bool row = is_row(cut);
