@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@ CudnnGraph fake_graph(bool nhwc, std::atomic<int>& strangers) {
   graph.planner = [nhwc, &strangers] {
     return [nhwc, &strangers, own = std::this_thread::get_id()](const CudnnConfiguration& configuration) {
       if (std::this_thread::get_id() != own) ++strangers;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that no thread makes all before others begin
       if (configuration.engine == 13) throw std::runtime_error("no memory");
       CudnnCandidate candidate;
       candidate.status = "ok";
