@@ -31,5 +31,6 @@ foreach(case IN LISTS harness-tests_TESTS simt-tests_TESTS stage-tests_TESTS)
   endif()
 endforeach()
 
-# Tests run beside each other; each takes one core.
+# Tests run beside each other; each takes one core, and OpenMP's threads give theirs up where they wait.
 set(ENV{CONVLADDER_SIM_CORES} 1)
+set(ENV{OMP_WAIT_POLICY} passive)

@@ -414,8 +414,8 @@ def describe_end(child, timed_out):
 
 def run_once(program, cases, results, first, seconds):
     """Runs the cases from number `first` on. Returns the process, what it complained of, and whether time was up."""
-    environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HOME")
-                   if key in os.environ}
+    environment = {key: os.environ[key] for key in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HOME",
+                                                    "CONVLADDER_SIM_CORES") if key in os.environ}
     environment.update(OMP_NUM_THREADS=str(THREADS), OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
     child = subprocess.Popen([str(program), str(cases), str(results), str(first)], cwd=results, env=environment,
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
