@@ -2,7 +2,8 @@
 at all; the same of an exercise that runs on the host; exercises as they are compiled on a machine with a GPU.
 
 python3 -m pytest tests/labs -k 03-tiled-1d runs the cases whose names hold that. CONVLADDER_BUILD is the folder of the
-build, by default build.
+build, by default build. CONVLADDER_WRONG_ANSWERS=1/3 grades a third of each lab's wrong answers, beginning with the
+second; run as a program, this file prints how many that leaves out.
 """
 import hashlib
 import json
@@ -28,6 +29,7 @@ import grade  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("CONVLADDER_BUILD", ROOT / "build")).resolve()
 LABS = sorted(path.parent.name for path in ROOT.glob("chapters/*/lab.json"))
+FIRST, STEP = map(int, os.environ.get("CONVLADDER_WRONG_ANSWERS", "0/1").split("/"))
 os.chdir(ROOT)
 
 # A lab of the tests' own: stage 01's kernel earns all of it.
@@ -154,6 +156,10 @@ def assert_page_shows(chapter, exercise, marks):
     assert without_digits[0] == without_digits[1][:len(without_digits[0])]
 
 
+def wrong_answers(chapter):
+    return json.loads((ROOT / "solutions" / chapter / "wrong_answers.json").read_text())
+
+
 @pytest.mark.parametrize("chapter", LABS)
 def test_lab(chapter):
     """Every starter fails, every solution earns all, every wrong answer loses what it should."""
@@ -162,8 +168,9 @@ def test_lab(chapter):
     solution = (ROOT / "solutions" / chapter / exercise.name).read_text()
     starter = exercise.read_text()
     assert generate.split(solution)[0] == starter, "run tools/generate.py"
-    answers = json.loads((ROOT / "solutions" / chapter / "wrong_answers.json").read_text())
+    answers = wrong_answers(chapter)
     assert len(answers) >= 2
+    answers = answers[FIRST::STEP]
     solved = grade_text(solution, lab)
     # One seed: with another, one of a wrong answer's shapes may come out right by chance, and its marks differ.
     with unittest.mock.patch("secrets.randbits", return_value=1):
@@ -937,3 +944,7 @@ class Handout(unittest.TestCase):
             link.symlink_to("nowhere")
             done = self.run_handout(str(link))
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done)
+
+
+if __name__ == "__main__":
+    print(sum(len(answers) - len(answers[FIRST::STEP]) for answers in map(wrong_answers, LABS)))
