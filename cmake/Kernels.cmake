@@ -38,8 +38,10 @@ function(convladder_add_generated_kernels target)
   # Parts of a program, or of the Python package's library: what they export is nobody else's.
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 17 POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
-  if(CONVLADDER_SANITIZE)
-    target_compile_options(${target} PRIVATE -fno-sanitize=all)  # the hooks are the simulator's
+  if(CONVLADDER_SANITIZE)  # the hooks are the simulator's: these objects are as in any other build
+    get_target_property(options ${target} COMPILE_OPTIONS)
+    list(REMOVE_ITEM options ${CONVLADDER_SANITIZER_FLAGS})
+    set_target_properties(${target} PROPERTIES COMPILE_OPTIONS "${options}")
   endif()
   target_compile_options(${target} PRIVATE ${CONVLADDER_INSTRUMENTED_FLAGS})
   if(TARGET convladder::simt)  # of a project that uses this one
