@@ -161,7 +161,7 @@ void KnobSearch::tell(const KnobPoint& point, std::optional<double> cost) {
   ++engine.told;
   if (!cost) return;
   by_cost_.emplace(*cost, point);
-  if (!engine.best || *cost < *engine.best) engine.best = *cost;
+  if (!engine.best || *cost < *engine.best) engine.best = cost;
 }
 
 double KnobSearch::combinations() const {
