@@ -251,6 +251,14 @@ def test_several_cores_change_nothing(tmp_path, monkeypatch):
     assert outputs[0].replace(str(tmp_path), "") == outputs[1].replace(str(tmp_path), "")
 
 
+@pytest.mark.parametrize("cores", ["many", "0", "2x", "1025"])
+def test_a_number_of_cores_that_is_none_is_told(tmp_path, monkeypatch, cores):
+    monkeypatch.setenv("CONVLADDER_SIM_CORES", cores)
+    done = sim(written(tmp_path, "__global__ void k() {}\nint main() { k<<<2, 1>>>(); k<<<2, 1>>>(); }\n"))
+    assert (done.returncode, done.stderr) == (
+        0, f"note: CONVLADDER_SIM_CORES must be a number from 1 to 1024; got '{cores}': all cores are used\n")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")
