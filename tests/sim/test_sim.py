@@ -259,6 +259,14 @@ def test_a_number_of_cores_that_is_none_is_told(tmp_path, monkeypatch, cores):
         0, f"note: CONVLADDER_SIM_CORES must be a number from 1 to 1024; got '{cores}': all cores are used\n")
 
 
+def test_what_is_no_text_is_told_in_a_line(tmp_path):
+    program = tmp_path / "program.cu"
+    program.write_bytes(pathlib.Path("/proc/self/exe").read_bytes()[:4096])
+    done = sim(program)
+    assert (done.returncode, done.stderr) == (
+        2, f"./lab: sim: {program} is no text: give the program's source, a .cu file\n")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")

@@ -171,6 +171,8 @@ def build(options, folder):
     for source in options.files:
         if not os.path.isfile(source):
             raise Unusable(f"sim: no file {source}")
+        if b"\0" in pathlib.Path(source).read_bytes():
+            raise Unusable(f"sim: {source} is no text: give the program's source, a .cu file")
     objects = [folder / f"{number}.o" for number in range(len(options.files))]
 
     def compile_all(plain_copies):
