@@ -7,10 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -30,6 +30,7 @@
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/spelling.hpp"
+#include "common/harness/files/integer.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/run/refusal.hpp"
 
@@ -80,6 +81,14 @@ CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<
 }
 
 /// An option that sets an optional number.
+/// An option that sets an integer.
+template <class Integer, class Target>
+CLI::Option* add_integer(CLI::App& app, const std::string& name, Target& target, Integer least, Integer most,
+                         const std::string& help) {
+  const auto set = [=, &target](const std::string& text) { target = parse_integer(name, text, least, most); };
+  return app.add_option_function<std::string>(name, set, help)->type_name("INT");
+}
+
 template <class Value>
 void add_number(CLI::App& app, const std::string& name, std::optional<Value>& target, const std::string& help) {
   app.add_option_function<Value>(
@@ -125,12 +134,8 @@ void add_problem(CLI::App& app, ProblemOptions& problem) {
       ->type_name("KEY=N,...");
   add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
       ->type_name("MODE");
-  const auto set_seed = [&problem](const std::string& text) {
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), problem.seed);
-    if (error == std::errc() && rest == text.data() + text.size()) return;
-    throw UsageError(fmt::format("--seed must be an integer from 0 to 18446744073709551615; got {}", in_quotes(text)));
-  };
-  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter, and of tune's searches")
+  add_integer(app, "--seed", problem.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+              "of the random input and filter, and of tune's searches")
       ->type_name("UINT");
 }
 
@@ -312,8 +317,8 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   command->add_option("IN", image.input, "a PNG of 8 or 16 bits; alpha is left as it is")->required();
   command->add_option("OUT", image.output, "the PNG to write")->required();
   add_number(*command, "--sigma", image.filter.sigma, "of gaussian, in pixels; default 2");
-  add_number(*command, "--size", image.filter.size,
-             "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
+  add_integer(*command, "--size", image.filter.size, std::int64_t{1}, kLargestPictureFilter,
+              "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
   add_optional(*command, "--filter", image.filter.file, "of custom: a float32 .npy, or text with a row on each line")
       ->type_name("FILE");
   add_optional(*command, "--stage", image.stage,
@@ -370,8 +375,8 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       ->type_name("KNOB=VALUE,...");
   add_shards(*command, tune.shard,
              "search the I-th of N parts of the valid configurations; ./lab merge joins the logs");
-  command->add_option("--trials", tune.trials,
-                      "configurations that each search may try; default 60; 0: as many as are valid");
+  add_integer(*command, "--trials", tune.trials, std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
+              "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
   add_optional(*command, "--kernel-tuner", tune.kernel_tuner,
                "write the trials to FILE, too, in the format of Kernel Tuner's caches")
@@ -470,8 +475,10 @@ void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_problem(*command, trace.problem);
   add_configuration(*command, trace.configuration);
   command->add_option("--block", trace.block, "which block, as in 2 or 0,1; default: the first")->type_name("X,Y,Z");
-  add_number(*command, "--warp", trace.warp, "only what this warp of the block does, and barriers");
-  command->add_option("--events", trace.events, "of each launch, at most; default: 1000")->type_name("N");
+  add_integer(*command, "--warp", trace.warp, 0, 31, "only what this warp of the block does, and barriers");
+  add_integer(*command, "--events", trace.events, std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
+              "of each launch, at most; default: 1000")
+      ->type_name("N");
   command->add_flag("--loads", trace.loads, "instead: how often each sector of each tensor is loaded, by all blocks")
       ->excludes("--block", "--warp", "--events");
   command->add_flag("--json", trace.json, "print one JSON object");

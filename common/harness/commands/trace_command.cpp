@@ -142,9 +142,6 @@ void require_usable(const TraceCommand& command) {
         fmt::format("{} runs on the CPU: it has no blocks; trace takes a stage with kernels", stage.folder));
   if (!command.configuration.empty()) require_settings(command.configuration, {&stage});
   parse_block(command.block);
-  if (command.warp && (*command.warp < 0 || *command.warp > 31))
-    throw UsageError(fmt::format("--warp must be from 0 to 31; got {}", *command.warp));
-  if (command.events < 0) throw UsageError(fmt::format("--events must be 0 or more; got {}", command.events));
 }
 
 int trace_command(const TraceCommand& command) {

@@ -438,10 +438,6 @@ class Tuning {
 void require_usable(const TuneCommand& command) {
   chosen_stage(command);
   chosen_searches(command.search);
-  if (command.trials < 0) {
-    throw UsageError(
-        fmt::format("--trials must be 1 or more, or 0 for every valid configuration; got {}", command.trials));
-  }
   if (!command.configuration.empty()) require_settings(command.configuration, {&chosen_stage(command)});
   const bool searches = command.workload || command.problem.shape || !command.configuration.empty() ||
                         command.kernel_tuner || command.shard.is_part();
