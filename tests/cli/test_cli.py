@@ -667,9 +667,15 @@ def test_a_full_disk_is_told():
         for words in ("list", "--help"):
             result = subprocess.run([PROGRAM, words], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             assert result.returncode == 2 and "standard output" in result.stderr, result
-        unheard = [subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=full, env=ENVIRONMENT).returncode
-                   for words in (["run", "99"], ["bench", "--stage", "1", "--shape", "w=9", "--backend", "sim"])]
-    assert unheard == [2, 2], "a standard error on a full disk"
+        bench = [PROGRAM, "bench", "--stage", "1", "--shape", "w=9", "--backend", "sim", "--json"]
+        tune = [PROGRAM, *TUNE, "--trials", "2", "--json"]
+        unheard = [subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=ENVIRONMENT)
+                   for words in ([PROGRAM, "run", "99"], [*bench, "unheard.json"], tune)]
+        unseen = subprocess.run([*bench, "unseen.json"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert [done.returncode for done in unheard] == [2, 0, 0], "a standard error on a full disk"
+    assert unseen.returncode == 2 and "cannot write to the standard output" in unseen.stderr, unseen
+    for file in "unheard.json", "unseen.json":
+        assert [row["status"] for row in json.loads(contents(file))["rows"]] == ["ok"], file
 
 
 def test_closed_streams_are_not_mixed_up_with_files():

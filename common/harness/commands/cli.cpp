@@ -27,10 +27,11 @@
 #include "common/harness/commands/sound_command.hpp"
 #include "common/harness/commands/trace_command.hpp"
 #include "common/harness/commands/tune_command.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
-#include "common/harness/files/spelling.hpp"
 #include "common/harness/files/integer.hpp"
+#include "common/harness/files/spelling.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/run/refusal.hpp"
 
@@ -44,7 +45,7 @@ constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "best",  "
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
-  std::fputs(("./lab: " + message + "\n").c_str(), stderr);  // not fmt's, which throws where the stream is full
+  print_stderr("./lab: {}\n", message);
   return status;
 }
 
@@ -80,7 +81,6 @@ CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<
       name, [&target](const std::string& text) { target = text; }, help);
 }
 
-/// An option that sets an optional number.
 /// An option that sets an integer.
 template <class Integer, class Target>
 CLI::Option* add_integer(CLI::App& app, const std::string& name, Target& target, Integer least, Integer most,
@@ -89,6 +89,7 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, Target& target,
   return app.add_option_function<std::string>(name, set, help)->type_name("INT");
 }
 
+/// An option that sets an optional number.
 template <class Value>
 void add_number(CLI::App& app, const std::string& name, std::optional<Value>& target, const std::string& help) {
   app.add_option_function<Value>(
@@ -574,10 +575,9 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   }
   try {
     const int status = body();
-    return std::fflush(stdout) == 0 ? status : complain(kFull, kUnusable);
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? status : complain(kFull, kUnusable);
   } catch (const std::system_error&) {  // fmt's, where the text is longer than the stream's buffer
     if (std::ferror(stdout) != 0) return complain(kFull, kUnusable);
-    if (std::ferror(stderr) != 0) return kUnusable;  // nobody can be told
     throw;
   }
 }

@@ -12,6 +12,7 @@
 
 #include "common/harness/commands/commands.hpp"
 #include "common/harness/device/block_trace.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
@@ -159,7 +160,7 @@ int trace_command(const TraceCommand& command) {
   const std::vector<BlockTrace> traces =
       command.loads ? std::vector<BlockTrace>{} : traces_of(block, static_cast<std::size_t>(command.events), run);
   if (result.status == Status::refused) {
-    fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
+    print_stderr("./lab: {} refuses: {}\n", stage.name, result.reason);
     return exit_status({result});
   }
   if (traces.empty() && !command.loads)

@@ -21,9 +21,10 @@
 #include <vector>
 
 #include "common/harness/device/device.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
-#include "common/harness/files/output_file.hpp"
 #include "common/harness/files/integer.hpp"
+#include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/several/chains.hpp"
 #include "common/harness/several/cudnn_bands.hpp"
@@ -243,12 +244,12 @@ void run(const Options& options, Ranks& ranks) {
 /// 1 where a kernel or a call failed, and 2 where the arguments or the machine cannot be used.
 int status_of(const std::exception& error) { return dynamic_cast<const DeviceError*>(&error) ? 1 : 2; }
 
-int command(int count, char** arguments) {
 void add_integer(CLI::App& app, const std::string& name, int& target, int least, int most, const std::string& help) {
   const auto set = [=, &target](const std::string& text) { target = parse_integer(name, text, least, most); };
   app.add_option_function<std::string>(name, set, help)->type_name(fmt::format("INT in [{} - {}]", least, most));
 }
 
+int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
   app.add_option("--stage", options.stages, "40 to 43 for pictures, 33 and 36 for layers")
@@ -292,7 +293,7 @@ void add_integer(CLI::App& app, const std::string& name, int& target, int least,
     run(options, *ranks);
   } catch (const std::exception& error) {
     // Others may wait for this rank, and what it has begun with them cannot be taken back in order.
-    fmt::print(stderr, "rank {}: {}\n", place.rank, error.what());
+    print_stderr("rank {}: {}\n", place.rank, error.what());
     std::fflush(nullptr);
     std::_Exit(status_of(error));
   }
@@ -306,7 +307,7 @@ int main(int count, char** arguments) {
   try {
     return convladder::command(count, arguments);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    convladder::print_stderr("{}\n", error.what());
     return convladder::status_of(error);
   }
 }
