@@ -1,16 +1,32 @@
 // The program's own threads. Kernels run on the thread that began the program, since its thread-local variables are
 // their shared memory; and what the program's host code does is watched. So a thread that the program starts runs to
-// its end at once, where it is started, and OpenMP has one thread. tools/lab/sim.py redirects the names here.
+// its end at once, where it is started, and OpenMP has one thread. So a wait that has no time limit, and has to wait,
+// would never end: it ends the program. tools/lab/sim.py redirects the names here.
 
+#include <execinfo.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "common/simt/symbols.hpp"
 
 namespace {
 
@@ -30,6 +46,37 @@ std::map<pthread_t, void*>& results() {
 pthread_t& identity(std::thread* thread) {
   static_assert(sizeof(std::thread) == sizeof(pthread_t), "libstdc++'s");
   return *reinterpret_cast<pthread_t*>(thread);
+}
+
+/// How many threads meet at each.
+std::map<pthread_barrier_t*, unsigned>& barrier_counts() {
+  static auto& instance = *new std::map<pthread_barrier_t*, unsigned>;
+  return instance;
+}
+
+/// The innermost line on the stack that is in no header of the system.
+simt::SourceLine line_of_program() {
+  void* addresses[64];
+  const int count = backtrace(addresses, 64);
+  for (int i = 0; i < count; ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(addresses[i]);
+    if (address < simt::program().begin || address >= simt::program().end) continue;
+    const simt::Pc pc = simt::relative_pc(addresses[i]);
+    const simt::SourceLine line = simt::source_lines({pc}).at(pc);
+    if (line.line != 0 && !line.file.starts_with("/usr/")) return line;
+  }
+  return {"?", 0};
+}
+
+/// Ends the program.
+[[noreturn]] void refuse_wait() {
+  std::fflush(stdout);
+  const simt::SourceLine line = line_of_program();
+  std::fprintf(stderr,
+               "./lab sim: %s:%d: the host waits here for another of its threads, and would for ever: a thread runs to "
+               "its end where it is started; start what others wait for first, see docs/sim.md\n",
+               line.file.c_str(), line.line);
+  _exit(2);
 }
 
 }  // namespace
@@ -84,6 +131,52 @@ __attribute__((aligned(16))) void simt__ZNSt6thread4joinEv(std::thread* thread) 
   identity(thread) = 0;
 }
 __attribute__((aligned(16))) void simt__ZNSt6thread6detachEv(std::thread* thread) { simt__ZNSt6thread4joinEv(thread); }
+
+int simt_pthread_mutex_lock(pthread_mutex_t* mutex) {
+  const timespec past{};
+  const int error = pthread_mutex_timedlock(mutex, &past);  // which knows recursive ones and those that check
+  if (error == ETIMEDOUT) refuse_wait();
+  return error;
+}
+int simt_pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*) { refuse_wait(); }
+int simt_pthread_barrier_init(pthread_barrier_t* barrier, const pthread_barrierattr_t* attributes, unsigned count) {
+  barrier_counts()[barrier] = count;
+  return pthread_barrier_init(barrier, attributes, count);
+}
+int simt_pthread_barrier_wait(pthread_barrier_t* barrier) {
+  if (barrier_counts()[barrier] > 1) refuse_wait();
+  return pthread_barrier_wait(barrier);
+}
+int simt_sem_wait(sem_t* semaphore) {
+  if (sem_trywait(semaphore) == 0) return 0;
+  if (errno == EAGAIN) refuse_wait();
+  return -1;
+}
+__attribute__((aligned(16))) void simt__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
+    std::condition_variable*, std::unique_lock<std::mutex>*) {
+  refuse_wait();
+}
+
+/// C++20's waits are calls of futex.
+long simt_syscall(long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long words[6];
+  for (long& word : words) word = va_arg(list, long);
+  va_end(list);
+  const int operation = static_cast<int>(words[1]) & FUTEX_CMD_MASK;
+  if (number == SYS_futex && (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) && words[3] == 0 &&
+      *reinterpret_cast<const int*>(words[0]) == static_cast<int>(words[2]))
+    refuse_wait();
+  return syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+/// Of std::future, for a promise that nobody has kept.
+bool simt__ZNSt28__atomic_futex_unsigned_base19_M_futex_wait_untilEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_IlS3_ILl1ELl1000000000EEEE(
+    std::__atomic_futex_unsigned_base* futex, unsigned* word, unsigned value, bool has_limit,
+    std::chrono::seconds seconds, std::chrono::nanoseconds rest) {
+  if (!has_limit && *word == value) refuse_wait();
+  return futex->_M_futex_wait_until(word, value, has_limit, seconds, rest);
+}
 
 int simt_omp_get_num_procs() { return 1; }
 int simt_omp_get_max_threads() { return 1; }

@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "common/simt/machine.hpp"
 
@@ -358,10 +361,25 @@ struct Helper {
 
 namespace {
 
+/// As CONVLADDER_SIM_CORES says; 0 where it is not set, or is no such number, which is told once.
+unsigned cores_of_environment() {
+  constexpr unsigned kMost = 1024;
+  const char* const text = std::getenv("CONVLADDER_SIM_CORES");
+  if (!text || *text == '\0') return 0;
+  unsigned number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, number);
+  if (error == std::errc() && rest == end && number >= 1 && number <= kMost) return number;
+  static bool told = false;
+  if (!std::exchange(told, true))
+    std::fprintf(stderr, "note: CONVLADDER_SIM_CORES must be a number from 1 to %u; got '%s': all cores are used\n",
+                 kMost, text);
+  return 0;
+}
+
 unsigned cores() {
   if (settings.cores > 0) return settings.cores;
-  if (const char* const text = std::getenv("CONVLADDER_SIM_CORES"))
-    return static_cast<unsigned>(std::clamp(std::atoi(text), 1, 1024));
+  if (const unsigned number = cores_of_environment()) return number;
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
 }

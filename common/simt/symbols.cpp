@@ -196,8 +196,9 @@ std::map<Pc, SourceLine> source_lines(const std::vector<Pc>& pcs) {
     }
     const std::size_t colon = text.rfind(':');
     SourceLine& line = lines[current];
-    if (line.line != 0 || colon == std::string::npos || text.find("/common/simt/") != std::string::npos ||
-        text.find("/common/cuda/") != std::string::npos)
+    const bool in_library = line.file.starts_with("/usr/");  // whose function is inlined where the next line tells
+    if ((line.line != 0 && !in_library) || colon == std::string::npos ||
+        text.find("/common/simt/") != std::string::npos || text.find("/common/cuda/") != std::string::npos)
       continue;
     // A compiler that was given a relative path leaves it so, behind its own folder.
     line = {std::filesystem::path(text.substr(0, colon)).lexically_normal(), std::atoi(text.c_str() + colon + 1)};

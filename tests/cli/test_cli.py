@@ -434,8 +434,23 @@ def test_wrong_arguments():
     refuses(["run", "1", "--sass", "--json"], "--sass")
     refuses(["bench", "--backend", "sim", "--", "--frobnicate"], "--frobnicate")
     refuses(["bench", "--backend", "sim", "--", "--benchmark_format=xml"], "Google Benchmark")
-    for times in ("-1", "0", "many"):
-        refuses(["bench", "--backend", "sim", "--", f"--benchmark_repetitions={times}"], f"must be at least 1; got '{times}'")
+    for times in ("-1", "0", "many", "1001", "5000000000"):
+        refuses(["bench", "--backend", "sim", "--", "--benchmark_repetitions=2", f"--benchmark_repetitions={times}"],
+                f"--benchmark_repetitions must be an integer from 1 to 1000; got '{times}'")
+    for flag in ("min_time", "min_warmup_time"):
+        for seconds in ("1e9", "nan", "long", ""):
+            refuses(["bench", "--backend", "sim", "--", f"--benchmark_{flag}={seconds}"],
+                    f"--benchmark_{flag} must be a number of seconds up to 3600; got '{seconds}'")
+
+
+def test_integers_are_decimal():
+    trace = json.loads(succeeds("trace", "3", "--shape", "w=300,s=3", "--events", "011", "--json").stdout)
+    assert len(trace["launches"][0]["events"]) == 11, "read as octal"
+    for option, least, most, words in (
+            ("--events", 0, 2**63 - 1, ["trace", "3"]), ("--warp", 0, 31, ["trace", "3"]), ("--trials", 0, 2**63 - 1, TUNE),
+            ("--size", 1, 65, ["image", "box", "in.png", "out.png"]), ("--seed", 0, 2**64 - 1, ["run", "1"])):
+        for text in ("0x11", "+3", "1e1", str(most + 1)):
+            refuses([*words, f"{option}={text}"], f"{option} must be an integer from {least} to {most}; got '{text}'")
 
 
 @pytest.mark.parametrize("command", ["run 1", "bench", "compare 1 2", "run 1 --json"])
@@ -652,9 +667,15 @@ def test_a_full_disk_is_told():
         for words in ("list", "--help"):
             result = subprocess.run([PROGRAM, words], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             assert result.returncode == 2 and "standard output" in result.stderr, result
-        unheard = [subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=full, env=ENVIRONMENT).returncode
-                   for words in (["run", "99"], ["bench", "--stage", "1", "--shape", "w=9", "--backend", "sim"])]
-    assert unheard == [2, 2], "a standard error on a full disk"
+        bench = [PROGRAM, "bench", "--stage", "1", "--shape", "w=9", "--backend", "sim", "--json"]
+        tune = [PROGRAM, *TUNE, "--trials", "2", "--json"]
+        unheard = [subprocess.run(words, stdout=subprocess.PIPE, stderr=full, env=ENVIRONMENT)
+                   for words in ([PROGRAM, "run", "99"], [*bench, "unheard.json"], tune)]
+        unseen = subprocess.run([*bench, "unseen.json"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert [done.returncode for done in unheard] == [2, 0, 0], "a standard error on a full disk"
+    assert unseen.returncode == 2 and "cannot write to the standard output" in unseen.stderr, unseen
+    for file in "unheard.json", "unseen.json":
+        assert [row["status"] for row in json.loads(contents(file))["rows"]] == ["ok"], file
 
 
 def test_closed_streams_are_not_mixed_up_with_files():
@@ -755,7 +776,7 @@ def test_image_with_wrong_arguments():
     refuses([*image, "--stage", "77"], "unknown stage '77'")
     refuses([*image, "--padding", "wrap"], "wrap", "replicate")
     refuses([*image, "--sigma", "1"], "--sigma does not belong to sharpen")
-    refuses(["image", "box", "in.png", "out.png", "--size", "66"], "--size must be from 1 to 65")
+    refuses(["image", "box", "in.png", "out.png", "--size", "66"], "--size must be an integer from 1 to 65; got '66'")
     refuses(["image", "gaussian", "in.png", "out.png", "--sigma", "11"], "65x65")
     refuses(["image", "gaussian", "in.png", "out.png", "--sigma", "x"], "--sigma")
     refuses([*image, "--backend", "gpu"], "no usable NVIDIA GPU")
@@ -1172,8 +1193,8 @@ def test_tune_with_wrong_arguments():
     refuses(["tune", "--replay", "none.json"], "'none.json': there is no such file; give the path of a log of ./lab tune")
     refuses(["tune", "--replay", "."], "'.': this is not a regular file; give the path of a log of ./lab tune")
     refuses(["tune", "--replay", "none.json", "--shards", "1/2"], "--replay tries nothing")
-    refuses([*TUNE, "--trials", "-1"], "--trials must be 1 or more, or 0")
-    refuses([*TUNE, "--trials", "many"], "--trials")
+    refuses([*TUNE, "--trials", "-1"], "--trials must be an integer from 0 to ", "'-1'")
+    refuses([*TUNE, "--trials", "many"], "--trials must be an integer from 0 to ", "'many'")
     refuses([*TUNE, "--workload", "small"], "--workload and --shape")
     refuses(["tune", "--workload", "none", "--backend", "sim"], "--workload must be one of", "'none'")
     refuses(["tune", "3"], "03-tiled-1d has no configurations to search; tune takes 15-depthwise-tuned")
@@ -1427,8 +1448,8 @@ def test_trace_with_wrong_arguments():
     for block in "", "a", "1,", "1,2,3,4", "-1":
         refuses(["trace", "3", "--block", block], "--block takes x, x,y or x,y,z")
     refuses(["trace", "3", "--loads", "--warp", "1"], "--warp excludes --loads")
-    refuses(["trace", "3", "--warp", "32"], "--warp must be from 0 to 31; got 32")
-    refuses(["trace", "3", "--events", "-1"], "--events must be 0 or more; got -1")
+    refuses(["trace", "3", "--warp", "32"], "--warp must be an integer from 0 to 31; got '32'")
+    refuses(["trace", "3", "--events", "-1"], "--events must be an integer from 0 to ", "'-1'")
     refuses(["trace", "3", "--shape", "w=300,s=11", "--block", "2"], "no launch of 03-tiled-1d has a block (2,0,0)")
     assert lab("trace", "33", "--shape", "c=16,h=8,w=8,k=16,r=5,s=5").returncode == 3
 

@@ -131,6 +131,11 @@ def test_a_full_disk_is_told(two_kernels, words):
     assert (done.returncode, done.stderr) == (2, "./lab: cannot write: No space left on device\n")
 
 
+def test_a_standard_error_on_a_full_disk_leaves_the_status():
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([sys.executable, ROOT / "tools/lab", "merge", "a.json", "b.json"], stderr=full).returncode == 2
+
+
 @pytest.mark.parametrize("words", ["grade", "grade 3 --foo", "grade 3 --hint x", "grade 99", "handout", "handout /proc/x"])
 def test_what_is_wrong_with_a_lab_is_told_in_a_line(copy, words):
     done = copy.run(sys.executable, f"tools/{words.split()[0]}.py", *(["--build", "build"] if "grade" in words else []),

@@ -175,6 +175,29 @@ def test_the_array_of_jobs(project):
     assert len(load("whole.json")["rows"]) == 6
 
 
+def measure(script, out):
+    """As where there is a GPU and no time."""
+    return subprocess.run(["bash", f"tools/measure/{script}"], cwd=ROOT, capture_output=True, text=True, timeout=60,
+                          env=dict(ENVIRONMENT, OUT=str(out), BUDGET="0"))
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "tools/measure").glob("*.sh")
+                                          if path.name not in ("empty-out.sh", "jobs.sh")))
+def test_measuring_leaves_no_earlier_results_as_new(script):
+    old = pathlib.Path("old.json").resolve()
+    old.touch()
+    done = measure(script, old.parent)
+    assert (done.returncode, done.stdout) == (2, "") and f"{script}: {old.parent} is not empty" in done.stderr, done
+    assert os.listdir(".") == ["old.json"]
+
+
+@pytest.mark.parametrize("script", ["bf16.sh", "ladder.sh", "split.sh"])
+def test_measuring_fails_where_there_is_nothing_to_merge(script):
+    done = measure(script, pathlib.Path("new").resolve())
+    assert done.returncode != 0 and "./lab: merge: cannot read" in done.stderr, done
+    assert not list(pathlib.Path("new").glob("*.json"))
+
+
 def test_ray(project):
     pytest.importorskip("ray")
     pathlib.Path("bench.py").write_text(blocks("python")[0])

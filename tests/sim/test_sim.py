@@ -251,6 +251,41 @@ def test_several_cores_change_nothing(tmp_path, monkeypatch):
     assert outputs[0].replace(str(tmp_path), "") == outputs[1].replace(str(tmp_path), "")
 
 
+@pytest.mark.parametrize("cores", ["many", "0", "2x", "1025"])
+def test_a_number_of_cores_that_is_none_is_told(tmp_path, monkeypatch, cores):
+    monkeypatch.setenv("CONVLADDER_SIM_CORES", cores)
+    done = sim(written(tmp_path, "__global__ void k() {}\nint main() { k<<<2, 1>>>(); k<<<2, 1>>>(); }\n"))
+    assert (done.returncode, done.stderr) == (
+        0, f"note: CONVLADDER_SIM_CORES must be a number from 1 to 1024; got '{cores}': all cores are used\n")
+
+
+@pytest.mark.parametrize("body, line", [
+    ("std::condition_variable c; bool set = false;\n"
+     "std::thread t([&] { std::unique_lock<std::mutex> own(m); c.wait(own, [&] { return set; }); });\nset = true; c.notify_all();"
+     " t.join();", 10),
+    ("m.lock();\nstd::thread t([] { std::lock_guard<std::mutex> own(m); });\nm.unlock(); t.join();", 10),
+    ("std::promise<int> p;\nstd::thread t([&] { p.get_future().get(); });\np.set_value(1); t.join();", 10),
+    ("pthread_barrier_t b; pthread_barrier_init(&b, nullptr, 2);\nstd::thread t([&] { pthread_barrier_wait(&b); });\n"
+     "pthread_barrier_wait(&b); t.join();", 10),
+    ("sem_t s; sem_init(&s, 0, 0);\nstd::thread t([&] { sem_wait(&s); });\nsem_post(&s); t.join();", 10),
+    ("std::latch l(1);\nstd::thread t([&] { l.wait(); });\nl.count_down(); t.join();", 10),
+])
+def test_a_thread_of_the_host_that_waits_for_a_later_one(tmp_path, body, line):
+    program = written(tmp_path, "#include <condition_variable>\n#include <future>\n#include <latch>\n#include <mutex>\n"
+                      "#include <semaphore.h>\n#include <thread>\nstd::mutex m;\nint main() {\n" + body + "\n}\n")
+    done = sim("--std", "c++20", "--limit", "20", program)
+    assert done.returncode == 2, done
+    assert done.stderr.startswith(f"./lab sim: {program}:{line}: the host waits here for another of its threads"), done
+
+
+def test_what_is_no_text_is_told_in_a_line(tmp_path):
+    program = tmp_path / "program.cu"
+    program.write_bytes(pathlib.Path("/proc/self/exe").read_bytes()[:4096])
+    done = sim(program)
+    assert (done.returncode, done.stderr) == (
+        2, f"./lab: sim: {program} is no text: give the program's source, a .cu file\n")
+
+
 def test_gpu_is_the_one_that_is_named(tmp_path):
     program = written(tmp_path, "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); "
                       "printf(\"%d.%d %d\\n\", p.major, p.minor, p.multiProcessorCount); }\n")

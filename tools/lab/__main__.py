@@ -1,5 +1,6 @@
 """The commands of ./lab that are not the program's. `lab` starts this, and builds what they need before."""
 import argparse
+import contextlib
 import difflib
 import importlib
 import os
@@ -93,19 +94,25 @@ def write_nothing_more():
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def complain(text):
+    """One line on standard error, if that can be written."""
+    with contextlib.suppress(AttributeError, OSError):  # it may be closed, or on a full disk
+        os.write(sys.stderr.fileno(), f"./lab: {text}\n".encode(errors="surrogateescape"))
+
+
 def main():
     try:
         status = run(sys.argv[1], sys.argv[2:])
         sys.stdout.flush()
         return status
     except Unusable as problem:
-        print(f"./lab: {problem}", file=sys.stderr)
+        complain(problem)
         return 2
     except BrokenPipeError:  # who reads has seen enough
         write_nothing_more()
         return 0
     except OSError as problem:
-        print(f"./lab: {problem.filename or 'cannot write'}: {problem.strerror or problem}", file=sys.stderr)
+        complain(f"{problem.filename or 'cannot write'}: {problem.strerror or problem}")
         write_nothing_more()
         return 2
     except KeyboardInterrupt:

@@ -25,7 +25,10 @@ RENAMED = ("memcpy", "memmove", "memset", "malloc", "free", "_Znwm", "_Znam", "_
            "printf", "__printf_chk", "puts", "putchar", "sincosf", "sincos", "modff", "modf", "frexpf", "frexp",
            "pthread_create", "pthread_join", "pthread_detach", "pthread_exit",
            "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE", "_ZNSt6thread4joinEv",
-           "_ZNSt6thread6detachEv", "omp_get_num_procs", "omp_get_max_threads")
+           "_ZNSt6thread6detachEv", "pthread_mutex_lock", "pthread_cond_wait", "pthread_barrier_init",
+           "pthread_barrier_wait", "sem_wait", "syscall", "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
+           "_ZNSt28__atomic_futex_unsigned_base19_M_futex_wait_untilEPjjbNSt6chrono8durationIlSt5ratioILl1ELl1EEEENS2_"
+           "IlS3_ILl1ELl1000000000EEEE", "omp_get_num_procs", "omp_get_max_threads")
 REMEDY = "compute that on the host, or in a kernel of your own"
 COUNTERS = (("global_load_requests", "loads"), ("global_load_sectors", "sectors"), ("global_store_requests", "stores"),
             ("global_store_sectors", "sectors"), ("shared_load_requests", "shared loads"),
@@ -171,6 +174,8 @@ def build(options, folder):
     for source in options.files:
         if not os.path.isfile(source):
             raise Unusable(f"sim: no file {source}")
+        if b"\0" in pathlib.Path(source).read_bytes():
+            raise Unusable(f"sim: {source} is no text: give the program's source, a .cu file")
     objects = [folder / f"{number}.o" for number in range(len(options.files))]
 
     def compile_all(plain_copies):
@@ -280,7 +285,7 @@ def run(options):
         if options.gpu:
             environment["CONVLADDER_SIM_GPU"] = options.gpu
         if options.limit:
-            environment["CONVLADDER_SIM_LIMIT"] = str(options.limit)
+            environment["CONVLADDER_SIM_LIMIT"] = str(min(options.limit, 2**31 - 1))  # an int there
         sys.stdout.flush()
         status = subprocess.run([str(program), *arguments], env=environment, check=False).returncode
         if not written.exists():

@@ -7,7 +7,7 @@
 #   slices.jsonl          31 with every tile and split, on layers with few outputs: the tuner's logs, one a line
 #   left-out.txt, progress.txt   see tools/measure/jobs.sh
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-420}
 . tools/measure/jobs.sh
 rows() {
@@ -32,6 +32,8 @@ rows 'image (1,64,448,448)->64 3x3' 'VGG (32,64,224,224)->64 3x3'
 rows 'VGG (32,128,112,112)->128 3x3' 'VGG (32,256,56,56)->256 3x3'
 rows 'VGG (32,512,28,28)->512 3x3'
 run_jobs
-for dtype in bf16 fp16; do python3 tools/lab merge "$OUT/$dtype.json" "$parts/$dtype"-*.json; done
-for log in "$parts"/slices-*.txt; do python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' "$log"; done \
+status=0
+for dtype in bf16 fp16; do python3 tools/lab merge "$OUT/$dtype.json" "$parts/$dtype"-*.json || status=1; done
+for log in "$parts"/slices-*.txt; do python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))' "$log" || status=1; done \
   >"$OUT/slices.jsonl"
+exit $status

@@ -8,7 +8,7 @@
 #                 (left out where time does not suffice)
 #   copies.json   copies of the images and one value a thread on (3,4,16,32), in µs
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 export BUDGET=${BUDGET:-280}
 python3 - "$OUT" <<'PY'
 import json, os, pathlib, shutil, subprocess, sys, time

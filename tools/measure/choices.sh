@@ -4,7 +4,7 @@
 # seconds); layers that time does not suffice for are left out.
 #   choices.json  of each layer and stage the tuner's log: the default, and each configuration with its time
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 export BUDGET=${BUDGET:-360}
 python3 - "$OUT" <<'PY'
 import json, os, pathlib, subprocess, sys, tempfile, time

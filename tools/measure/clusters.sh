@@ -5,7 +5,7 @@
 set -u
 PATH=$PATH:/usr/local/cuda/bin
 OUT=${OUT:-/tmp/clusters-out}
-mkdir -p "$OUT"
+. tools/measure/empty-out.sh
 work=$(mktemp -d)
 python3 - "$OUT/clusters.json" "$work" <<'PY'
 import json, pathlib, subprocess, sys

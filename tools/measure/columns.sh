@@ -4,7 +4,7 @@
 # for each: stage, layer, configuration, hot median and cold median in µs. About 100 runs, most valuable first; what does not
 # fit in BUDGET seconds is left out.
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-150}
 BEGAN=$(date +%s)
 LAB=build/bin/convladder

@@ -2,7 +2,7 @@
 # Tests on a GPU of sm_90: columns of pixels (im2col), boxes with steps, and wgmma in the forms that plain programs have,
 # each against plain loops on the host. Times nothing. Writes $OUT/cores.json.
 set -uo pipefail
-: "${OUT:?}"
+. tools/measure/empty-out.sh
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 results=()
 note() { # NAME STATUS TEXT

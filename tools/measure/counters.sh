@@ -8,7 +8,7 @@
 #   bounds.json, .csv the same of the six tracks' workloads, with other metrics
 # Then, anywhere, tools/ncu/compare.py makes the results files of them.
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 export BUDGET=${BUDGET:-500}
 python3 - "$OUT" <<'PY'
 import concurrent.futures, json, os, pathlib, re, shutil, subprocess, sys, time

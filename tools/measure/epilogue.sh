@@ -8,7 +8,7 @@
 #   bench-*.json    as bench writes it, a file for each two layers
 #   epilogue.json   of each layer, stage and epilogue: us, cuDNN's us and the name of its plan, or what it said instead
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 export BUDGET=${BUDGET:-120}
 python3 - "$OUT" <<'PY'
 import json, os, pathlib, subprocess, sys, time

@@ -7,7 +7,7 @@
 #   bench-*.json         as bench writes it: layers (1x1, 5x5, stride 2, UNet), resnet-1, resnet-32, others
 #   resnet.json          the sums of all 53 convolutions of a ResNet-50, in us, beside the best of cuDNN
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 export BUDGET=${BUDGET:-430}
 python3 - "$OUT" <<'PY'
 import json, os, pathlib, subprocess, sys, time

@@ -7,7 +7,7 @@
 #   derived.txt        whether each ratio of the file follows from its times (tools/recompute.py)
 #   left-out.txt, progress.txt   see tools/measure/jobs.sh
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-450}
 . tools/measure/jobs.sh
 next_bench() { bench "$(printf %03d ${#jobs[@]})" "$@"; }
@@ -43,7 +43,7 @@ of hopper 'VGG (32,256,56,56)->256 3x3'
 
 run_jobs
 python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json || exit
-python3 - "$OUT/ladder.json" >"$OUT/derived.txt" <<'PY'
+python3 - "$OUT/ladder.json" >"$OUT/derived.txt" <<'PY' || exit
 import json, sys
 sys.path.insert(0, "tools")
 import recompute

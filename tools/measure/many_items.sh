@@ -5,7 +5,7 @@
 #   tests-NN.txt  stage-tests-gpu of the stages
 #   runs.jsonl    run of each layer and configuration: exit status, status, error, median time
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 for s in 15 32 34 38 39; do
   { timeout 130 build/bin/stage-tests-gpu --test-case="$s*" -d; echo "exit $?"; } >"$OUT/tests-$s.txt" 2>&1 &
 done

@@ -12,7 +12,7 @@
 set -u
 OUT=${OUT:-/tmp/multi-out}
 BUDGET=${BUDGET:-400} LIMIT=${LIMIT:-90}
-mkdir -p "$OUT"
+. tools/measure/empty-out.sh
 work=$(mktemp -d)
 exec > >(tee "$OUT/log.txt") 2>&1
 SECONDS=0

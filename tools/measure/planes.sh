@@ -10,7 +10,7 @@
 #   tuned.json        the best plans on some layers, each search's log as an object: 39 first
 #   planes-more.json  bench on layers that are no workloads
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-195}
 BEGAN=$(date +%s)
 LAB=build/bin/convladder

@@ -10,7 +10,7 @@
 #   tests.txt             the tests of tests/python that want a GPU or torch, and why any was skipped
 #   python-overhead.json  tools/python_overhead.py: conv, Conv and Conv2d beside torch's conv2d; for docs/results
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-180}
 PATH=$PATH:/usr/local/cuda/bin
 SITE=$(mktemp -d)

@@ -9,7 +9,7 @@
 #   bench.json       bench: 36 and cuDNN's best, to join its rows in docs/results/nvidia-*-hopper.json
 #   log.txt          what was left out, ended or was wrong
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 BUDGET=${BUDGET:-150}
 LAB=build/bin/convladder
 SECONDS=0
@@ -40,7 +40,8 @@ for shape in n=64,c=128,k=128,h=28,w=28 n=64,c=512,k=512,h=7,w=7 n=32,c=128,k=12
 done
 for _ in 1 2 3; do run n=32,c=256,k=256,h=56,w=56,r=3,s=3 transform=f23,positions=104; done
 
-python3 - "$OUT" <<'PY'
+status=0
+python3 - "$OUT" <<'PY' || status=1
 import json, pathlib, sys
 out = pathlib.Path(sys.argv[1])
 runs = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
@@ -84,5 +85,6 @@ for workload in 'conv3 (128,128,28,28)->128 3x3' 'conv4 (128,256,14,14)->256 3x3
   part=$((part + 1))
   within 30 "$LAB" bench --backend gpu --track hopper --stage 36 --json "$parts/$part.json" --workload "$workload" >/dev/null
 done
-python3 tools/lab merge "$OUT/bench.json" "$parts"/*.json
+python3 tools/lab merge "$OUT/bench.json" "$parts"/*.json || status=1
 cat "$OUT/log.txt"
+exit $status

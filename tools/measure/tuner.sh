@@ -10,7 +10,7 @@
 # The knobs that are set leave 258, 262 and about 660 configurations: whole parts of the space, so that annealing finds
 # neighbours, and small enough to be measured whole. Where time ends before, the table is a random part of them.
 set -u
-OUT=${OUT:?}
+. tools/measure/empty-out.sh
 budget=${BUDGET:-280}
 gpus=$(nvidia-smi -L | wc -l)
 shapes=("n=3,c=4,k=4,groups=4,h=16,w=32,r=7,s=7" "n=32,c=384,k=384,groups=384,h=14,w=14,r=7,s=7"
@@ -24,7 +24,7 @@ measure() { # NUMBER GPU
   CUDA_VISIBLE_DEVICES=$2 CONVLADDER_TUNED=$folder timeout -s INT "$limit" build/bin/convladder tune 15 --backend gpu \
     --shape "${shapes[$1]}" --search random --trials 0 --configuration "${knobs[$1]}" --seed 1 \
     --kernel-tuner "$folder/cache.json" >"$OUT/report-$name.txt" 2>&1
-  cp "$folder"/*/15-*.json "$OUT/table-$name.json"
+  cp "$folder"/*/15-*.json "$OUT/table-$name.json" || return
   [ "$1" = 0 ] && cp "$folder/cache.json" "$OUT/cache-1.json"
   build/bin/convladder tune --replay "$OUT/table-$name.json" --json >"$OUT/replay-$name.json" 2>>"$OUT/report-$name.txt"
   build/bin/convladder tune --replay "$OUT/table-$name.json" >>"$OUT/report-$name.txt" 2>&1

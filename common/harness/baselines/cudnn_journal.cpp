@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/harness/baselines/cudnn_plan_json.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/ladder/tuning_log.hpp"
 
@@ -96,8 +97,7 @@ void CudnnJournal::write(const std::string& line) {
     if (file_ && fs::file_size(path_, error) > 0) file_ << '\n';
   }
   if (file_ << line << '\n' << std::flush || std::exchange(told_, true)) return;
-  fmt::print(stderr, "note: {} cannot be written: the search of cuDNN's plans is not kept\n",
-             in_quotes(path_.string()));
+  print_stderr("note: {} cannot be written: the search of cuDNN's plans is not kept\n", in_quotes(path_.string()));
 }
 
 fs::path cudnn_journal_path(const std::string& version, const ConvProblem& problem, Precision precision) {

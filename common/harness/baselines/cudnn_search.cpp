@@ -14,6 +14,7 @@
 
 #include "common/harness/baselines/cudnn_planners.hpp"
 #include "common/harness/baselines/knob_search.hpp"
+#include "common/harness/device/print_stderr.hpp"
 
 namespace convladder {
 namespace {
@@ -50,7 +51,7 @@ class Watchdog {
   void wait() {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, kHangs, [this] { return ended_; })) return;
-    fmt::print(stderr, "\n./lab: {}\n", message_);
+    print_stderr("\n./lab: {}\n", message_);
     std::_Exit(1);
   }
 

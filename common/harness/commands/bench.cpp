@@ -24,6 +24,7 @@
 
 #include "common/harness/commands/benchmark_flags.hpp"
 #include "common/harness/device/host.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
@@ -57,7 +58,7 @@ struct Entry {
 /// Begins the entry's line of the progress, which the report of its run ends.
 /// @param remains what stands before it
 void announce(Entry& entry, const std::string& remains = "") {
-  if (!entry.announced) fmt::print(stderr, "{}{}  {} ... ", remains, entry.planned->named.name, entry.stage->folder);
+  if (!entry.announced) print_stderr("{}{}  {} ... ", remains, entry.planned->named.name, entry.stage->folder);
   entry.announced = true;
 }
 
@@ -196,7 +197,7 @@ class LadderReporter final : public benchmark::BenchmarkReporter {
     runs = runs.last(std::min(runs.size(), static_cast<std::size_t>(std::max<std::int64_t>(repetitions, 1))));
     const RunResult& row = rows_[&entry] = std::move(shown_of(runs));
     announce(entry);
-    fmt::print(stderr, "{}\n", progress_text(row));
+    print_stderr("{}\n", progress_text(row));
     remaining_.step();
   }
 
@@ -297,7 +298,7 @@ class Bench {
       if (on_gpu && !limits_) {
         const auto in_python = [](const Entry& each) { return !each.stage->program.empty(); };
         if (std::any_of(entries_.begin(), entries_.end(), in_python)) python_rows_program().begin();
-        fmt::print(stderr, "measuring the device's ceilings\n");
+        print_stderr("measuring the device's ceilings\n");
         limits_ = measure_limits();
       }
       load(*entry.planned);
@@ -327,8 +328,8 @@ class Bench {
       require_valid(named.problem);
     }
     if (named.simulated_accesses > 0) {
-      fmt::print(stderr, "{}: about {} simulated accesses in the track's first stage\n", named.name,
-                 short_number(static_cast<double>(named.simulated_accesses)));
+      print_stderr("{}: about {} simulated accesses in the track's first stage\n", named.name,
+                   short_number(static_cast<double>(named.simulated_accesses)));
     }
     workload_ = make_workload(named.name, named.problem, InputKind::normal, named.filter, kSeed);
     loaded_ = tensors_of(planned);
@@ -337,12 +338,12 @@ class Bench {
   /// cuDNN on the workload that is loaded, once for each element type in use.
   void measure_baseline(Precision precision) {
     if (baselines_.contains({loaded_, precision})) return;
-    fmt::print(stderr, "{}{}  cuDNN in {} ... ", remaining_.text(), workload_->name, to_string(precision));
+    print_stderr("{}{}  cuDNN in {} ... ", remaining_.text(), workload_->name, to_string(precision));
     const CudnnBaseline& baseline = baselines_[{loaded_, precision}] =
         cudnn_beside(*workload_, precision, search_seconds_);
     const CudnnTrial* const best = baseline.best();
-    fmt::print(stderr, "{}\n", best ? time_text(*best->time_us) : "n/a");
-    if (baseline.search) fmt::print(stderr, "  {}\n", to_string(*baseline.search));
+    print_stderr("{}\n", best ? time_text(*best->time_us) : "n/a");
+    if (baseline.search) print_stderr("  {}\n", to_string(*baseline.search));
     remaining_.step();
   }
 
@@ -354,12 +355,12 @@ class Bench {
       try {
         measure_cudnn_again(workload_->problem, workload_->tensors, baseline);
       } catch (const std::exception& error) {  // the rows stay, without these times
-        fmt::print(stderr, "{}  cuDNN in {} again: {}\n", workload_->name, to_string(key.second), error.what());
+        print_stderr("{}  cuDNN in {} again: {}\n", workload_->name, to_string(key.second), error.what());
       }
       const CudnnTrial* const best = baseline.best();
       if (best && best->time_again_us) {
-        fmt::print(stderr, "{}  cuDNN in {} again ... {}\n", workload_->name, to_string(key.second),
-                   time_text(*best->time_again_us));
+        print_stderr("{}  cuDNN in {} again ... {}\n", workload_->name, to_string(key.second),
+                     time_text(*best->time_again_us));
       }
     }
   }
@@ -481,7 +482,8 @@ int bench_command(const BenchCommand& command) {
   report.shard = to_string(command.shard);
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
-  fmt::print(table, "{}", bench_text(report, terminal_of(table)));
+  // fmt::print would throw where the stream is full, before the files are written.
+  std::fputs(bench_text(report, terminal_of(table)).c_str(), table);
   if (command.json) write_file(*command.json, text_of(to_json(report)));
   if (command.csv) write_file(*command.csv, to_csv(report.rows));
   return exit_status_of(report.rows, bench.beyond_memory());

@@ -11,6 +11,7 @@
 
 #include "common/harness/baselines/rows_beside.hpp"
 #include "common/harness/baselines/settings_rows.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
@@ -86,7 +87,7 @@ std::vector<PlannedWorkload> plan_of_tracks(const BenchCommand& command, const s
         if (std::none_of(workloads.begin(), workloads.end(), same)) workloads.push_back(std::move(workload));
       }
     }
-    if (workloads_of(track, on).empty()) fmt::print(stderr, "the track {} has no workloads yet; left out\n", track);
+    if (workloads_of(track, on).empty()) print_stderr("the track {} has no workloads yet; left out\n", track);
     for (NamedWorkload& workload : workloads) {
       PlannedWorkload& here = planned.emplace_back(PlannedWorkload{std::move(workload), {}});
       for (const StageInfo* stage : chosen)
@@ -200,7 +201,7 @@ std::vector<PlannedWorkload> planned_workloads(const BenchCommand& command, Back
     const auto same = [&](const PlannedWorkload& other) { return other.named.name == of_shape.named.name; };
     if (std::none_of(planned.begin(), planned.end(), same)) planned.push_back(std::move(of_shape));
   }
-  fmt::print(stderr, "{}", notes);
+  print_stderr("{}", notes);
   if (on == Backend::gpu)
     for (PlannedWorkload& workload : planned) add_followed(workload);
   return planned;

@@ -5,11 +5,16 @@
 #include <cstdlib>
 
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/integer.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/spelling.hpp"
 
 namespace convladder {
 namespace {
+
+// Of each benchmark. Google Benchmark says nothing of how long more would take.
+constexpr int kMostRepetitions = 1000;
+constexpr double kMostSeconds = 3600;
 
 [[noreturn]] void refuse_flags() {
   throw UsageError("Google Benchmark does not accept the flags after --; './lab bench -- --help' lists its own");
@@ -29,9 +34,17 @@ void take_known_flags(Count* count, char** arguments) {
 
 void initialize_benchmark(const std::vector<std::string>& flags) {
   if (const auto file = flag_value(flags, "benchmark_out")) require_writable(*file);
-  if (const auto times = flag_value(flags, "benchmark_repetitions");
-      times && std::strtol(times->c_str(), nullptr, 10) < 1)
-    throw UsageError(fmt::format("--benchmark_repetitions must be at least 1; got {}", in_quotes(*times)));
+  if (const auto times = flag_value(flags, "benchmark_repetitions"))
+    parse_integer("--benchmark_repetitions", *times, 1, kMostRepetitions);
+  for (const char* const name : {"benchmark_min_time", "benchmark_min_warmup_time"}) {
+    const auto text = flag_value(flags, name);
+    if (!text) continue;
+    char* rest = nullptr;  // a unit, where Google Benchmark knows some
+    const double seconds = std::strtod(text->c_str(), &rest);
+    if (rest == text->c_str() || !(seconds <= kMostSeconds))
+      throw UsageError(
+          fmt::format("--{} must be a number of seconds up to {}; got {}", name, kMostSeconds, in_quotes(*text)));
+  }
   static std::vector<std::string> words;  // Google Benchmark keeps a pointer to the first, for its report
   words = {"lab bench"};
   words.insert(words.end(), flags.begin(), flags.end());
@@ -54,11 +67,12 @@ void print_benchmark_help() {
 }
 
 std::optional<std::string> flag_value(const std::vector<std::string>& flags, const std::string& name) {
+  std::optional<std::string> value;
   for (const std::string& flag : flags) {
-    if (flag == "--" + name) return "";
-    if (flag.starts_with("--" + name + "=")) return flag.substr(name.size() + 3);
+    if (flag == "--" + name) value = "";
+    if (flag.starts_with("--" + name + "=")) value = flag.substr(name.size() + 3);
   }
-  return std::nullopt;
+  return value;
 }
 
 std::unique_ptr<benchmark::BenchmarkReporter> benchmark_display(const std::vector<std::string>& flags) {

@@ -17,6 +17,7 @@
 
 #include "common/harness/baselines/settings_rows.hpp"
 #include "common/harness/commands/tune_command.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
@@ -126,7 +127,7 @@ class Ranking {
       kept.at("when").get_to(when_);
       return true;
     } catch (const Json::exception&) {
-      fmt::print(stderr, "{} is damaged; measuring again\n", path_.string());
+      print_stderr("{} is damaged; measuring again\n", path_.string());
       return false;
     }
   }
@@ -140,11 +141,10 @@ class Ranking {
     std::size_t done = 0;
     for (Candidate& candidate : candidates_) {
       if (terminal.columns > 0)
-        fmt::print(stderr, "\r{}/{} {} {}\033[K", ++done, candidates_.size(), candidate.stage->name,
-                   candidate.settings);
+        print_stderr("\r{}/{} {} {}\033[K", ++done, candidates_.size(), candidate.stage->name, candidate.settings);
       run(candidate, workload, kFirstSamples);
     }
-    if (terminal.columns > 0) fmt::print(stderr, "\r\033[K");
+    if (terminal.columns > 0) print_stderr("\r\033[K");
     if (backend() == Backend::gpu)
       for (Candidate& candidate : candidates_)
         if (is_rival(candidate)) run(candidate, workload, kSamples);

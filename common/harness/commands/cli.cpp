@@ -7,10 +7,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <new>
 #include <string>
 #include <system_error>
@@ -27,8 +27,10 @@
 #include "common/harness/commands/sound_command.hpp"
 #include "common/harness/commands/trace_command.hpp"
 #include "common/harness/commands/tune_command.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/integer.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/ladder/registry.hpp"
 #include "common/harness/run/refusal.hpp"
@@ -43,7 +45,7 @@ constexpr std::string_view kCommands[] = {"list",  "run",  "bench",   "best",  "
 int complain(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::fflush(stdout);
-  std::fputs(("./lab: " + message + "\n").c_str(), stderr);  // not fmt's, which throws where the stream is full
+  print_stderr("./lab: {}\n", message);
   return status;
 }
 
@@ -77,6 +79,14 @@ CLI::Option* add_optional(CLI::App& app, const std::string& name, std::optional<
                           const std::string& help) {
   return app.add_option_function<std::string>(
       name, [&target](const std::string& text) { target = text; }, help);
+}
+
+/// An option that sets an integer.
+template <class Integer, class Target>
+CLI::Option* add_integer(CLI::App& app, const std::string& name, Target& target, Integer least, Integer most,
+                         const std::string& help) {
+  const auto set = [=, &target](const std::string& text) { target = parse_integer(name, text, least, most); };
+  return app.add_option_function<std::string>(name, set, help)->type_name("INT");
 }
 
 /// An option that sets an optional number.
@@ -125,12 +135,8 @@ void add_problem(CLI::App& app, ProblemOptions& problem) {
       ->type_name("KEY=N,...");
   add_optional(app, "--padding", problem.padding, "what lies outside the input: zero (default), replicate or reflect")
       ->type_name("MODE");
-  const auto set_seed = [&problem](const std::string& text) {
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), problem.seed);
-    if (error == std::errc() && rest == text.data() + text.size()) return;
-    throw UsageError(fmt::format("--seed must be an integer from 0 to 18446744073709551615; got {}", in_quotes(text)));
-  };
-  app.add_option_function<std::string>("--seed", set_seed, "of the random input and filter, and of tune's searches")
+  add_integer(app, "--seed", problem.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+              "of the random input and filter, and of tune's searches")
       ->type_name("UINT");
 }
 
@@ -312,8 +318,8 @@ void add_image(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   command->add_option("IN", image.input, "a PNG of 8 or 16 bits; alpha is left as it is")->required();
   command->add_option("OUT", image.output, "the PNG to write")->required();
   add_number(*command, "--sigma", image.filter.sigma, "of gaussian, in pixels; default 2");
-  add_number(*command, "--size", image.filter.size,
-             "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
+  add_integer(*command, "--size", image.filter.size, std::int64_t{1}, kLargestPictureFilter,
+              "rows and columns of box (default 5) or of gaussian (default: as far as 3 sigma); 1 to 65");
   add_optional(*command, "--filter", image.filter.file, "of custom: a float32 .npy, or text with a row on each line")
       ->type_name("FILE");
   add_optional(*command, "--stage", image.stage,
@@ -370,8 +376,8 @@ void add_tune(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
       ->type_name("KNOB=VALUE,...");
   add_shards(*command, tune.shard,
              "search the I-th of N parts of the valid configurations; ./lab merge joins the logs");
-  command->add_option("--trials", tune.trials,
-                      "configurations that each search may try; default 60; 0: as many as are valid");
+  add_integer(*command, "--trials", tune.trials, std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
+              "configurations that each search may try; default 60; 0: as many as are valid");
   add_backend(*command, line);
   add_optional(*command, "--kernel-tuner", tune.kernel_tuner,
                "write the trials to FILE, too, in the format of Kernel Tuner's caches")
@@ -470,8 +476,10 @@ void add_trace(CLI::App& app, CommandLine& line, Body& body, char** arguments) {
   add_problem(*command, trace.problem);
   add_configuration(*command, trace.configuration);
   command->add_option("--block", trace.block, "which block, as in 2 or 0,1; default: the first")->type_name("X,Y,Z");
-  add_number(*command, "--warp", trace.warp, "only what this warp of the block does, and barriers");
-  command->add_option("--events", trace.events, "of each launch, at most; default: 1000")->type_name("N");
+  add_integer(*command, "--warp", trace.warp, 0, 31, "only what this warp of the block does, and barriers");
+  add_integer(*command, "--events", trace.events, std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
+              "of each launch, at most; default: 1000")
+      ->type_name("N");
   command->add_flag("--loads", trace.loads, "instead: how often each sector of each tensor is loaded, by all blocks")
       ->excludes("--block", "--warp", "--events");
   command->add_flag("--json", trace.json, "print one JSON object");
@@ -567,10 +575,9 @@ int parse_and_run(std::vector<std::string> words, char** arguments, bool one_sta
   }
   try {
     const int status = body();
-    return std::fflush(stdout) == 0 ? status : complain(kFull, kUnusable);
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? status : complain(kFull, kUnusable);
   } catch (const std::system_error&) {  // fmt's, where the text is longer than the stream's buffer
     if (std::ferror(stdout) != 0) return complain(kFull, kUnusable);
-    if (std::ferror(stderr) != 0) return kUnusable;  // nobody can be told
     throw;
   }
 }

@@ -10,6 +10,7 @@
 
 #include "common/harness/baselines/settings_rows.hpp"
 #include "common/harness/commands/disassembly.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/npy.hpp"
 #include "common/harness/files/output_file.hpp"
@@ -91,7 +92,7 @@ std::vector<RunResult> run_all(const std::vector<const StageInfo*>& stages, cons
     try {
       measure_cudnn_again(workload.problem, workload.tensors, *cudnn);
     } catch (const std::exception& error) {  // the result stays, without these times
-      fmt::print(stderr, "cuDNN again: {}\n", error.what());
+      print_stderr("cuDNN again: {}\n", error.what());
     }
     results.front().cudnn = std::move(cudnn);
   }
@@ -186,7 +187,7 @@ int run_command(const StageInfo& stage, const RunCommand& command) {
       fmt::print("{}", beside_text(result, results, terminal_of(stdout)));
     if (write) fmt::print("wrote {}\n", command.output->string());
   }
-  if (result.status == Status::refused) fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
+  if (result.status == Status::refused) print_stderr("./lab: {} refuses: {}\n", stage.name, result.reason);
   std::erase_if(results, [](const RunResult& other) { return other.status == Status::refused; });  // its own affair
   results.push_back(result);
   return exit_status(results);

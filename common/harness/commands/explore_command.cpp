@@ -11,6 +11,7 @@
 #include "common/harness/commands/fusion_space.hpp"
 #include "common/harness/device/programs.hpp"
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/integer.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/files/text_table.hpp"
@@ -48,14 +49,6 @@ std::int64_t parse_bytes(const char* option, const std::string& text) {
       fmt::format("{} must be a number of bytes, as in 65536, 64K or 5.5M; got {}", option, in_quotes(text)));
 }
 
-int parse_number(const char* option, const std::string& text, int most) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && rest == end && value >= 1 && value <= most) return value;
-  throw UsageError(fmt::format("{} must be an integer from 1 to {}; got {}", option, most, in_quotes(text)));
-}
-
 int parse_m(const std::string& text) {
   if (text == "2" || text == "4" || text == "6") return text[0] - '0';
   throw UsageError(fmt::format("--m must be 2, 4 or 6; got {}", in_quotes(text)));
@@ -76,7 +69,7 @@ FusionGpu chosen_gpu(const ExploreCommand& command) {
   }
   if (command.smem) gpu.shared_bytes = parse_bytes("--smem", *command.smem);
   if (command.l2) gpu.l2_bytes = parse_bytes("--l2", *command.l2);
-  if (command.sms) gpu.multiprocessors = parse_number("--sms", *command.sms, kMostMultiprocessors);
+  if (command.sms) gpu.multiprocessors = parse_integer("--sms", *command.sms, 1, kMostMultiprocessors);
   if (command.smem && command.l2 && command.sms && !command.gpu) {
     gpu.name = "a GPU as described";
   } else if (command.smem || command.l2 || command.sms) {

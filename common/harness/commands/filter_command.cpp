@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "common/harness/device/device.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/spelling.hpp"
 #include "common/harness/run/refusal.hpp"
@@ -87,8 +88,8 @@ void warn_of_the_wait(const StageInfo& stage, const ConvProblem& problem, std::s
       static_cast<double>((claimed > 0 ? claimed : problem.flops()) * static_cast<std::int64_t>(runs));
   const double seconds = operations / kSimulatedPerSecond;
   if (seconds < kLongSeconds) return;
-  fmt::print(stderr, "note: the simulator does {:.0f} million operations for this, in about {:.0f} seconds\n",
-             operations / 1e6, std::ceil(seconds));
+  print_stderr("note: the simulator does {:.0f} million operations for this, in about {:.0f} seconds\n",
+               operations / 1e6, std::ceil(seconds));
 }
 
 }  // namespace convladder

@@ -12,6 +12,7 @@
 #include "common/harness/commands/fusion_space.hpp"
 #include "common/harness/commands/tune_command.hpp"
 #include "common/harness/commands/tuner.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/text_table.hpp"
@@ -363,7 +364,7 @@ int measure_command(const MeasureCommand& command) {
   std::vector<Point> points;
   for (const StageInfo* const stage : chosen) {
     if (const std::string rule = refusal(*stage, problem, nullptr); !rule.empty()) {
-      fmt::print(stderr, "{} is left out: {}\n", stage->folder, rule);
+      print_stderr("{} is left out: {}\n", stage->folder, rule);
       continue;
     }
     std::vector<Point> more = points_of(*stage, problem);
@@ -387,14 +388,13 @@ int measure_command(const MeasureCommand& command) {
   for (Point& point : points) {
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (done > 0 && command.budget > 0 && seconds > command.budget) break;
-    fmt::print(stderr, "{}/{}  {} {} ... ", ++done, points.size(), point.stage->folder, point.text);
+    print_stderr("{}/{}  {} {} ... ", ++done, points.size(), point.stage->folder, point.text);
     RunOptions options = trial_options(kPointSamples);
     options.configuration = point.configuration;
     point.result = run_stage(*point.stage, workload, options);
     const std::optional<double> value = point.measured();
-    fmt::print(stderr, "{}\n",
-               value ? value_text_of(point, *value)
-                     : fmt::format("{}: {}", to_string(point.result->status), point.result->reason));
+    print_stderr("{}\n", value ? value_text_of(point, *value)
+                               : fmt::format("{}: {}", to_string(point.result->status), point.result->reason));
     failed = failed || (!value && point.result->status != Status::refused);
   }
 

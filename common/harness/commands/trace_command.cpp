@@ -12,6 +12,7 @@
 
 #include "common/harness/commands/commands.hpp"
 #include "common/harness/device/block_trace.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/files/spelling.hpp"
@@ -142,9 +143,6 @@ void require_usable(const TraceCommand& command) {
         fmt::format("{} runs on the CPU: it has no blocks; trace takes a stage with kernels", stage.folder));
   if (!command.configuration.empty()) require_settings(command.configuration, {&stage});
   parse_block(command.block);
-  if (command.warp && (*command.warp < 0 || *command.warp > 31))
-    throw UsageError(fmt::format("--warp must be from 0 to 31; got {}", *command.warp));
-  if (command.events < 0) throw UsageError(fmt::format("--events must be 0 or more; got {}", command.events));
 }
 
 int trace_command(const TraceCommand& command) {
@@ -162,7 +160,7 @@ int trace_command(const TraceCommand& command) {
   const std::vector<BlockTrace> traces =
       command.loads ? std::vector<BlockTrace>{} : traces_of(block, static_cast<std::size_t>(command.events), run);
   if (result.status == Status::refused) {
-    fmt::print(stderr, "./lab: {} refuses: {}\n", stage.name, result.reason);
+    print_stderr("./lab: {} refuses: {}\n", stage.name, result.reason);
     return exit_status({result});
   }
   if (traces.empty() && !command.loads)

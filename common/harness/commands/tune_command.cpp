@@ -19,6 +19,7 @@
 
 #include "common/harness/commands/tune_replay.hpp"
 #include "common/harness/commands/tuner.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
@@ -162,7 +163,7 @@ class Progress {
  public:
   Progress(std::string search, std::int64_t trials) : search_(std::move(search)), trials_(trials) {}
   ~Progress() {
-    if (terminal_ && shown_) fmt::print(stderr, "\n");
+    if (terminal_ && shown_) print_stderr("\n");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -176,9 +177,9 @@ class Progress {
     line += best ? fmt::format("best {}: {}", cost_text(*best->cost), configuration_text(best->configuration))
                  : "nothing right yet";
     if (terminal_) {
-      fmt::print(stderr, "\r{}\033[K", line.substr(0, width()));
+      print_stderr("\r{}\033[K", line.substr(0, width()));
     } else {
-      fmt::print(stderr, "{}\n", line);
+      print_stderr("{}\n", line);
     }
     std::fflush(stderr);
     shown_ = true;
@@ -242,7 +243,7 @@ class Tuning {
     const Interruption interruption;
     const TuningTrial of_default = try_point(default_, kTrialSamples);
     log_.default_cost = of_default.cost;
-    fmt::print(stderr, "the default: {}\n", of_default.cost ? cost_text(*of_default.cost) : failure_text(of_default));
+    print_stderr("the default: {}\n", of_default.cost ? cost_text(*of_default.cost) : failure_text(of_default));
     for (const Search search : chosen_searches(command_.search)) {
       if (!interrupted) run_one(search);
     }
@@ -438,10 +439,6 @@ class Tuning {
 void require_usable(const TuneCommand& command) {
   chosen_stage(command);
   chosen_searches(command.search);
-  if (command.trials < 0) {
-    throw UsageError(
-        fmt::format("--trials must be 1 or more, or 0 for every valid configuration; got {}", command.trials));
-  }
   if (!command.configuration.empty()) require_settings(command.configuration, {&chosen_stage(command)});
   const bool searches = command.workload || command.problem.shape || !command.configuration.empty() ||
                         command.kernel_tuner || command.shard.is_part();

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "common/harness/device/print_stderr.hpp"
+
 namespace convladder {
 namespace {
 
@@ -41,7 +43,7 @@ bool runnable(const fs::path& program) { return access(program.c_str(), X_OK) ==
 bool prefers_gpu() {
   if (!no_gpu_reason().empty()) return false;
   if (runnable(program_for(Backend::gpu))) return true;
-  fmt::print(stderr, "note: there is a GPU, but this build has no GPU side: running in the simulator\n");
+  print_stderr("note: there is a GPU, but this build has no GPU side: running in the simulator\n");
   return false;
 }
 

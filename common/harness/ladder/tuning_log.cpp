@@ -18,6 +18,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
@@ -119,7 +120,7 @@ TuningLog read_log(const Json& json, const Knobs& knobs) {
 void tell_once(const fs::path& path, const std::string& why) {
   static std::set<fs::path> told;
   if (!told.insert(path).second) return;
-  fmt::print(stderr, "note: {} is not used: {}; ./lab tune makes a new one\n", in_quotes(path.string()), why);
+  print_stderr("note: {} is not used: {}; ./lab tune makes a new one\n", in_quotes(path.string()), why);
 }
 
 /// Nobody has chosen the path of a log, but the folder.

@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "common/harness/device/device.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
+#include "common/harness/files/integer.hpp"
 #include "common/harness/files/output_file.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/several/chains.hpp"
@@ -242,14 +244,18 @@ void run(const Options& options, Ranks& ranks) {
 /// 1 where a kernel or a call failed, and 2 where the arguments or the machine cannot be used.
 int status_of(const std::exception& error) { return dynamic_cast<const DeviceError*>(&error) ? 1 : 2; }
 
+void add_integer(CLI::App& app, const std::string& name, int& target, int least, int most, const std::string& help) {
+  const auto set = [=, &target](const std::string& text) { target = parse_integer(name, text, least, most); };
+  app.add_option_function<std::string>(name, set, help)->type_name(fmt::format("INT in [{} - {}]", least, most));
+}
+
 int command(int count, char** arguments) {
   Options options;
   CLI::App app("Stages for several GPUs, a process each: start it by torchrun, mpirun or srun.", "several");
   app.add_option("--stage", options.stages, "40 to 43 for pictures, 33 and 36 for layers")
       ->check(CLI::IsMember({"40", "41", "42", "43", "33", "36"}));
   app.add_option("--shape", options.shapes, "sizes, as ./lab run takes them; else a list of images");
-  app.add_option("--chain", options.chain, "so many equal layers, one after the other, instead of the stages")
-      ->check(CLI::Range(1, 64));
+  add_integer(app, "--chain", options.chain, 1, 64, "so many equal layers, one after the other, instead of the stages");
   app.add_option("--halo", options.halo,
                  "of a chain: exchanged before each layer, or grown before the first; else both")
       ->check(CLI::IsMember({"exchanged", "grown"}));
@@ -257,7 +263,7 @@ int command(int count, char** arguments) {
   app.add_flag("--parts", options.parts, "of 41 to 43: what their parts take, instead of the stages")
       ->excludes("--chain");
   app.add_option("--padding", options.padding, "zero, replicate or reflect");
-  app.add_option("--samples", options.samples, "replays of each graph")->check(CLI::Range(3, 1000));
+  add_integer(app, "--samples", options.samples, 3, 1000, "replays of each graph");
   app.add_option("--json", options.json,
                  "a file for the times, FILE-exchange.json for those of exchanges, FILE-parts.json for those of parts");
   app.add_option("--id-file", options.id_file, "where the processes meet: a path that all of them see");
@@ -287,7 +293,7 @@ int command(int count, char** arguments) {
     run(options, *ranks);
   } catch (const std::exception& error) {
     // Others may wait for this rank, and what it has begun with them cannot be taken back in order.
-    fmt::print(stderr, "rank {}: {}\n", place.rank, error.what());
+    print_stderr("rank {}: {}\n", place.rank, error.what());
     std::fflush(nullptr);
     std::_Exit(status_of(error));
   }
@@ -301,7 +307,7 @@ int main(int count, char** arguments) {
   try {
     return convladder::command(count, arguments);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    convladder::print_stderr("{}\n", error.what());
     return convladder::status_of(error);
   }
 }

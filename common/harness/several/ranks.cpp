@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/harness/device/device.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/files/errors.hpp"
 #include "common/harness/files/output_file.hpp"
 #ifdef CONVLADDER_NCCL
@@ -130,9 +131,8 @@ class Watch {
     while (!stop.stop_requested()) {
       ended_.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
       if (!what_ || Clock::now() < deadline_) continue;
-      fmt::print(stderr,
-                 "rank {} has waited for the other ranks for half a minute, {}: one of them has ended, or hangs\n",
-                 rank_, what_);
+      print_stderr("rank {} has waited for the other ranks for half a minute, {}: one of them has ended, or hangs\n",
+                   rank_, what_);
       std::fflush(nullptr);
       std::_Exit(1);
     }

@@ -6,6 +6,7 @@
 
 #include "common/harness/device/device.hpp"
 #include "common/harness/device/gpu/device_gpu.hpp"
+#include "common/harness/device/print_stderr.hpp"
 #include "common/harness/device/timing.hpp"
 
 namespace convladder {
@@ -56,8 +57,8 @@ double time_on_all(const std::vector<Work>& copies, int samples, Ranks& ranks, c
   cudaGraphExecDestroy(replay);
   cudaGraphDestroy(graph);
   if (median >= kDisturbed * least && ranks.rank() == 0)
-    fmt::print(stderr, "note: disturbed: samples take {:.2f} to {:.2f} µs, half of them more than {:.2f}\n", least,
-               times.back(), median);
+    print_stderr("note: disturbed: samples take {:.2f} to {:.2f} µs, half of them more than {:.2f}\n", least,
+                 times.back(), median);
   return median;
 }
 
