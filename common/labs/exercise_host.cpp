@@ -334,7 +334,8 @@ void* simt_memset(void* to, int value, std::size_t bytes) {
   return std::memset(to, value, bytes);
 }
 void* simt_new(std::size_t bytes) {
-  if ((convladder::made_bytes += bytes) <= convladder::kObjectBytes) return ::operator new(bytes);
+  convladder::made_bytes += bytes;
+  if (convladder::made_bytes <= convladder::kObjectBytes) return ::operator new(bytes);
   convladder::made_bytes = 0;
   throw std::runtime_error("the exercise and what it makes with new have more than " +
                            std::to_string(convladder::kObjectBytes) +

@@ -87,7 +87,7 @@ Symbols read_symbols() {
     throw std::runtime_error("the simulator needs the symbol table of " + symbols.file +
                              ": build it again without stripping");
   const auto* symbol = reinterpret_cast<const ElfW(Sym)*>(image.data() + table->sh_offset);
-  const auto* symbols_end = symbol + table->sh_size / sizeof *symbol;
+  const auto* symbols_end = symbol + table->sh_size / table->sh_entsize;
   const char* names = image.data() + sections[table->sh_link].sh_offset;
   for (; symbol != symbols_end; ++symbol) {
     const int type = symbol->st_info & 0xf;

@@ -522,7 +522,7 @@ std::string with_plain_count(const std::string& reason) {
 /// Says what is wrong with a command line in one line.
 int explain(const CLI::ParseError& error, const CLI::App& app, const std::vector<std::string>& words) {
   const auto chosen = app.get_subcommands();
-  if (chosen.empty() && !words.empty() && !words.front().starts_with("-")) {
+  if (chosen.empty() && !words.empty() && !words.front().starts_with('-')) {
     std::vector<std::string> names;
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(command->get_name());

@@ -91,7 +91,7 @@ std::string times_text(const RunResult& result) {
     text += fmt::format("; {} of the floor of {} ({})", percent_text(*result.roofline->share),
                         time_text(*result.roofline->floor_us), result.roofline->bound);
   }
-  text += "\n";
+  text += '\n';
   if (result.gpu) text += conditions_line(*result.gpu);
   if (result.prepare_us) text += fmt::format("prepare: {}", time_text(*result.prepare_us));
   if (result.workspace_bytes) text += fmt::format("; workspace {} bytes", grouped(*result.workspace_bytes));
