@@ -40,6 +40,9 @@ both 'conv2 (64,64,56,56)->64 3x3' 'conv3 (64,128,28,28)->128 3x3'
 both 'conv4 (64,256,14,14)->256 3x3' 'conv5 (64,512,7,7)->512 3x3'
 of hopper 'VGG (32,512,28,28)->512 3x3'
 of hopper 'VGG (32,256,56,56)->256 3x3'
+of hopper 'VGG (32,128,112,112)->128 3x3'
+of hopper 'VGG (32,64,224,224)->64 3x3'
+of hopper 'conv2 (32,512,56,56)->512 3x3'
 
 run_jobs
 python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json || exit
