@@ -170,8 +170,8 @@ Schedule default_schedule(const Depthwise& d, const DeviceLimits& limits) {
 
 __constant__ float c_filter[kMaxConstant];
 
-__global__ void depthwise_any_schedule(const float* input, const float* filter, float* output, Depthwise d,
-                                       Schedule s) {
+__global__ void __launch_bounds__(kMaxThreads)
+    depthwise_any_schedule(const float* input, const float* filter, float* output, Depthwise d, Schedule s) {
   depthwise_scheduled(input, filter, c_filter, output, d, s);
 }
 

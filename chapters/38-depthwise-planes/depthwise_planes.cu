@@ -142,7 +142,8 @@ Plan default_plan(const Depthwise& d, const DeviceLimits& limits) {
 
 // ---- The launch ----------------------------------------------------------------------------------------------------
 
-__global__ void depthwise_planes_any(const float* input, const float* filter, float* output, Depthwise d, Plan s) {
+__global__ void __launch_bounds__(kMaxThreads)
+    depthwise_planes_any(const float* input, const float* filter, float* output, Depthwise d, Plan s) {
   convolve_planes(input, filter, output, d, s);
 }
 __global__ void depthwise_columns_any(const float* input, const float* filter, float* output, Depthwise d, Plan s) {

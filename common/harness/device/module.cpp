@@ -26,8 +26,8 @@ Module load_module(const ModuleSource& source) {
   std::error_code error;
   const auto file = own_folder(error) / source.file;
   if (error || !std::filesystem::exists(file, error)) {
-    return {nullptr,
-            fmt::format("this program was built without {}; {}, and build again", source.library, source.remedy)};
+    return {nullptr, fmt::format("this program was built without {}, or moved without {}; {}, and build again",
+                                 source.library, source.file, source.remedy)};
   }
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
