@@ -178,8 +178,8 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 /// against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
 /// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
 /// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm,
-/// and one that takes 1.5 times as long as the best of its family so far in one group of launches; if it is a plan of
-/// the graph API and takes clearly longer, its result is not checked.
+/// and one that takes 1.25 times as long as the best of its family so far in one group of launches; if it is a plan of
+/// the graph API, its result is not checked.
 /// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
 ///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
 ///   one trial.
