@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -353,7 +354,7 @@ const char* to_string(CudnnOrigin origin) {
 }
 
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision, std::optional<double> search_seconds) {
+                            Precision precision, std::optional<double> search_seconds, const CudnnBaseline* in_halves) {
   CudnnBaseline baseline;
   baseline.precision = precision;
   if (problem.padding != Padding::zero && (problem.pad_h > 0 || problem.pad_w > 0)) {
@@ -371,7 +372,9 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
     if (signal && search_seconds) *search_seconds /= 2;
     Trials(problem, {.precision = precision, .search_seconds = search_seconds}, tensors, reference, fastest, baseline)
         .run();
-    if (precision == Precision::int8) {
+    if (precision == Precision::int8 && in_halves && in_halves->unavailable.empty()) {
+      add_winograd_trials(*in_halves, baseline);
+    } else if (precision == Precision::int8) {
       Fastest of_winograd;
       Trials(problem, {.precision = Precision::fp16, .winograd_only = true, .proposed_only = true}, tensors, reference,
              of_winograd, baseline)
@@ -398,6 +401,11 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
     }
   }
   return baseline;
+}
+
+void add_winograd_trials(const CudnnBaseline& from, CudnnBaseline& to) {
+  std::ranges::copy_if(from.trials, std::back_inserter(to.trials),
+                       [](const CudnnTrial& trial) { return trial.family() == kWinogradFamily; });
 }
 
 void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline) {

@@ -192,9 +192,14 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 /// cudnnConvolutionBiasActivationForward, whose bias is fp16 where the tensors are. In int8 all outputs are then int8,
 /// requantised in the graph by a vector of scales for the filters; they are equal, as the filter has one step.
 /// @param search_seconds search the engines and their knobs so long first, if earlier searches were not as long
+/// @param in_halves for int8, where there is one: the baseline of fp16 on the same problem, whose Winograd trials serve
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision, std::optional<double> search_seconds = {});
+                            Precision precision, std::optional<double> search_seconds = {},
+                            const CudnnBaseline* in_halves = nullptr);
+
+/// Adds the Winograd trials of another baseline.
+void add_winograd_trials(const CudnnBaseline& from, CudnnBaseline& to);
 
 /// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
 /// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch
