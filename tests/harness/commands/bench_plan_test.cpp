@@ -113,7 +113,7 @@ TEST_CASE("ablations are on a track's first workload alone, unless workloads or 
   }
   for (const PlannedWorkload& planned : with("hopper", {}))
     CHECK(has_name(planned.stages, "winograd-fp32 bound=1e-4,tile=7x7"));
-  for (const PlannedWorkload& planned : planned_workloads(of_stages({"26"}), Backend::gpu))
+  for (const PlannedWorkload& planned : planned_workloads(of_stages({"35"}), Backend::gpu))
     CHECK(has_name(planned.followed, "winograd-fused buffers=1"));
 }
 
