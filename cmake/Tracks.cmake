@@ -8,7 +8,8 @@ function(convladder_read_tracks)
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
   file(READ ${PROJECT_SOURCE_DIR}/${file} json)
   # The members of Track, in their order; those of an enumeration with its name.
-  set(members name runs_on suite fp32_error filter rows_beside lowers uses_winograd pictures sounds prune_shapes)
+  set(members name runs_on suite fp32_error filter rows_beside lowers uses_winograd pictures sounds alike_on_gpu
+      prune_shapes)
   set(enumeration_runs_on RunsOn)
   set(enumeration_filter FilterForm)
   set(enumeration_rows_beside RowsBeside)

@@ -31,6 +31,7 @@ class DeviceBuffer {
 
   void upload(const void* source);         ///< bytes() bytes from the host
   void download(void* destination) const;  ///< bytes() bytes to the host
+  DeviceBuffer copy() const;               ///< another one, with the same contents
   /// Fills with the word (kPoison is a quiet NaN that no arithmetic makes) and rewrites the guard bands; in the
   /// simulator, reads of it before a write are faults.
   void poison(std::uint32_t word = kPoison);

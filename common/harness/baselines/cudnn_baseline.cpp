@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -211,21 +212,19 @@ class Trials {
 // ---- Once more ------------------------------------------------------------------------------------------------------
 
 /// Microseconds per launch with buffers that L2 does not hold; nothing where 64 copies of them would be too few.
-std::optional<double> time_cold(const std::function<CudnnBench()>& make_bench, const CudnnCandidate& candidate) {
+std::optional<double> time_cold(const CudnnBench& bench, const CudnnCandidate& candidate) {
   struct Copy {
     CudnnBench bench;
     DeviceBuffer output, workspace;
   };
+  const std::int64_t count = cold_copies(bench.tensor_bytes(candidate), device_info().l2_bytes);
+  if (count > kMaxColdCopies) return std::nullopt;
   std::vector<Copy> copies;
+  copies.reserve(static_cast<std::size_t>(count));  // the launches below point into it
   std::vector<std::function<void(Stream)>> launches;
-  std::int64_t count = 1;
   for (std::int64_t i = 0; i < count; ++i) {
-    CudnnBench bench = make_bench();
-    if (i == 0) count = cold_copies(bench.tensor_bytes(candidate), device_info().l2_bytes);
-    if (count > kMaxColdCopies) return std::nullopt;
-    copies.reserve(static_cast<std::size_t>(count));  // the launches below point into it
-    DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);
-    const Copy& copy = copies.emplace_back(Copy{std::move(bench), std::move(output), std::move(workspace)});
+    const Copy& copy =
+        copies.emplace_back(Copy{bench.copy(), bench.output_of(candidate), CudnnBench::workspace_of(candidate)});
     launches.push_back([&](Stream stream) { copy.bench.start(candidate, copy.output, copy.workspace, stream); });
   }
   GraphTimer timer(launches, std::max(1, repetitions_for(launches.front(), kGroupUs) / static_cast<int>(count)));
@@ -355,7 +354,7 @@ const char* to_string(CudnnOrigin origin) {
 }
 
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision, std::optional<double> search_seconds) {
+                            Precision precision, std::optional<double> search_seconds, const CudnnBaseline* in_halves) {
   CudnnBaseline baseline;
   baseline.precision = precision;
   if (problem.padding != Padding::zero && (problem.pad_h > 0 || problem.pad_w > 0)) {
@@ -373,7 +372,9 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
     if (signal && search_seconds) *search_seconds /= 2;
     Trials(problem, {.precision = precision, .search_seconds = search_seconds}, tensors, reference, fastest, baseline)
         .run();
-    if (precision == Precision::int8) {
+    if (precision == Precision::int8 && in_halves && in_halves->unavailable.empty()) {
+      add_winograd_trials(*in_halves, baseline);
+    } else if (precision == Precision::int8) {
       Fastest of_winograd;
       Trials(problem, {.precision = Precision::fp16, .winograd_only = true, .proposed_only = true}, tensors, reference,
              of_winograd, baseline)
@@ -402,6 +403,11 @@ CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tenso
   return baseline;
 }
 
+void add_winograd_trials(const CudnnBaseline& from, CudnnBaseline& to) {
+  std::ranges::copy_if(from.trials, std::back_inserter(to.trials),
+                       [](const CudnnTrial& trial) { return trial.family() == kWinogradFamily; });
+}
+
 void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors, CudnnBaseline& baseline) {
   const CudnnTrial* const best = baseline.best();
   const auto candidate_of_best = std::exchange(baseline.best_candidate, nullptr);
@@ -409,16 +415,13 @@ void measure_cudnn_again(const ConvProblem& problem, const HostTensors& tensors,
   const CudnnCandidate& candidate = *candidate_of_best;
   CudnnTrial& trial = baseline.trials[static_cast<std::size_t>(best - baseline.trials.data())];
   const Reference none;
-  const auto make_bench = [&] {
-    return CudnnBench(problem, tensors, none, baseline.precision, baseline.steps, candidate.nhwc);
-  };
   try {
-    const CudnnBench bench = make_bench();
+    const CudnnBench bench(problem, tensors, none, baseline.precision, baseline.steps, candidate.nhwc);
     const DeviceBuffer output = bench.output_of(candidate), workspace = CudnnBench::workspace_of(candidate);
     CudnnTrial again = trial;
     time_hot([&](Stream stream) { bench.start(candidate, output, workspace, stream); }, {}, again);
     trial.time_again_us = again.time_us;
-    if (trial.status == "ok") trial.time_cold_us = time_cold(make_bench, candidate);
+    if (trial.status == "ok") trial.time_cold_us = time_cold(bench, candidate);
   } catch (const MachineError&) {  // the memory does not hold the copies
   }
 }

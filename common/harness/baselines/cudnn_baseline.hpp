@@ -178,8 +178,8 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 /// against the reference, within the limit for its type, before it may count. The module that holds the cuDNN
 /// calls is loaded at run time, so a program runs without cuDNN. Padding other than zero is `unavailable`. Timing is
 /// short: an algorithm more than 20 times slower than the best so far is timed once, unless it is a Winograd algorithm,
-/// and one that takes 1.5 times as long as the best of its family so far in one group of launches; if it is a plan of
-/// the graph API and takes clearly longer, its result is not checked.
+/// and one that takes 1.25 times as long as the best of its family so far in one group of launches; if it is a plan of
+/// the graph API, its result is not checked.
 /// - fp32: both layouts, strict (no TF32). A problem of one channel whose filter is a column times a row (to a relative
 ///   1e-6 of the largest tap) is also tried as two convolutions: the fastest of each are joined, checked and timed as
 ///   one trial.
@@ -192,9 +192,14 @@ const char* too_slow_to_try(std::string_view algorithm, const ConvProblem& probl
 /// cudnnConvolutionBiasActivationForward, whose bias is fp16 where the tensors are. In int8 all outputs are then int8,
 /// requantised in the graph by a vector of scales for the filters; they are equal, as the filter has one step.
 /// @param search_seconds search the engines and their knobs so long first, if earlier searches were not as long
+/// @param in_halves for int8, where there is one: the baseline of fp16 on the same problem, whose Winograd trials serve
 /// @throws DeviceError if cuDNN loses the GPU context
 CudnnBaseline measure_cudnn(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
-                            Precision precision, std::optional<double> search_seconds = {});
+                            Precision precision, std::optional<double> search_seconds = {},
+                            const CudnnBaseline* in_halves = nullptr);
+
+/// Adds the Winograd trials of another baseline.
+void add_winograd_trials(const CudnnBaseline& from, CudnnBaseline& to);
 
 /// Times the best of a baseline once more, as after the stages that it is compared with; and cold, as they are timed,
 /// with copies of its buffers that together exceed L2. What the memory does not hold, no graph can capture, or a launch

@@ -17,7 +17,6 @@ namespace {
 constexpr double kSlowUs = 50'000;  // a launch longer than this is timed in kSlowGroups groups of one
 constexpr int kSlowGroups = 3;
 constexpr double kHopelessRatio = 20;     // times the best so far: timed once
-constexpr double kFarRatio = 1.5;         // times the best of the family so far: timed shortly
 constexpr double kLaunchUs = 50;          // more than a launch may take longer between events than in a graph
 constexpr int kLaunchesAtOnce = 10;       // between events
 constexpr std::int64_t kMemoryShare = 4;  // a workspace may take this fraction of the free memory
@@ -103,15 +102,17 @@ double error_limit(Precision precision, std::string_view family) {
 std::vector<float> transposed(const std::vector<float>& source, std::int64_t count, std::int64_t rows,
                               std::int64_t columns) {
   std::vector<float> result(source.size());
+  constexpr std::int64_t kColumns = 64;  // at once: what they touch in either order stays in the first-level cache
+  const std::int64_t pieces = (columns - 1) / kColumns + 1;
 #ifdef _OPENMP
-#pragma omp parallel for collapse(2)
+#pragma omp parallel for
 #endif
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* from = source.data() + (i * rows + row) * columns;
-      float* to = result.data() + i * rows * columns + row;
-      for (std::int64_t column = 0; column < columns; ++column) to[column * rows] = from[column];
-    }
+  for (std::int64_t piece = 0; piece < count * pieces; ++piece) {
+    const std::int64_t begin = piece % pieces * kColumns, end = std::min(begin + kColumns, columns);
+    const float* from = source.data() + piece / pieces * rows * columns;
+    float* to = result.data() + piece / pieces * rows * columns;
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = begin; column < end; ++column) to[column * rows + row] = from[row * columns + column];
   }
   return result;
 }
@@ -157,7 +158,7 @@ void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, 
   TimeSeries series;
   const auto take_groups = [&](const auto& sample) {
     series.groups = {sample()};
-    if (series.groups.front() > kFarRatio * pace.best_of_family_us) return;
+    if (is_far(series.groups.front(), pace)) return;
     while (static_cast<int>(series.groups.size()) < most_groups) series.groups.push_back(sample());
   };
   try {
@@ -172,7 +173,7 @@ void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, 
 
 CudnnBench::CudnnBench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference,
                        Precision precision, const CudnnSteps& steps, bool nhwc)
-    : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {
+    : CudnnBench(problem, reference, precision, steps, nhwc) {
   const std::vector<float>&input = tensors.input, &filter = tensors.filter;
   upload(nhwc ? transposed(input, problem.n, problem.c, problem.h * problem.w) : input, steps.input, "cuDNN's input",
          input_);
@@ -180,6 +181,18 @@ CudnnBench::CudnnBench(const ConvProblem& problem, const HostTensors& tensors, c
          "cuDNN's filter", filter_);
   if (problem.has_bias()) upload_epilogue(tensors);
   workspace_limit_ = device_info().free_memory_bytes / kMemoryShare;
+}
+
+CudnnBench CudnnBench::copy() const {
+  CudnnBench result(problem_, reference_, precision_, steps_, nhwc_);
+  result.input_ = input_.copy();
+  result.filter_ = filter_.copy();
+  if (bias_) result.bias_ = bias_->copy();
+  if (forward_bias_) result.forward_bias_ = forward_bias_->copy();
+  if (residual_) result.residual_ = residual_->copy();
+  if (scales_) result.scales_ = scales_->copy();
+  result.workspace_limit_ = workspace_limit_;
+  return result;
 }
 
 void CudnnBench::upload_epilogue(const HostTensors& tensors) {
@@ -250,16 +263,11 @@ void CudnnBench::measure(const CudnnCandidate& candidate, CudnnPace pace, CudnnT
   }
   if (candidate.configuration && checked_us <= kOnceUs) {
     const double time_us = time_by_events(launch, checked_us > kGroupUs ? 1 : kLaunchesAtOnce);
-    if (time_us > kFarRatio * pace.best_of_family_us + kLaunchUs) {
+    if (is_far(time_us - kLaunchUs, pace)) {
       trial.time_us = time_us;
       trial.status = kCudnnSlower;
       return;
     }
-  }
-  trial.rel_l2_err = error_of(output, candidate.output);
-  if (!(*trial.rel_l2_err <= error_limit(precision_, trial.family()))) {
-    trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
-    return;
   }
   trial.status = "ok";
   if (checked_us > kOnceUs) {
@@ -268,6 +276,14 @@ void CudnnBench::measure(const CudnnCandidate& candidate, CudnnPace pace, CudnnT
     if (trial.family() == kWinogradFamily) pace.best_us = kNothingYet;
     time_hot(launch, pace, trial);
   }
+  if (candidate.configuration && is_far(*trial.time_us, pace)) {
+    trial.status = kCudnnSlower;
+    return;
+  }
+  trial.rel_l2_err = error_of(output, candidate.output);
+  if (*trial.rel_l2_err <= error_limit(precision_, trial.family())) return;
+  trial.time_us.reset();
+  trial.status = fmt::format("wrong result (rel. L2 error {:.2g})", *trial.rel_l2_err);
 }
 
 CudnnGlance CudnnBench::glance(const CudnnCandidate& candidate, double best_us) {

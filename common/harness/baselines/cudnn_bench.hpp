@@ -30,8 +30,11 @@ struct CudnnPace {
 };
 
 /// Times a launch hot, into `trial`: one launch where it is far slower than the fastest so far, one group of launches
-/// where that is clearly slower than the fastest of the family, else `kGroups` of them.
+/// where that is clearly slower than the fastest of the family (is_far()), else `kGroups` of them.
 void time_hot(const std::function<void(Stream)>& launch, const CudnnPace& pace, CudnnTrial& trial);
+
+/// Whether a trial is clearly slower than the fastest of its family so far. Groups of launches differ by a few percent.
+inline bool is_far(double time_us, const CudnnPace& pace) { return time_us > 1.25 * pace.best_of_family_us; }
 
 /// What a short look at a candidate found.
 struct CudnnGlance {
@@ -47,6 +50,7 @@ class CudnnBench {
   CudnnBench(const ConvProblem& problem, const HostTensors& tensors, const Reference& reference, Precision precision,
              const CudnnSteps& steps, bool nhwc);
 
+  CudnnBench copy() const;                                            ///< the same tensors once more on the device
   DeviceBuffer output_of(const CudnnCandidate& candidate) const;      ///< a new one
   static DeviceBuffer workspace_of(const CudnnCandidate& candidate);  ///< likewise
   std::int64_t tensor_bytes(const CudnnCandidate& candidate) const;   ///< of what it reads, and its output
@@ -55,7 +59,8 @@ class CudnnBench {
   void start(const CudnnCandidate& candidate, const DeviceBuffer& output, const DeviceBuffer& workspace,
              Stream stream) const;
 
-  /// Checks and times a candidate, into `trial`. Winograd algorithms keep up with their family alone.
+  /// Times a candidate, into `trial`, and checks it, but for a plan that is_far(). Winograd algorithms keep up with
+  /// their family alone.
   /// @throws DeviceError if the GPU context is lost
   void measure(const CudnnCandidate& candidate, CudnnPace pace, CudnnTrial& trial);
 
@@ -64,6 +69,10 @@ class CudnnBench {
   CudnnGlance glance(const CudnnCandidate& candidate, double best_us);
 
  private:
+  CudnnBench(const ConvProblem& problem, const Reference& reference, Precision precision, const CudnnSteps& steps,
+             bool nhwc)
+      : problem_(problem), reference_(reference), precision_(precision), steps_(steps), nhwc_(nhwc) {}
+
   void upload_epilogue(const HostTensors& tensors);
   void upload(const std::vector<float>& values, double step, const char* name, DeviceBuffer& buffer) const;
   double error_of(const DeviceBuffer& output, Precision stored);

@@ -15,4 +15,8 @@ namespace convladder {
 /// program in Python runs, on a GPU or on the host.
 std::vector<const StageInfo*> rows_beside(std::string_view track, Backend backend);
 
+/// Whether the row shows what single ideas of a stage bring, in a configuration that is never much faster than the
+/// stage: `bench` without --workload has it on a track's first workload alone.
+bool is_ablation(const StageInfo& row);
+
 }  // namespace convladder

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "common/harness/check/half_bits.hpp"
 #include "common/harness/check/quantise.hpp"
@@ -69,6 +71,21 @@ DeviceTensors::DeviceTensors(const ConvProblem& problem, Elements elements, cons
   }
 }
 
+DeviceTensors DeviceTensors::copy() const {
+  DeviceTensors result;
+  result.problem_ = problem_;
+  result.elements_ = elements_;
+  result.input_step_ = input_step_;
+  result.output_step_ = output_step_;
+  result.residual_step_ = residual_step_;
+  result.input_ = input_.copy();
+  result.filter_ = filter_.copy();
+  result.output_ = DeviceBuffer(output_.bytes(), "output");
+  if (bias_) result.bias_ = bias_->copy();
+  if (residual_) result.residual_ = residual_->copy();
+  return result;
+}
+
 void DeviceTensors::set_input(const float* input) {
   input_step_ = upload(input, problem_.c, problem_.h * problem_.w, input_);
 }
@@ -85,22 +102,22 @@ float DeviceTensors::upload(const float* values, std::int64_t channels, std::int
     buffer.upload(values);
     return 1;
   }
-  const auto upload_as = [&](auto elements_of_nhwc, const auto& convert) {
-    elements_of_nhwc.resize(static_cast<std::size_t>(size));
+  const auto upload_as = [&]<class Element>(Element, const auto& convert) {
+    const auto elements_of_nhwc = std::make_unique_for_overwrite<Element[]>(static_cast<std::size_t>(size));
     for_each_element(problem_.n, channels, pixels, [&](std::int64_t from, std::int64_t to) {
       elements_of_nhwc[static_cast<std::size_t>(to)] = convert(values[from]);
     });
-    buffer.upload(elements_of_nhwc.data());
+    buffer.upload(elements_of_nhwc.get());
   };
   if (elements_ == Elements::floats_nhwc) {
-    upload_as(std::vector<float>(), [](float value) { return value; });
+    upload_as(float{}, [](float value) { return value; });
   } else if (elements_ == Elements::halves) {
-    upload_as(std::vector<std::uint16_t>(), [](float value) { return to_half_bits(value); });
+    upload_as(std::uint16_t{}, [](float value) { return to_half_bits(value); });
   } else if (elements_ == Elements::bf16s) {
-    upload_as(std::vector<std::uint16_t>(), [](float value) { return bf16_bits(value); });
+    upload_as(std::uint16_t{}, [](float value) { return bf16_bits(value); });
   } else {
-    const float step = int8_step(std::vector<float>(values, values + size));
-    upload_as(std::vector<std::int8_t>(), [step](float value) { return int8_of(value, step); });
+    const float step = int8_step(std::span(values, static_cast<std::size_t>(size)));
+    upload_as(std::int8_t{}, [step](float value) { return int8_of(value, step); });
     return step;
   }
   return 1;
@@ -142,9 +159,9 @@ std::int64_t DeviceTensors::bytes() const {
 
 void DeviceTensors::download_output(float* output) const {
   if (elements_ == Elements::floats) return output_.download(output);
-  std::vector<std::byte> bytes(output_.bytes());
-  output_.download(bytes.data());
-  unpack_output(bytes.data(), output);
+  const auto bytes = std::make_unique_for_overwrite<std::byte[]>(output_.bytes());
+  output_.download(bytes.get());
+  unpack_output(bytes.get(), output);
 }
 
 void DeviceTensors::unpack_output(const std::byte* bytes, float* output) const {

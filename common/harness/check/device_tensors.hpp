@@ -37,6 +37,9 @@ class DeviceTensors {
   /// The same with bias and residual, where the problem has them.
   DeviceTensors(const ConvProblem& problem, Elements elements, const HostTensors& tensors, float output_step = 1);
 
+  /// Others on the device, with the same input, filter, bias and residual, and an output of their own.
+  DeviceTensors copy() const;
+
   /// Another input. @param input (n, c, h, w)
   void set_input(const float* input);
   /// Another residual, of a problem that has one. @param residual (n, k, p, q)
@@ -53,11 +56,13 @@ class DeviceTensors {
   std::vector<const char*> damaged() const;
 
  private:
+  DeviceTensors() = default;
+
   float upload(const float* values, std::int64_t channels, std::int64_t pixels, DeviceBuffer& buffer) const;
 
   ConvProblem problem_;
-  Elements elements_;
-  float input_step_ = 1, output_step_, residual_step_ = 1;
+  Elements elements_ = Elements::floats;
+  float input_step_ = 1, output_step_ = 1, residual_step_ = 1;
   DeviceBuffer input_, filter_, output_;
   std::optional<DeviceBuffer> bias_, residual_;
 };

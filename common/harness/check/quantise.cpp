@@ -21,11 +21,11 @@ float step_of(const Value* values, std::int64_t count) {
 
 }  // namespace
 
-float int8_step(const std::vector<float>& values) {
+float int8_step(std::span<const float> values) {
   return step_of(values.data(), static_cast<std::int64_t>(values.size()));
 }
 
-float int8_step(const std::vector<double>& values) {
+float int8_step(std::span<const double> values) {
   return step_of(values.data(), static_cast<std::int64_t>(values.size()));
 }
 

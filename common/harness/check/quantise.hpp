@@ -2,6 +2,7 @@
 /// Numbers kept in 8 bits: multiples of a step, from -127 to 127 of them. There is no -128: it is poison.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace convladder {
@@ -12,9 +13,9 @@ inline constexpr double kLargestInt8 = 127;
 inline constexpr std::int8_t kInt8Poison = -128;
 
 /// The step with which the largest finite magnitude is 127 steps; never below the smallest normal number.
-float int8_step(const std::vector<float>& values);
+float int8_step(std::span<const float> values);
 /// The same; magnitudes beyond fp32 count as its largest number.
-float int8_step(const std::vector<double>& values);
+float int8_step(std::span<const double> values);
 /// The steps of each filter: its own. @param filter (k, taps)
 std::vector<float> int8_steps(const std::vector<float>& filter, std::int64_t k);
 

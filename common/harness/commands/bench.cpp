@@ -339,8 +339,9 @@ class Bench {
   void measure_baseline(Precision precision) {
     if (baselines_.contains({loaded_, precision})) return;
     print_stderr("{}{}  cuDNN in {} ... ", remaining_.text(), workload_->name, to_string(precision));
-    const CudnnBaseline& baseline = baselines_[{loaded_, precision}] =
-        cudnn_beside(*workload_, precision, search_seconds_);
+    const auto in_halves = baselines_.find({loaded_, Precision::fp16});
+    const CudnnBaseline& baseline = baselines_[{loaded_, precision}] = cudnn_beside(
+        *workload_, precision, search_seconds_, in_halves == baselines_.end() ? nullptr : &in_halves->second);
     const CudnnTrial* const best = baseline.best();
     print_stderr("{}\n", best ? time_text(*best->time_us) : "n/a");
     if (baseline.search) print_stderr("  {}\n", to_string(*baseline.search));

@@ -67,7 +67,9 @@ void add_followed(PlannedWorkload& planned) {
   };
   for (const StageInfo* stage : planned.stages) {
     for (const StageInfo* previous : previous_configurations(*stage))
-      if (!is_in(planned.stages, previous) && !is_in(planned.followed, previous)) planned.followed.push_back(previous);
+      if (!(planned.without_ablations && is_ablation(*previous)) && !is_in(planned.stages, previous) &&
+          !is_in(planned.followed, previous))
+        planned.followed.push_back(previous);
   }
 }
 
@@ -93,6 +95,8 @@ std::vector<PlannedWorkload> plan_of_tracks(const BenchCommand& command, const s
       for (const StageInfo* stage : chosen)
         if (stage->track == track) here.stages.push_back(stage);
       add_rows_beside(here, command, {track}, on);
+      here.without_ablations = command.workloads.empty() && command.stages.empty() && &workload != workloads.data();
+      if (here.without_ablations) std::erase_if(here.stages, [](const StageInfo* row) { return is_ablation(*row); });
     }
   }
   for (const std::string& name : command.workloads)

@@ -43,11 +43,13 @@ struct PlannedWorkload {
   std::vector<const StageInfo*> stages;
   /// Measured before them, since a ratio over one of these is asked for; no rows of their own.
   std::vector<const StageInfo*> followed = {};
+  bool without_ablations = false;  ///< among both
 };
 
 /// The workloads of the chosen stages' tracks, track by track; or the user's layers, each with those of the chosen
 /// stages that take it. Where times are taken, and so ratios, each workload also has the stages that its own ones
-/// follow, in every configuration.
+/// follow, in every configuration. Where neither stages nor workloads are named, ablations are on a track's first
+/// workload alone.
 /// @param on where the program runs
 /// @throws UsageError for an unknown stage, track or workload, an unusable shape, and where nothing is to run;
 /// RefusedError for a shape that no chosen stage takes

@@ -37,6 +37,7 @@ struct Track {
   bool uses_winograd = false;  ///< some stage needs fewer operations than the direct form, and errors differ
   bool pictures = false;       ///< `image` runs its stages on pictures
   bool sounds = false;         ///< `sound` runs its stages on sounds
+  bool alike_on_gpu = false;   ///< its stages do the same on one GPU: there `bench` has one workload of it
   std::vector<std::string_view> prune_shapes = {};  ///< several blocks, several steps of every loop, parts of tiles
 };
 

@@ -27,7 +27,7 @@ std::vector<NamedWorkload> workloads_of(std::string_view track, Backend backend)
 
 /// How many workloads of a track bench runs unless it is told otherwise.
 inline constexpr std::size_t kBenchWorkloads = 3;
-/// The first kBenchWorkloads of workloads_of().
+/// The first kBenchWorkloads of workloads_of(); on a GPU the first alone where the track's stages are alike there.
 std::vector<NamedWorkload> bench_workloads(std::string_view track, Backend backend);
 
 /// The workloads of a track that `name` selects: one, by its name with or without spaces; those whose name has this

@@ -44,12 +44,10 @@ class DeviceRun final : public StageRun {
  private:
   Tensors tensors() const override { return tensors_->view(); }
 
-  void place_tensors() override { tensors_.emplace(make_tensors()); }
-
-  DeviceTensors make_tensors() const {
+  void place_tensors() override {
     const StageInfo& stage = *result_.stage;
     const float output_step = takes_bytes(stage) ? int8_step(workload_.reference.output) : 1;
-    return DeviceTensors(workload_.problem, stage.tensors, workload_.tensors, output_step);
+    tensors_.emplace(workload_.problem, stage.tensors, workload_.tensors, output_step);
   }
 
   bool prepare() override {
@@ -121,7 +119,7 @@ class DeviceRun final : public StageRun {
     copies.reserve(count);  // the launches below point into it
     std::vector<std::function<void(Stream)>> launches;
     for (std::size_t i = 0; i < count; ++i) {
-      Copy& copy = copies.emplace_back(Copy{make_tensors(), make_another()});
+      Copy& copy = copies.emplace_back(Copy{tensors_->copy(), make_another()});
       run_and_wait([&](Stream stream) { copy.stage->prepare(workload_.problem, copy.tensors.view(), stream); });
       launches.push_back(
           [this, &copy](Stream stream) { copy.stage->launch(workload_.problem, copy.tensors.view(), stream); });

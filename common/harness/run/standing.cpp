@@ -73,10 +73,11 @@ void add_roofline(RunResult& result, const Limits* limits) {
   result.roofline = roofline;
 }
 
-CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds) {
+CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds,
+                           const CudnnBaseline* in_halves) {
   CudnnBaseline failed;
   try {
-    return measure_cudnn(workload.problem, workload.tensors, workload.reference, precision, search_seconds);
+    return measure_cudnn(workload.problem, workload.tensors, workload.reference, precision, search_seconds, in_halves);
   } catch (const DeviceError& error) {  // the stages that follow say so themselves
     failed.unavailable = error.what();
   } catch (const MachineError& error) {  // of cuDNN's own buffers

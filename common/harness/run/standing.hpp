@@ -23,7 +23,8 @@ void add_roofline(RunResult& result, const Limits* limits);
 
 /// cuDNN on the workload; where the device or its memory fails, that is why it is unavailable.
 /// @param search_seconds as measure_cudnn() takes them
-CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds = {});
+CudnnBaseline cudnn_beside(const Workload& workload, Precision precision, std::optional<double> search_seconds = {},
+                           const CudnnBaseline* in_halves = nullptr);
 
 /// Fills in the speedups of stages that ran the same workload, over each other (the first of a track: 1 over itself)
 /// and over result.cudnn. Over the previous stage: over the fastest of its results, those of its other settings among

@@ -88,6 +88,24 @@ TEST_CASE("tensors of halves are NHWC on the device and NCHW on the host") {
   CHECK(output[349] == 349);
 }
 
+TEST_CASE("a copy on the device has the same input, filter, bias, residual and steps, and an output of its own") {
+  const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=7,k=5,epilogue=bias_residual_relu");
+  const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);
+  const DeviceTensors first(problem, Elements::bytes, host, 0.25f);
+  const DeviceTensors second = first.copy();
+  CHECK(second.bytes() == first.bytes());
+  const Tensors a = first.view(), b = second.view();
+  CHECK(b.byte_input != a.byte_input);
+  CHECK(std::memcmp(b.byte_input, a.byte_input, 2 * 3 * 35) == 0);
+  CHECK(std::memcmp(b.filter, host.filter.data(), 4 * 5 * 3) == 0);
+  CHECK(std::memcmp(b.bias, host.bias.data(), 4 * 5) == 0);
+  CHECK(std::memcmp(b.byte_residual, a.byte_residual, 2 * 5 * 35) == 0);
+  CHECK(b.byte_output != a.byte_output);
+  CHECK(b.input_step == a.input_step);
+  CHECK(b.output_step == 0.25f);
+  CHECK(b.residual_step == a.residual_step);
+}
+
 TEST_CASE("an epilogue's tensors are on the device: a bias of floats, a residual as the output") {
   const ConvProblem problem = parse_shape("n=2,c=3,h=5,w=7,k=5,epilogue=bias_residual_relu");
   const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, 1);

@@ -80,10 +80,41 @@ TEST_CASE("the whole winograd track has every row that its ratios need; the hopp
   for (const PlannedWorkload& planned : planned_workloads(command, Backend::gpu)) {
     CHECK(has_name(planned.stages, "winograd-fp32"));
     CHECK_FALSE(has_name(planned.stages, "winograd-fused"));
-    CHECK(planned.followed.size() == 10);
+    CHECK(planned.followed.size() == (planned.without_ablations ? 1 : 10));
     CHECK(has_name(planned.followed, "winograd-fused"));
-    CHECK(has_name(planned.followed, "winograd-fused buffers=1"));
+    CHECK(has_name(planned.followed, "winograd-fused buffers=1") != planned.without_ablations);
   }
+}
+
+TEST_CASE("ablations are on a track's first workload alone, unless workloads or stages are named") {
+  const auto with = [](const char* track, const Names& names) {
+    BenchCommand command;
+    command.tracks = {track};
+    command.workloads = names;
+    return planned_workloads(command, Backend::gpu);
+  };
+  for (const char* name : {"winograd-fused buffers=1", "winograd-sync-free sync=block", "winograd-pkf-shmem tbm=32",
+                           "winograd-pkf-llc tbm=32", "winograd-int8 sums=int32"}) {
+    CAPTURE(name);
+    const std::vector<PlannedWorkload> first_three = with("winograd", {});
+    REQUIRE(first_three.size() == 3);
+    for (const PlannedWorkload& planned : first_three) {
+      CHECK(has_name(planned.stages, name) == (&planned == first_three.data()));
+      CHECK_FALSE(has_name(planned.followed, name));  // not measured for a ratio either
+      for (const char* faster : {"winograd m=4", "winograd-bgemm m=6", "winograd-tensor-core row_offset=0"})
+        CHECK(has_name(planned.stages, faster));
+    }
+    for (const PlannedWorkload& planned : with("winograd", {"all"})) CHECK(has_name(planned.stages, name));
+  }
+  for (const PlannedWorkload& planned : with("cpu", {})) {
+    CHECK(has_name(planned.stages, "direct-cpu"));
+    CHECK(has_name(planned.stages, "im2win-cpu"));
+    CHECK(has_name(planned.stages, "im2win-cpu + SIMD") != planned.without_ablations);
+  }
+  for (const PlannedWorkload& planned : with("hopper", {}))
+    CHECK(has_name(planned.stages, "winograd-fp32 bound=1e-4,tile=7x7"));
+  for (const PlannedWorkload& planned : planned_workloads(of_stages({"35"}), Backend::gpu))
+    CHECK(has_name(planned.followed, "winograd-fused buffers=1"));
 }
 
 TEST_CASE("the simulator, which has no times, measures nothing for a ratio") {

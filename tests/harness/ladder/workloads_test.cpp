@@ -22,6 +22,7 @@ TEST_CASE("workloads: the headline first, names unique, every problem valid") {
     }
     CHECK(workloads_of("signals", backend).front().problem.s == 11);
     CHECK(bench_workloads("signals", backend).size() == 3);
+    CHECK(bench_workloads("several", backend).size() == (backend == Backend::gpu ? 1 : 3));
   }
   CHECK(workloads_of("signals", Backend::gpu).front().problem.w == 1 << 24);
   CHECK(workloads_of("signals", Backend::sim).front().simulated_accesses == 2 * 11 * 65536);

@@ -58,7 +58,7 @@ class Rows:
     def __init__(self, importing):
         """`importing` gives PyTorch, or raises why there is none: a Future."""
         self.importing, self.torch, self.cuda = importing, None, False
-        self.copies, self.captured, self.files = [], None, None
+        self.copies, self.captured = [], None
 
     def place(self, request):
         self.clear()
@@ -78,9 +78,9 @@ class Rows:
                 return {"refused": f"Triton is missing in {sys.executable}: {error}"}
         p = request["problem"]
         self.way = kind(torch, p, request["dtype"], request["device"])
-        self.files = (floats(torch, request["input"], (p["n"], p["c"], p["h"], p["w"])),
-                      floats(torch, request["filter"], (p["k"], p["c"] // p["groups"], p["r"], p["s"])))
-        self.copies = [self.way.tensors(*self.files)]
+        images = floats(torch, request["input"], (p["n"], p["c"], p["h"], p["w"]))
+        taps = floats(torch, request["filter"], (p["k"], p["c"] // p["groups"], p["r"], p["s"]))
+        self.copies = [self.way.tensors(images, taps)]
         with torch.inference_mode():
             self.way.launch(self.copies[0])
         self.wait()
@@ -98,11 +98,11 @@ class Rows:
         return {}
 
     def graph(self, request):
-        """As GraphTimer (common/harness/device/timing.hpp): warmed up by two replays."""
+        """As GraphTimer (common/harness/device/timing.hpp): warmed up by two replays. Copies are made on the device."""
         torch = self.torch
         self.captured = None
         while len(self.copies) < request["copies"]:
-            self.copies.append(self.way.tensors(*self.files))
+            self.copies.append([each.clone() for each in self.copies[0]])
         del self.copies[request["copies"]:]
         with torch.inference_mode():
             once = self.time(lambda: self.way.launch(self.copies[0]))
@@ -143,7 +143,7 @@ class Rows:
             self.torch.cuda.synchronize()
 
     def clear(self, request=None):
-        self.copies, self.captured, self.files = [], None, None
+        self.copies, self.captured = [], None
         if self.cuda:
             self.torch.cuda.empty_cache()
         return {}

@@ -331,6 +331,15 @@ void DeviceBuffer::download(void* destination) const {
   wait_for_stream(what.c_str());
 }
 
+DeviceBuffer DeviceBuffer::copy() const {
+  DeviceBuffer result(bytes_, name_);
+  if (bytes_ == 0) return result;
+  const std::string what = "copy of " + std::string(name_);
+  check_cuda(cudaMemcpyAsync(result.data_, data_, bytes_, cudaMemcpyDeviceToDevice, context().stream), what.c_str());
+  wait_for_stream(what.c_str());
+  return result;
+}
+
 void DeviceBuffer::poison(std::uint32_t word) {
   if (!data_) return;
   const std::size_t words = (bytes_ + 3) / 4;  // the last word may reach into the guard band, which is written after

@@ -148,6 +148,13 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 void DeviceBuffer::upload(const void* source) { simt::upload(data_, source, bytes_); }
 void DeviceBuffer::download(void* destination) const { simt::download(destination, data_, bytes_); }
 void DeviceBuffer::poison(std::uint32_t word) { simt::poison(data_, bytes_, word); }
+
+DeviceBuffer DeviceBuffer::copy() const {
+  DeviceBuffer result(bytes_, name_);
+  result.upload(data_);  // the simulator's memory is the host's
+  return result;
+}
+
 bool DeviceBuffer::guards_intact() const { return true; }
 
 Observation observe(const std::function<void(Stream)>& launch, bool want_lines) {
