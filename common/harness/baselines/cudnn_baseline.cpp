@@ -83,9 +83,10 @@ class Trials {
     if (attempt.precision == Precision::int8)
       steps_ = {int8_step(tensors.input), int8_step(tensors.filter), int8_step(reference.output)};
     if (attempt.precision == baseline.precision) baseline.steps = steps_;
+    const double residual_step = attempt.precision == Precision::int8 ? int8_step(tensors.residual) : 1;
     find_candidates(problem,
                     {attempt.precision, static_cast<float>(steps_.input * steps_.filter / steps_.output),
-                     static_cast<float>(int8_step(tensors.residual) / steps_.output)},
+                     static_cast<float>(residual_step / steps_.output)},
                     found_);
     baseline.version = found_.version;
     if (!found_.error.empty())

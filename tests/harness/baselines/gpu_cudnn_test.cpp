@@ -53,6 +53,13 @@ bool any_ok(const CudnnBaseline& baseline, const Chosen& chosen) {
 
 bool is_plan(const CudnnTrial& one) { return one.algorithm.find("plan") != std::string::npos; }
 
+/// Whether some trial of these is ok, or was found slower than another.
+template <class Chosen>
+bool any_ran(const CudnnBaseline& baseline, const Chosen& chosen) {
+  return std::any_of(baseline.trials.begin(), baseline.trials.end(),
+                     [&](const CudnnTrial& one) { return (one.ok() || one.status == kCudnnSlower) && chosen(one); });
+}
+
 }  // namespace
 
 TEST_CASE("the best are the fastest among the trials that are ok") {
@@ -185,7 +192,7 @@ TEST_CASE("cuDNN in bf16: both layouts, plans, and errors of that type") {
   CHECK(*right.best()->rel_l2_err > 1e-3);
   CHECK(*right.best()->rel_l2_err <= kCudnnBf16ErrorLimit);
 
-  for (double& value : reference.output) value *= 1.02;
+  for (double& value : reference.output) value *= 1.2;  // more than Winograd's limit
   CHECK(measure_cudnn(problem, tensors, reference, Precision::bf16).best() == nullptr);
 }
 
@@ -218,7 +225,8 @@ TEST_CASE("cuDNN computes an epilogue with the convolution, in fp16 and int8") {
       const std::string log = log_of(right);
       CAPTURE(log);
       REQUIRE(right.best() != nullptr);
-      WARN(any_ok(right, [](const CudnnTrial& one) { return is_plan(one); }));
+      CHECK(any_ran(right, is_plan));
+      CHECK(any_ok(right, [](const CudnnTrial& one) { return !is_plan(one); }));
       for (const CudnnTrial& one : right.trials)
         if (one.precision == precision) CHECK_MESSAGE(!one.status.starts_with("wrong"), one.algorithm);
       measure_cudnn_again(problem, tensors, right);
@@ -247,7 +255,7 @@ TEST_CASE("cuDNN in int8: outputs of int8 and of float, and the Winograd algorit
   CHECK(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && !floats(one) && !is_plan(one); }));
   CHECK(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && floats(one) && !is_plan(one); }));
   // Where a driver's engines take no plan of int8 this only warns: the algorithms above are what counts.
-  WARN(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && !floats(one) && is_plan(one); }));
+  CHECK(any_ran(right, [&](const CudnnTrial& one) { return bytes(one) && !floats(one) && is_plan(one); }));
   WARN(any_ok(right, [&](const CudnnTrial& one) { return bytes(one) && floats(one) && is_plan(one); }));
   REQUIRE(right.best() != nullptr);
   CHECK(bytes(*right.best()));
@@ -282,9 +290,7 @@ TEST_CASE("cuDNN computes depthwise problems in both layouts, by an algorithm an
       for (const bool plan : {false, true}) {
         CAPTURE(layout);
         CAPTURE(plan);
-        CHECK(std::any_of(baseline.trials.begin(), baseline.trials.end(), [&](const CudnnTrial& one) {
-          return one.layout == layout && (one.algorithm.find("plan") != std::string::npos) == plan && one.ok();
-        }));
+        CHECK(any_ran(baseline, [&](const CudnnTrial& one) { return one.layout == layout && is_plan(one) == plan; }));
       }
     }
     for (const CudnnTrial& one : baseline.trials) {
