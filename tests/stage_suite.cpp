@@ -1,15 +1,20 @@
 #include "tests/stage_suite.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <set>
 
 #include "common/harness/check/device_tensors.hpp"
+#include "common/harness/files/errors.hpp"
 #include "common/harness/files/problem_io.hpp"
 #include "common/harness/ladder/tuning_log.hpp"
 #include "common/harness/ladder/workloads.hpp"
+#include "tests/usage_error.hpp"
 
 namespace convladder {
 namespace {
@@ -593,6 +598,78 @@ TEST_CASE("every track has a suite") {
   for (const Track& track : tracks()) CHECK_FALSE(suite_of_track(track).empty());
 }
 
+SuitePart parse_suite_part(const char* text) {
+  if (text == nullptr) return {};
+  SuitePart part;
+  int end = 0;
+  if (std::sscanf(text, "%d/%d%n", &part.index, &part.count, &end) != 2 || text[end] != '\0' || part.index < 0 ||
+      part.index >= part.count)
+    throw UsageError(std::string("CONVLADDER_SUITE must be a part of the cases, as 0/3, 1/3 or 2/3; got '") + text +
+                     "'");
+  return part;
+}
+
+namespace {
+
+/// Of this program's loops. .ci/run looks for the line.
+struct LeftOut {
+  int cases = 0;
+  ~LeftOut() {
+    if (cases > 0) std::printf("cases left out by CONVLADDER_SUITE=%s: %d\n", std::getenv("CONVLADDER_SUITE"), cases);
+  }
+} left_out;
+
+}  // namespace
+
+SuiteShare::SuiteShare(std::string_view loop, SuitePart part) : part_(part), first_(2166136261) {
+  for (const char letter : loop) first_ = (first_ ^ static_cast<unsigned char>(letter)) * 16777619;  // FNV-1a
+}
+
+bool SuiteShare::takes(const ConvProblem& problem, InputKind inputs) {
+  // Case after case of the same kind in the parts by turns; and of one shape, each kind in another part.
+  const std::array kind{static_cast<int>(inputs), static_cast<int>(problem.padding),
+                        static_cast<int>(problem.epilogue)};
+  const unsigned place = first_ % part_.count + kind[0] + kind[1] + kind[2] + seen_[kind]++;
+  const bool taken = static_cast<int>(place % part_.count) == part_.index;
+  if (!taken) ++left_out.cases;
+  return taken;
+}
+
+TEST_CASE("a part of the cases is none of those that are not there") {
+  CHECK(parse_suite_part(nullptr).count == 1);
+  CHECK(parse_suite_part("2/3").index == 2);
+  for (const char* text : {"", "3/3", "-1/3", "1", "1/", "0/0", "1/3 "})
+    CHECK(usage_error([&] { parse_suite_part(text); }) ==
+          std::string("CONVLADDER_SUITE must be a part of the cases, as 0/3, 1/3 or 2/3; got '") + text + "'");
+}
+
+TEST_CASE("each case of a suite is in one part, and each part has every padding mode and every usual kind of inputs") {
+  const int before = left_out.cases;
+  for (const Track& track : tracks()) {
+    const std::vector<SuiteCase> suite = suite_of_track(track);
+    std::map<InputKind, int> kinds;
+    for (const SuiteCase& each : suite) ++kinds[each.inputs];
+    std::size_t cases = 0;
+    for (int index = 0; index < 3; ++index) {
+      CAPTURE(std::string(track.name));
+      CAPTURE(index);
+      SuiteShare share(track.name, {index, 3});
+      std::set<InputKind> inputs;
+      std::set<Padding> paddings;
+      for (const SuiteCase& each : suite) {
+        if (!share.takes(each.problem, each.inputs)) continue;
+        ++cases;
+        inputs.insert(each.inputs);
+        paddings.insert(each.problem.padding);
+      }
+      CHECK(paddings.size() == 3);
+      for (const auto& [kind, count] : kinds) CHECK((count < 3 || inputs.contains(kind)));
+    }
+    CHECK(cases == suite.size());
+  }
+  left_out.cases = before;
+}
+
 RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::string_view settings) {
   RunOptions options;
   options.time = false;
@@ -612,7 +689,9 @@ RunResult run_stage_of(std::string_view designation, std::string_view text, Inpu
 void check_suite(std::string_view designation, const std::vector<SuiteCase>& suite, std::string_view settings) {
   const StageInfo& stage = find_stage(designation);
   REQUIRE(!suite.empty());
+  SuiteShare share(fmt::format("{} {} {}", designation, settings, to_string(suite.front())));
   for (const SuiteCase& suite_case : suite) {
+    if (!share.takes(suite_case.problem, suite_case.inputs)) continue;
     CAPTURE(to_string(suite_case));
     CAPTURE(std::string(settings));
     const RunResult result = run_case(stage, suite_case, settings);
@@ -765,11 +844,12 @@ void check_product_alone(std::string_view designation, const std::vector<std::st
 
 void check_bits_of_one_device(std::string_view designation, const std::vector<std::string>& shapes) {
   if (backend() == Backend::gpu) return;
+  SuiteShare share(fmt::format("{} {}", designation, shapes.front()));
   for (const std::string& text : shapes) {
     for (const Padding padding : kPaddings) {
       ConvProblem problem = shape(text);
       problem.padding = padding;
-      if (!defined(problem)) continue;
+      if (!defined(problem) || !share.takes(problem, InputKind::normal)) continue;
       CAPTURE(text);
       CAPTURE(static_cast<int>(padding));
       const HostTensors host = make_inputs(problem, InputKind::normal, FilterForm::dense, kSeed);
@@ -843,6 +923,7 @@ void check_winograd_prediction(std::string_view stage, std::string_view settings
 
 void check_prediction(std::string_view stage, const std::vector<std::string>& shapes, FilterForm filter,
                       std::string_view settings) {
+  SuiteShare share(fmt::format("{} {} {}", stage, settings, shapes.front()));
   for (const std::string& text : shapes) {
     for (const Padding padding : kPaddings) {
       ConvProblem problem = parse_shape(text);
@@ -853,6 +934,7 @@ void check_prediction(std::string_view stage, const std::vector<std::string>& sh
       CAPTURE(std::string(settings));
       if (padding != Padding::zero && !refusal(find_stage(stage), problem, nullptr).empty())
         continue;  // a rule's matter
+      if (!share.takes(problem, InputKind::normal)) continue;
       const RunResult result = run_case(find_stage(stage), {problem, InputKind::normal, filter}, settings);
       CHECK_MESSAGE(result.status == Status::ok, result.reason);
       REQUIRE(result.counters);

@@ -1,8 +1,16 @@
 /// @file
 /// What every stage is tested with: the shape suite of its track, each shape with every padding mode and with inputs
 /// that show different mistakes. The same tests run in the simulator and on a GPU.
+///
+/// With CONVLADDER_SUITE=1/3 in the environment the second third of the cases runs. A third of a track's suite has
+/// every padding mode, and every kind of inputs of which there are three cases or more; which third it is differs
+/// between stages and between values of knobs. The program says at its end how many cases it has left out.
 #pragma once
+#include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +92,27 @@ std::vector<SuiteCase> with_epilogues(const std::vector<SuiteCase>& suite);
 /// a row, of several rows and a batch of them; strides; the inputs that show other mistakes.
 std::vector<SuiteCase> epilogue_suite();
 
+/// One of `count` parts of all cases, the first of which is 0.
+struct SuitePart {
+  int index = 0, count = 1;
+};
+/// As CONVLADDER_SUITE has it: "1/3", or null for all. @throws UsageError
+SuitePart parse_suite_part(const char* text);
+
+/// Which cases of a loop are in the part that runs; counts those that are not.
+class SuiteShare {
+ public:
+  /// @param loop names the loop: others begin with another of the parts
+  explicit SuiteShare(std::string_view loop, SuitePart part = parse_suite_part(std::getenv("CONVLADDER_SUITE")));
+  /// To be asked once for each case, in the loop's order.
+  bool takes(const ConvProblem& problem, InputKind inputs);
+
+ private:
+  SuitePart part_;
+  std::uint32_t first_;
+  std::map<std::array<int, 3>, int> seen_;  // of each kind of inputs, padding mode and epilogue
+};
+
 /// The suite of a track (Track::suite); that of images with dense filters.
 std::vector<SuiteCase> suite_of_track(const Track& track);
 
@@ -95,8 +124,8 @@ RunResult run_case(const StageInfo& stage, const SuiteCase& suite_case, std::str
 /// Runs a stage once on a shape with exactly these inputs.
 RunResult run_stage_of(std::string_view stage, std::string_view shape, InputKind inputs);
 
-/// Requires every case to be right; and of normal inputs with 1000 outputs or more, that the relative root mean square
-/// error is what the project promises for the stage's type.
+/// Requires every case of the part that runs to be right; and of normal inputs with 1000 outputs or more, that the
+/// relative root mean square error is what the project promises for the stage's type.
 void check_suite(std::string_view stage, const std::vector<SuiteCase>& suite, std::string_view settings = {});
 
 /// Requires that the stage refuses the shape, with `rule` in the reason.

@@ -51,11 +51,13 @@ void check_points(const char* shape, Padding padding, std::size_t first, std::si
   ConvProblem problem = parse_shape(shape);
   problem.padding = padding;
   const Workload workload = make_workload("", problem, InputKind::normal, FilterForm::dense, 7);
+  SuiteShare share(fmt::format("15 {} {} {}", shape, first, step));
   int valid = 0;
   for_configurations(tunable->knobs(), first, step, [&](const Configuration& configuration) {
     if (!wanted(configuration)) return;
     if (!tunable->check_configuration(problem, device_limits(), configuration).accepted()) return;
     ++valid;
+    if (!share.takes(problem, InputKind::normal)) return;
     RunOptions options;
     options.time = false;
     options.configuration = configuration;

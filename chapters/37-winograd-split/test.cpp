@@ -182,12 +182,14 @@ TEST_CASE("37 winograd-split: errors are below what is predicted, and not far be
                six = winograd_amplification<F6>(), seven = winograd_amplification<F7>();
   const double amplifications[] = {two * two, four * four, six * six, seven * four, seven * seven};
   for (int i = 0; i < 5; ++i) {
+    SuiteShare share(std::string("37 errors ") + kTiles[i]);
     for (const int channels : {1, 20, 70}) {
       CAPTURE(std::string(kTiles[i]));
       CAPTURE(channels);
       // 14 x 14 outputs.
-      const RunResult result =
-          run("c=" + std::to_string(channels) + ",k=8,h=16,w=16,pad_h=0,pad_w=0", with_tile(kTiles[i]));
+      const std::string sizes = "c=" + std::to_string(channels) + ",k=8,h=16,w=16,pad_h=0,pad_w=0";
+      if (!share.takes(parse_shape(sizes), InputKind::normal)) continue;
+      const RunResult result = run(sizes, with_tile(kTiles[i]));
       REQUIRE(result.check);
       const double tiles[] = {49, 16, 9, 8, 4};
       const double roundings = 16 + channels / 128.0, chance = 1 + 2 / std::sqrt(8 * tiles[i]);
