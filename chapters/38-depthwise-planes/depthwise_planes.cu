@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "chapters/38-depthwise-planes/columns.cuh"
 #include "chapters/38-depthwise-planes/planes.cuh"
 #include "common/kernel/compiled_kernel.hpp"
 #include "common/kernel/grid.hpp"
@@ -25,13 +24,14 @@ namespace {
 
 // In this order they are Plan's members.
 constexpr int kPlanes[] = {1, 2, 4, 8, 16, 32, 64}, kRows[] = {1, 2, 4, 8, 16, 32, 64}, kColumns[] = {4, 8, 16, 28, 32};
-constexpr int kGroups[] = {1, 2, 4, 8}, kBuffers[] = {1, 2}, kAhead[] = {0, 1, 2};
-constexpr Knob kKnobs[] = {{"planes", kPlanes, 4}, {"rows", kRows, 4},       {"columns", kColumns, 8},
-                           {"groups", kGroups, 1}, {"buffers", kBuffers, 1}, {"ahead", kAhead, 0}};
+constexpr int kGroups[] = {1, 2, 4, 8}, kBuffers[] = {1, 2};
+constexpr Knob kKnobs[] = {{"planes", kPlanes, 4},
+                           {"rows", kRows, 4},
+                           {"columns", kColumns, 8},
+                           {"groups", kGroups, 1},
+                           {"buffers", kBuffers, 1}};
 
-Plan plan_of(const Configuration& c) {
-  return {c["planes"], c["rows"], c["columns"], c["groups"], c["buffers"], c["ahead"]};
-}
+Plan plan_of(const Configuration& c) { return {c["planes"], c["rows"], c["columns"], c["groups"], c["buffers"]}; }
 
 Configuration configuration_of(const Plan& s) {
   Configuration c(kKnobs);
@@ -40,7 +40,6 @@ Configuration configuration_of(const Plan& s) {
   c["columns"] = s.columns;
   c["groups"] = s.groups;
   c["buffers"] = s.buffers;
-  c["ahead"] = s.ahead;
   return c;
 }
 
@@ -56,28 +55,7 @@ bool is_twin(const int (&values)[kCount], int value, std::int64_t needed) {
 
 int groups_in_all(const Depthwise& d, const Plan& s) { return ceil_div(planes(d), s.planes); }
 
-// Of columns.cuh.
-Verdict check_columns(const Depthwise& d, const Plan& s) {
-  constexpr int kMostBands = 65535;
-  if (s.planes > 1 || s.groups > 1 || s.buffers > 1)
-    return Verdict::refuse("ahead is for threads that walk down a plane: planes, groups and buffers are 1");
-  if (d.stride_y > d.rows || d.dilation_y > 1)
-    return Verdict::refuse("a thread that walks down a plane adds each row: no dilation, and stride_h up to r");
-  if (is_twin(kRows, s.rows, d.out_height) || is_twin(kColumns, s.columns, d.out_width))
-    return Verdict::refuse("a smaller value covers all rows or columns already");
-  if (taps_pitch(d) > kMostTaps || d.rows > kMostTapRows || s.columns > kMostColumns ||
-      window_of(d, s, vector_of(d.width)) > kMostPixels)
-    return Verdict::refuse(
-        "a thread that walks down a plane holds up to {} taps in {} rows, {} columns of outputs and {} of input",
-        kMostTaps, kMostTapRows, kMostColumns, kMostPixels);
-  if (threads_of_band(d, s) > INT32_MAX / 2 || strips_down(d, s) > kMostBands)
-    return Verdict::refuse("a grid has at most {} bands of {} threads; got {} of {}", kMostBands, INT32_MAX / 2,
-                           strips_down(d, s), threads_of_band(d, s));
-  return Verdict::accept();
-}
-
 Verdict check_plan(const Depthwise& d, const Plan& s, std::int64_t shared_bytes_per_block) {
-  if (s.ahead > 0) return check_columns(d, s);
   if (shared_bytes(d, s) > shared_bytes_per_block)
     return Verdict::refuse("whole planes and their filters must fit in {} bytes of shared memory; got {}",
                            shared_bytes_per_block, shared_bytes(d, s));
@@ -146,44 +124,23 @@ __global__ void __launch_bounds__(kMaxThreads)
     depthwise_planes_any(const float* input, const float* filter, float* output, Depthwise d, Plan s) {
   convolve_planes(input, filter, output, d, s);
 }
-__global__ void depthwise_columns_any(const float* input, const float* filter, float* output, Depthwise d, Plan s) {
-  convolve_columns(input, filter, output, d, s);
-}
 
 // What NVRTC compiles.
 KernelSource source_of(const Depthwise& d, const Plan& s) {
   KernelSource source;
-  source.add(R"(#include "chapters/38-depthwise-planes/columns.cuh"
+  source.add(R"(#include "chapters/38-depthwise-planes/planes.cuh"
 namespace convladder {)");
   source.add_problem(d);
   source.add("struct Point {");
   source.add_knobs(configuration_of(s));
-  source.constant("threads", s.ahead > 0 ? kColumnThreads : threads_of(d, s));
+  source.constant("threads", threads_of(d, s));
   source.add(R"(};
 }
 extern "C" __global__ void __launch_bounds__(convladder::Point::threads)
     depthwise_planes(const float* __restrict__ input, const float* __restrict__ filter, float* __restrict__ output) {
-  constexpr convladder::Problem d{};
-  constexpr convladder::Point s{};
-  if constexpr (s.ahead > 0)
-    convladder::convolve_columns(input, filter, output, d, s);
-  else
-    convladder::convolve_planes(input, filter, output, d, s);
+  convladder::convolve_planes(input, filter, output, convladder::Problem{}, convladder::Point{});
 })");
   return source;
-}
-
-// What threads load that walk down: their part of each row of a band, and all taps in vectors.
-std::int64_t bytes_of_columns(const Depthwise& d, const Plan& s) {
-  const Axis down = readable(vertical(d)), across = readable(horizontal(d));
-  const int vector = vector_of(d.width);
-  std::int64_t rows = 0;
-  for (int band = 0; band < strips_down(d, s); ++band)
-    rows += reads_of_range(down, std::int64_t{band_top(band, d, s)} * d.stride_y - down.pad, band_span(d, s));
-  const std::int64_t columns =
-      strips_across(d, s) == 1 ? d.width : reads_of_tiles(across, s.columns, lead(d, vector), window_of(d, s, vector));
-  const std::int64_t taps = strips_down(d, s) * threads_of_band(d, s) * round_up(filter_plane(d), kPiece);
-  return (rows * columns * planes(d) + taps) * 4;
 }
 
 class DepthwisePlanes final : public TunableStage {
@@ -218,17 +175,14 @@ class DepthwisePlanes final : public TunableStage {
   void launch(const ConvProblem& problem, const Tensors& tensors, Stream stream) override {
     const Depthwise d = depthwise_of(problem);
     const Plan s = plan_of(configuration());
-    const bool walks = s.ahead > 0;
-    const dim3 grid = walks ? dim3(ceil_div(static_cast<int>(threads_of_band(d, s)), kColumnThreads), strips_down(d, s))
-                            : dim3(ceil_div(groups_in_all(d, s), s.groups));
-    const dim3 block(walks ? kColumnThreads : static_cast<unsigned>(threads_of(d, s)));
-    const std::size_t bytes = walks ? 0 : static_cast<std::size_t>(shared_bytes(d, s));
+    const dim3 grid(ceil_div(groups_in_all(d, s), s.groups)), block(static_cast<unsigned>(threads_of(d, s)));
+    const auto bytes = static_cast<std::size_t>(shared_bytes(d, s));
     const float* const filter = spread_.floats();
     if (kernel_.compiled())
       kernel_.launch(grid, block, bytes, stream)(tensors.input, filter, tensors.output);
     else
-      ::convladder::launch(walks ? depthwise_columns_any : depthwise_planes_any, grid, block, bytes, stream)(
-          tensors.input, filter, tensors.output, d, s);
+      ::convladder::launch(depthwise_planes_any, grid, block, bytes, stream)(tensors.input, filter, tensors.output, d,
+                                                                             s);
   }
 
   // Pixels once, where every group begins at a multiple of 16 bytes; each group's taps; three barriers, of which one is
@@ -237,15 +191,10 @@ class DepthwisePlanes final : public TunableStage {
     const Depthwise d = depthwise_of(problem);
     const Plan s = plan_of(configuration());
     Prediction p;
-    if (s.ahead == 0 && s.planes * input_plane(d) % kPiece == 0)
+    if (s.planes * input_plane(d) % kPiece == 0)
       p.global_load_bytes = (problem.input_size() + planes(d) * taps_pitch(d)) * 4;
     p.global_store_bytes = problem.output_size() * 4;
     p.flops = problem.flops();
-    if (s.ahead > 0) {
-      p.global_load_bytes = bytes_of_columns(d, s);
-      p.shared_load_requests = p.barriers = 0;
-      return p;
-    }
     p.barriers = ceil_div(groups_in_all(d, s), s.groups) + 2 * groups_in_all(d, s);
     return p;
   }

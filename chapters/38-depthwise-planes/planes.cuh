@@ -24,7 +24,6 @@ struct Plan {
   int rows, columns;  // outputs of a thread
   int groups;         // of a block
   int buffers;        // 2: the next group comes while this one is summed
-  int ahead = 0;      // not 0: none of this, but columns.cuh
 };
 
 constexpr int kMostOutputs = 128;  // of a thread

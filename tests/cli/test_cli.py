@@ -674,7 +674,12 @@ def test_a_full_disk_is_told():
         unseen = subprocess.run([*bench, "unseen.json"], stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert [done.returncode for done in unheard] == [2, 0, 0], "a standard error on a full disk"
     assert unseen.returncode == 2 and "cannot write to the standard output" in unseen.stderr, unseen
-    for file in "unheard.json", "unseen.json":
+    reader, writer = os.pipe()
+    os.close(reader)
+    left = subprocess.run([*bench, "left.json"], stdout=writer, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    os.close(writer)
+    assert left.returncode == 2 and "cannot write to the standard output" in left.stderr, left
+    for file in "unheard.json", "unseen.json", "left.json":
         assert [row["status"] for row in json.loads(contents(file))["rows"]] == ["ok"], file
 
 

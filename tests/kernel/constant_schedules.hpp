@@ -12,7 +12,7 @@ struct ConstantSchedule {
   Stage* (*make)();
 };
 extern const ConstantSchedule kConstantSchedules[8];  ///< of 15
-extern const ConstantSchedule kConstantPlans[11];     ///< of 38
+extern const ConstantSchedule kConstantPlans[7];      ///< of 38
 extern const ConstantSchedule kConstantStrips[10];    ///< of 39
 
 }  // namespace convladder

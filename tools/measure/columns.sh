@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# 15, 38 and 39 on a GPU: threads that walk down columns beside the other plans, layer by layer. In a checkout's root, with
+# 39 on a GPU: threads that walk down columns beside the other plans, layer by layer, with 15 and 38. In a checkout's root, with
 # build/bin/convladder and convladder-gpu. OUT is a folder: columns.json has every run's JSON, an array; columns.txt a line
-# for each: stage, layer, configuration, hot median and cold median in µs. About 100 runs, most valuable first; what does not
+# for each: stage, layer, configuration, hot median and cold median in µs. About 60 runs, most valuable first; what does not
 # fit in BUDGET seconds is left out.
 set -u
 . tools/measure/empty-out.sh
@@ -30,14 +30,9 @@ PY
     printf '%s\t%s\t%s\tfailed\n' "$1" "$2" "$3" >>"$OUT/columns.txt"
   fi
 }
-planes() {  # LAYER: plans of 38
+planes() {  # LAYER
   run 15 "$1" ""
   run 38 "$1" ""
-  local rows ahead
-  for rows in $2; do
-    for ahead in 1 2; do run 38 "$1" "planes=1,rows=$rows,columns=4,ahead=$ahead"; done
-  done
-  for rows in $3; do run 38 "$1" "planes=1,rows=$rows,columns=8,ahead=1"; done
 }
 pairs() {  # LAYER: strips of 39
   run 39 "$1" ""
@@ -48,23 +43,20 @@ pairs() {  # LAYER: strips of 39
 }
 
 SMALL="n=3,c=5,k=5,groups=5,h=61,w=67,r=5,s=5,pad_h=2,pad_w=2"
-planes "$(layer 32 96 56 7 1)" "16 32 64" "16"
+planes "$(layer 32 96 56 7 1)"
 pairs "$(layer 32 240 28 5 1)" "4 7" "8 16 32"
 pairs "$(layer 32 144 56 3 2)" "4 7" "8 16"
-planes "$(layer 32 240 28 5 1)" "8 16 32" "16"
+planes "$(layer 32 240 28 5 1)"
 pairs "$(layer 32 144 56 3 1)" "4 8" "16 32"
 pairs "$SMALL" "1 2 4" "1 2 4"
 for strip in rows=1,columns=1 rows=1,columns=2 rows=2,columns=2 rows=1,columns=4; do run 39 "$SMALL" "$strip,staged=0"; done
-planes "$(layer 64 240 14 5 1)" "4 8 16" "8"
+planes "$(layer 64 240 14 5 1)"
 pairs "$(layer 32 96 56 7 1)" "4" "16 32"
 run 39 "$(layer 32 96 56 7 1)" "rows=4,columns=7,staged=0"
-for plan in planes=2,rows=2,columns=28 planes=4,rows=4,columns=8 planes=2,rows=2,columns=8 planes=2,rows=4,columns=4; do
-  run 38 "$(layer 32 240 28 5 1)" "$plan,groups=1,buffers=1,ahead=0"
-done
-planes "$(layer 32 144 56 3 1)" "16 32" ""
-planes "$(layer 32 144 56 3 2)" "8 16" ""
+planes "$(layer 32 144 56 3 1)"
+planes "$(layer 32 144 56 3 2)"
 pairs "$(layer 64 240 14 5 1)" "4 7" "8 16"
-planes "$(layer 32 384 14 7 1)" "8 16" ""
+planes "$(layer 32 384 14 7 1)"
 {
   printf '[\n'
   for ((i = 0; i < ${#runs[@]}; ++i)); do ((i > 0)) && printf ',\n'; cat "${runs[i]}"; done

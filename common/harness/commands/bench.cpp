@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iterator>
 #include <map>
@@ -483,7 +484,9 @@ int bench_command(const BenchCommand& command) {
   report.shard = to_string(command.shard);
   if (report.rows.empty()) return 0;
   std::FILE* const table = flag_value(command.benchmark_flags, "benchmark_format") ? stderr : stdout;
-  // fmt::print would throw where the stream is full, before the files are written.
+  // The files are written also where nobody reads the table: `head` may have left, and fmt::print would throw where the
+  // stream is full.
+  std::signal(SIGPIPE, SIG_IGN);
   std::fputs(bench_text(report, terminal_of(table)).c_str(), table);
   if (command.json) write_file(*command.json, text_of(to_json(report)));
   if (command.csv) write_file(*command.csv, to_csv(report.rows));
