@@ -91,11 +91,12 @@ std::vector<PlannedWorkload> plan_of_tracks(const BenchCommand& command, const s
     }
     if (workloads_of(track, on).empty()) print_stderr("the track {} has no workloads yet; left out\n", track);
     for (NamedWorkload& workload : workloads) {
+      const bool first = &workload == workloads.data();
       PlannedWorkload& here = planned.emplace_back(PlannedWorkload{std::move(workload), {}});
       for (const StageInfo* stage : chosen)
         if (stage->track == track) here.stages.push_back(stage);
       add_rows_beside(here, command, {track}, on);
-      here.without_ablations = command.workloads.empty() && command.stages.empty() && &workload != workloads.data();
+      here.without_ablations = command.workloads.empty() && command.stages.empty() && !first;
       if (here.without_ablations) std::erase_if(here.stages, [](const StageInfo* row) { return is_ablation(*row); });
     }
   }
