@@ -271,16 +271,6 @@ DeviceBuffer::~DeviceBuffer() {
   std::free(static_cast<char*>(data_) - kGuardBytes);
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_), name_(other.name_) {}
-
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(name_, other.name_);
-  return *this;
-}
-
 DeviceBuffer DeviceBuffer::copy() const {
   DeviceBuffer result(bytes_, name_);
   result.upload(data_);

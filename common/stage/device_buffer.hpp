@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace convladder {
 
@@ -21,9 +22,15 @@ class DeviceBuffer {
   DeviceBuffer(std::size_t bytes, const char* name);
   ~DeviceBuffer();
   /// Takes the memory over; `other` is left empty.
-  DeviceBuffer(DeviceBuffer&& other) noexcept;
-  /// The same, after freeing its own.
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), name_(other.name_) {}
+  /// The same; its own goes to `other`, which frees it.
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(name_, other.name_);
+    return *this;
+  }
 
   void* data() const { return data_; }                          ///< device address; null if empty
   std::size_t bytes() const { return bytes_; }                  ///< without the guard bands

@@ -307,16 +307,6 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_) cudaFree(guarded_begin(data_));
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), name_(other.name_) {}
-
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(name_, other.name_);
-  return *this;
-}
-
 void DeviceBuffer::upload(const void* source) {
   if (bytes_ == 0) return;
   const std::string what = "upload of " + std::string(name_);

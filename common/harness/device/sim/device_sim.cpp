@@ -135,16 +135,6 @@ DeviceBuffer::~DeviceBuffer() {
   if (data_) simt::release(data_);
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_), name_(other.name_) {}
-
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(name_, other.name_);
-  return *this;
-}
-
 void DeviceBuffer::upload(const void* source) { simt::upload(data_, source, bytes_); }
 void DeviceBuffer::download(void* destination) const { simt::download(destination, data_, bytes_); }
 void DeviceBuffer::poison(std::uint32_t word) { simt::poison(data_, bytes_, word); }
