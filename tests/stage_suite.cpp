@@ -509,6 +509,44 @@ std::vector<SuiteCase> short_line_tiles_suite(bool many_filters) {
                     many_filters);
 }
 
+std::vector<SuiteCase> columns_suite(bool many_filters) {
+  std::vector<SuiteCase> suite = line_tiles(
+      {
+          "n=3,c=72,k=16,h=9,w=11,r=3,s=3",                        // a tile has images, and parts of them
+          "n=5,c=72,k=144,h=7,w=7,r=3,s=3,stride_h=2,stride_w=2",  // several blocks of filters
+          "n=2,c=65,k=16,h=9,w=12,stride_h=2,stride_w=2",          // 1 x 1
+          "n=3,c=72,k=144,h=9,w=31",                               // the same with stride 1: boxes of the line
+          "n=70,c=65,k=16,h=1,w=1,r=3,s=3",                        // an output an image; eight taps see none of it
+          "n=2,c=272,k=64,h=3,w=5,r=3,s=3",                        // channels in blocks, the last one not full
+          "c=72,k=16,h=3,w=257,r=3,s=3",                           // a row is longer than a tile
+          "n=2,c=72,k=16,h=130,w=1,r=3,s=3",                       // a single column
+          "n=2,c=24,k=16,h=14,w=15,r=3,s=3,stride_h=2,stride_w=2",
+          "n=3,c=32,k=16,h=1,w=1,r=3,s=3,stride_h=2,stride_w=2",
+          "n=2,c=32,k=16,h=9,w=8,r=3,s=3,stride_h=2,stride_w=2,pad_h=0,pad_w=0",
+          "n=2,c=32,k=16,h=3,w=4,r=3,s=3,stride_h=2,stride_w=2,pad_h=4,pad_w=3",  // outputs that see none of it
+          "n=2,c=40,k=16,h=9,w=10,r=3,s=5,stride_h=2",
+          "n=2,c=72,k=16,h=9,w=10,r=2,s=3,stride_w=2",
+          "n=2,c=40,k=80,h=9,w=11,r=5,s=5",
+          "n=3,c=72,k=16,h=6,w=7,r=5,s=5,pad_h=0,pad_w=1",
+          "n=2,c=72,k=16,h=8,w=5,pad_h=1,pad_w=2",
+          "n=2,c=72,k=80,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
+          "n=2,c=72,k=16,h=13,w=12,r=3,s=3,dilation_h=3,stride_h=2",
+          "c=72,k=16,h=3,w=140,r=1,s=2,dilation_w=128,pad_w=127",  // TMA's corners as far apart as they may be
+      },
+      many_filters);
+  for (const InputKind kind : {InputKind::integers, InputKind::impulse, InputKind::large, InputKind::nan}) {
+    suite.push_back({suite[0].problem, kind});
+    suite.push_back({suite[1].problem, kind});
+  }
+  return suite;
+}
+
+std::vector<SuiteCase> short_columns_suite(bool many_filters) {
+  std::vector<SuiteCase> suite = columns_suite(many_filters);
+  suite.resize(3);
+  return suite;
+}
+
 std::vector<SuiteCase> few_channels_suite() {
   std::vector<SuiteCase> suite = line_tiles(
       {

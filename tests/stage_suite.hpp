@@ -77,6 +77,12 @@ std::vector<SuiteCase> near_taps_suite();
 std::vector<SuiteCase> line_tiles_suite(bool many_filters);
 /// Some of these, for the values of a knob.
 std::vector<SuiteCase> short_line_tiles_suite(bool many_filters);
+/// More of that kind, of which TMA can load columns of im2col's matrix: filters in multiples of 16, more channels than
+/// are folded; outputs around a tile's, of many images and of a part of a row; taps that see none of the image.
+/// @param many_filters whether all have more than 64
+std::vector<SuiteCase> columns_suite(bool many_filters);
+/// Some of these, for the values of a knob.
+std::vector<SuiteCase> short_columns_suite(bool many_filters);
 /// More of that kind, with 1 to 8 channels and filters of several columns, so that a stage may take a row of the filter
 /// for one pixel: odd and even columns, padding that the image does not have, columns that no output reads, rows of
 /// one and of several tiles; and with dilation across.

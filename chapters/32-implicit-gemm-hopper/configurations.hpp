@@ -11,9 +11,14 @@ enum { kOwnTiles = 1, kSharedTiles };
 constexpr int kTiles[] = {kOwnTiles, kSharedTiles};
 constexpr const char* kWhose[] = {"own", "shared"};
 
+// The knob that says what a load of pixels is: a box, for all taps of a phase; or a column of im2col's matrix, for one.
+enum { kBoxes = 1, kColumns };
+constexpr int kLoads[] = {kBoxes, kColumns};
+constexpr const char* kOfWhat[] = {"boxes", "columns"};
+
 Choice choice_of(const Configuration& configuration) {
   return {configuration["positions"], configuration["tiles"] == kSharedTiles, configuration["split"],
-          configuration["products"]};
+          configuration["loads"] == kColumns};
 }
 
 template <class Element, int Count>
@@ -22,7 +27,8 @@ Verdict check_problem(const ConvProblem& problem, const int (&positions)[Count])
       !verdict.accepted())
     return verdict;
   for (const int each : positions)
-    if (has_kernel<Element>(problem, {each, false, 1})) return Verdict::accept();
+    if (has_kernel<Element>(problem, {each, false, 1}) || has_kernel<Element>(problem, {each, false, 1, true}))
+      return Verdict::accept();
   return Verdict::refuse(
       "the taps lie too far apart for a tile's pixels to fit in shared memory; got r={}, s={}, dilation_h={}, "
       "dilation_w={}",
@@ -31,35 +37,35 @@ Verdict check_problem(const ConvProblem& problem, const int (&positions)[Count])
 
 template <class Element>
 Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
-  if (by_rows(problem) && (choice.shared || choice.slices > 1 || choice.products > 1))
-    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and products=1");
-  if (choice.slices > 1 && choice.products > 1)
-    return Verdict::refuse("a slice has one product: split={} wants products=1; got products={}", choice.slices,
-                           choice.products);
+  if (by_rows(problem) && (choice.shared || choice.slices > 1 || choice.columns))
+    return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and loads=boxes");
+  if (choice.columns && choice.slices > 1)
+    return Verdict::refuse("columns have all channels: loads=columns wants split=1; got split={}", choice.slices);
+  if (choice.columns && !has_columns<Element>(problem))
+    return Verdict::refuse(
+        "loads=columns is for filters that are not folded, in multiples of {}, at most 127 of padding, and taps at "
+        "most "
+        "128 behind it; got k={}, r={}, s={}, pad_h={}, pad_w={}",
+        kChunk<Element>, problem.k, problem.r, problem.s, problem.pad_h, problem.pad_w);
   if (choice.shared && problem.k <= kFilters)
     return Verdict::refuse("a shared tile has 128 filters, so k must be more than 64; got k={}", problem.k);
   if (choice.slices > channel_blocks_of<Element>(problem))
     return Verdict::refuse("split={} wants as many blocks of {} channels; got c={}", choice.slices,
                            kTilePixel / Element::kBytes, problem.c);
   if (has_kernel<Element>(problem, choice)) return Verdict::accept();
-  const int groups = blocks_for(static_cast<int>(problem.k), choice.shared ? 2 * kFilters : kFilters);
-  if (groups % choice.products != 0)
-    return Verdict::refuse("products={} wants a multiple of so many {} of 64 filters; got k={}", choice.products,
-                           choice.shared ? "pairs of blocks" : "blocks", problem.k);
   if (by_rows(problem))
     return Verdict::refuse("strips, for 3 x 3 filters of up to 64 channels, are {} wide; got positions={}",
                            Element::kStripWords, choice.positions);
-  if (choice.products > 1 && has_kernel<Element>(problem, {choice.positions, choice.shared, 2}))
-    return Verdict::refuse("a tile's pixels with all channels do not fit in the ring, as products={} wants",
-                           choice.products);
-  const bool nine = cut_of<Element>(problem, choice) == Cut::nine;
+  if (choice.columns)
+    return Verdict::refuse("tiles by columns have {} positions; got positions={}", Element::kLineWords,
+                           choice.positions);
+  const bool nine = cut_of(problem, choice) == Cut::nine;
   if (nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))
     return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs",
                            choice.positions);
-  return Verdict::refuse(
-      "{} have {} positions; got positions={}",
-      nine ? "tiles of 3 x 3 filters" : "tiles of any filter, shared, split ones, and with several products,",
-      nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
+  return Verdict::refuse("{} have {} positions; got positions={}",
+                         nine ? "tiles of 3 x 3 filters" : "tiles of any filter, and shared and split ones,",
+                         nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
 }
 
 template <class Element, int Count>
@@ -70,7 +76,7 @@ Configuration cheapest_configuration(const Knobs& knobs, const int (&positions)[
   configuration["positions"] = choice.positions;
   configuration["tiles"] = choice.shared ? kSharedTiles : kOwnTiles;
   configuration["split"] = choice.slices;
-  configuration["products"] = choice.products;
+  configuration["loads"] = choice.columns ? kColumns : kBoxes;
   return configuration;
 }
 

@@ -8,12 +8,12 @@ namespace convladder {
 namespace {
 
 // The knobs: positions of a wgmma, the width of a strip or the size of a tile; whose a tile is; into how many
-// slices its channels go; and by how many blocks of filters its pixels are multiplied.
-constexpr int kPositions[] = {56, 64, 96, 104, 112, 128, 192, 208, 216, 232, 240, 248};
+// slices its channels go; and what a load of pixels is.
+constexpr int kPositions[] = {56, 64, 96, 104, 112, 128, 192, 208, 216, 224, 232, 240, 248};
 constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
                            {"tiles", kTiles, kWhose, kOwnTiles},
                            {"split", kSlices, 1},
-                           {"products", kProducts, 1}};
+                           {"loads", kLoads, kOfWhat, kBoxes}};
 
 template <class T>
 class ImplicitGemmHopper final : public TunableStage {
@@ -71,6 +71,8 @@ class ImplicitGemmHopper final : public TunableStage {
                 Stream stream) {
     if (by_rows(problem))
       launch_rows<Which>(typename Which::StripSizes{}, choice().positions, problem, input, filters, output, stream);
+    else if (choice().columns)
+      launch_lines<Which>(problem, choice(), input, filters, output, stream);
     else
       launch_tiles<Which>(problem, choice(), input, filters, output, stream);
   }

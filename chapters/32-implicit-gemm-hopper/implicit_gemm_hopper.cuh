@@ -28,6 +28,7 @@
 //      which then read each other's sums from shared memory. With 1 x 1 filters and stride 1 the outputs are one row,
 //      and TMA stores a tile's.
 #pragma once
+#include "chapters/32-implicit-gemm-hopper/lines.cuh"
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
 //
@@ -44,11 +45,12 @@ struct TwoBytes {
   using Operand = OperandOf<T>;          // of wgmma
   using Sum = float;                     // of products
   using FourSums = float4;
-  using StripSizes = Positions<56, 112, 240>;                       // for which there are kernels
-  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;         // the same
-  using AnyTileSizes = Positions<64, 96, 104, 128, 192, 216, 248>;  // of other filters, and of shared tiles
+  using StripSizes = Positions<56, 112, 240>;                // for which there are kernels
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;  // the same
+  using AnyTileSizes = Positions<64, 96, 104, 128, 192>;     // of other filters, and of shared tiles
+  using LineSizes = Positions<64, 96, 112, 128, 192, 224>;   // of `lines`
   static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
-                              *kAnyTileWords = "64, 96, 104, 128, 192, 216 or 248";
+                              *kAnyTileWords = "64, 96, 104, 128 or 192", *kLineWords = "64, 96, 112, 128, 192 or 224";
   static constexpr int kBytes = 2;       // of a value
   static constexpr int kTapsOfLoad = 1;  // of `rows`: the first is multiplied while others come
   // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.

@@ -51,6 +51,15 @@ std::int64_t pixels_loaded(const Tiles& g) {
   return pixels;
 }
 
+// Pixels of the columns for one block of filters, or for two that share tiles.
+std::int64_t pixels_loaded(const Lines& g) {
+  std::int64_t pixels = 0;
+  for (int tap = 0; tap < g.taps; ++tap)
+    pixels += lines_inside(g.offsets[tap].y - g.pad_y, g.out_height, g.stride_y, g.height) *
+              lines_inside(g.offsets[tap].x - g.pad_x, g.out_width, g.stride_x, g.width) * g.batch;
+  return pixels;
+}
+
 template <class Element>
 Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   Prediction p;
@@ -70,17 +79,22 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
                               blocks_for(positions / stores, kMatrixPositions<Element>);
     if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
     p.barriers = std::int64_t{parts} * g.filter_blocks;
+  } else if (choice.columns) {
+    const Lines g = lines_of<Element>(problem, positions, choice.shared);
+    const std::int64_t streams = choice.shared ? 2 : 1, products = std::int64_t{g.work_items} * streams;
+    const int part = line_part<Element>(positions);
+    p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
+                          products * (std::int64_t{g.passes} * kTileTap + kConsumerScales);
+    p.shared_store_requests = products * kGroupWarps * (positions / part) * blocks_for(part, kMatrixPositions<Element>);
+    p.barriers = 0;
   } else {
-    const Cut cut = cut_of<Element>(problem, choice);
     const Tiles g = tiles_of<Element>(problem, choice);
-    const int streams = is_shared(cut) ? 2 : 1;
-    const std::int64_t products =
-        std::int64_t{g.work_items} / g.slices * streams * g.products;  // of a tile and 64 filters
+    const int streams = choice.shared ? 2 : 1;
+    const std::int64_t products = std::int64_t{g.work_items} / g.slices * streams;  // of a tile and 64 filters
     const std::int64_t sums = g.slices > 1 ? products * g.slices * kGroupWarps * (positions / 8) : 0;  // four a thread
-    p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams / g.products) +
+    p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
                           products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
-    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16),
-              places = is_row(cut) ? 0 : places_for(positions);
+    const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16), places = places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
                               std::int64_t{blocks_of(g)} * ((zeros + 31) / 32 + places / 32) + sums;
     p.barriers = 0;

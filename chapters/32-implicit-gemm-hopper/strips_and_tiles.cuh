@@ -1,5 +1,6 @@
-// How stages 32 and 34 cut a problem: strips for `rows`, 3 x 3 filters of up to 64 channels, and tiles for `tiles`,
-// more channels and all other filters. An Element is a struct such as TwoBytes of 32, which tells what it has.
+// How stages 32 and 34 cut a problem: strips for `rows`, 3 x 3 filters of up to 64 channels, and for more channels and
+// all other filters tiles, in which there is room for the padding (`tiles`), or of a line of outputs (`lines`). An
+// Element is a struct such as TwoBytes of 32, which tells what it has.
 #pragma once
 #include "common/kernel/divisor.hpp"
 #include "common/kernel/tracks/taps.hpp"
@@ -24,7 +25,6 @@ constexpr int kTilePixel = 128;                  // bytes of one for `tiles`, wh
 constexpr int kTileTap = kFilters * kTilePixel;  // bytes of a tap of 64 filters
 constexpr int kGroupWarps = kConsumerWarps / 2;  // whose arrivals empty a slot there
 constexpr int kOutputBytes = 8192;               // that a consumer rounds and stores at a time
-constexpr int kBoxedPositions = 32;              // of a box of outputs
 constexpr int kNewBox = 1 << 30;                 // beside a tap's shift, at the first tap of a box
 constexpr int kMostBox = 256;                    // positions, along one dimension
 constexpr int kMostStride = 2;                   // down and across
@@ -43,14 +43,10 @@ struct Positions {
 
 // What a kernel of `tiles` is made for, and whose its tiles are.
 enum class Cut {
-  nine,       // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
-  own,        // any filter, from tables; the same
-  shared,     // any filter; both consumers have one tile, and 64 filters each
-  row,        // 1 x 1, as constants, over pixels in a row, so that TMA can store the outputs; tiles as of `own`
-  shared_row  // the same; tiles as of `shared`
+  nine,   // 3 x 3 with stride 1, as constants; either consumer has a tile of its own
+  own,    // any filter, from tables; the same
+  shared  // any filter; both consumers have one tile, and 64 filters each
 };
-constexpr bool is_row(Cut cut) { return cut == Cut::row || cut == Cut::shared_row; }
-constexpr bool is_shared(Cut cut) { return cut == Cut::shared || cut == Cut::shared_row; }
 
 // Of a position of a tile: where its output lies from the tile's first, and its image, row and column in the tile.
 struct alignas(8) Place {
@@ -82,6 +78,22 @@ struct TileMemory {
   }
 };
 
+// Of `lines`, positions that are rounded and stored at once. 0 where tiles are not whole parts, or these are not whole
+// matrices of stmatrix.
+template <class Element>
+constexpr int line_part(int positions) {
+  const int parts = blocks_for(positions * kFilters * Element::kBytes, kOutputBytes);
+  return positions % parts == 0 && positions / parts % kChunk<Element> == 0 ? positions / parts : 0;
+}
+
+// Shared memory of `lines`: a ring of as many passes as fit, and two buffers of outputs for each consumer.
+template <int N, bool kShared>
+struct LineMemory {
+  static constexpr int kSlot = (N + (kShared ? 2 : 1) * kFilters) * kTilePixel, kOutputs = 2 * 2 * kOutputBytes;
+  static constexpr int kSlots = (kMostShared - kOutputs) / (kSlot + 2 * static_cast<int>(sizeof(Mbarrier)));
+  static constexpr int kBytes = kSlots * (kSlot + 2 * static_cast<int>(sizeof(Mbarrier))) + kOutputs;
+};
+
 // The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
 // divided evenly.
 struct Rows : Lowering {
@@ -102,19 +114,35 @@ struct Tiles : Lowering {
   int slot;                           // positions of a slot of the ring; a multiple of 8
   int strips, row_tiles;              // of an image
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
-  int work_items;                     // tiles times filter blocks, or times pairs of these; fewer with several products
-  Divisor by_parts, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
+  int work_items;                     // tiles times filter blocks, or times pairs of these
+  Divisor by_groups, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
   // Of all cuts but Cut::nine. A work item has a slice of the channels; those of one tile and filters are neighbours.
-  // Or it has several products: blocks of filters, or pairs of these, one after another.
-  int taps, phases, pixel_slots, slices, products;
-  Divisor by_pixel_slots, by_slices, by_products;
+  int taps, phases, pixel_slots, slices;
+  Divisor by_pixel_slots, by_slices;
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
   int shifts[kMostTaps];                           // of the taps, phase by phase; of a phase's first, plus kNewBox
   unsigned own_steps;                              // of the epilogue, of the first slice: every slices-th
 };
 
-// The first output of a row of a strip, or of a tile.
+// A tap's place: in the image, from the first tap.
+struct Offset {
+  unsigned short x, y;
+};
+
+// The problem, and how `lines` takes it: the outputs of all images as one line. A pass is a tap of kTilePixel bytes of
+// channels.
+struct Lines : Lowering {
+  int line;        // outputs
+  bool pointwise;  // 1 x 1 with stride 1 and no padding: the pixels are the same line
+  int taps, passes;
+  int filter_blocks;  // of 64
+  int work_items;     // tiles times filter blocks, or times pairs of these
+  Divisor by_groups, by_out_width, by_out_height;
+  Offset offsets[kMostTaps];
+};
+
+// The first output of a row of a strip, or of a tile; or the pixel that its first tap reads.
 struct Origin {
   int image, x, y;
 };
@@ -126,12 +154,12 @@ bool has_nine(const ConvProblem& p) {
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels && has_nine(problem); }
 
 // How a kernel takes a problem: positions of a wgmma; whether tiles are shared; into how many slices channels go; and
-// by how many blocks of filters, or pairs of these, a tile's pixels are multiplied before they leave shared memory.
+// whether TMA loads pixels by columns of im2col's matrix, or by boxes.
 struct Choice {
   int positions;
   bool shared;
   int slices;
-  int products = 1;
+  bool columns = false;
 };
 // Channels whose pixels are whole chunks.
 template <class Element>
@@ -199,8 +227,6 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   static_cast<Lowering&>(g) = l;
   g.strips = blocks_for(g.out_width, columns);
   g.tile_columns = blocks_for(g.out_width, g.strips);
-  // Of one row, all tiles but the last are full, so that TMA can store them.
-  if (is_one_row(l)) g.tile_columns = columns;
   // The zeros on the right of a row are those on the left of the next, and those below an image are above the next one.
   const Reach across = reach_of(l.columns, l.dilation_x, l.stride_x, l.width, l.pad_x, l.out_width, g.strips == 1);
   g.row_pitch = g.tile_columns + across.further - across.shared;
@@ -220,8 +246,9 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   g.slot = blocks_for(g.box > reached ? g.box : reached, 8) * 8;
   const TileMemory memory(positions, cut);
   g.pixel_slots = memory.slots_of(g.slot);
-  const int groups = blocks_for(l.filters, is_shared(cut) ? 2 * kFilters : kFilters);
-  g.filter_blocks = is_shared(cut) ? 2 * groups : groups;
+  const bool shared = cut == Cut::shared;
+  const int groups = blocks_for(l.filters, shared ? 2 * kFilters : kFilters);
+  g.filter_blocks = shared ? 2 * groups : groups;
   g.work_items = blocks_for(g.batch, g.images) * g.row_tiles * g.strips * groups;
   const bool fits = cut == Cut::nine ? g.pixel_slots == memory.pixel_slots : g.pixel_slots > 0;
   if (!fits || g.images > kMostBox) g.images = 0;
@@ -244,15 +271,9 @@ Lowering in_tiles(const ConvProblem& problem) {
   return l;
 }
 
-template <class Element>
+// Of `tiles`.
 Cut cut_of(const ConvProblem& problem, const Choice& choice) {
-  const Lowering l = in_tiles<Element>(problem);
-  if (l.rows * l.columns == 1 && l.stride_x == 1 && is_one_row(l) && choice.slices == 1 &&
-      choice.positions % kBoxedPositions == 0 && l.filters % kChunk<Element> == 0)
-    return choice.shared ? Cut::shared_row : Cut::row;
-  return choice.shared                                                     ? Cut::shared
-         : has_nine(problem) && choice.slices == 1 && choice.products == 1 ? Cut::nine
-                                                                           : Cut::own;
+  return choice.shared ? Cut::shared : has_nine(problem) && choice.slices == 1 ? Cut::nine : Cut::own;
 }
 
 // The fewest tiles; of two ways to make them, wider ones. But with one column of taps a tile needs no pixels beside it,
@@ -261,7 +282,7 @@ template <class Element>
 Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   const Lowering l = in_tiles<Element>(problem);
   const int positions = choice.positions;
-  const Cut cut = cut_of<Element>(problem, choice);
+  const Cut cut = cut_of(problem, choice);
   Tiles best{};
   for (int columns = l.out_width < positions ? l.out_width : positions; columns > 0; --columns) {
     const Tiles tiles = tiles_of(l, positions, cut, columns);
@@ -272,12 +293,7 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   }
   if (best.images == 0) return best;
   best.channel_blocks = blocks_for(l.channels * Element::kBytes, kTilePixel);
-  const int groups = is_shared(cut) ? best.filter_blocks / 2 : best.filter_blocks;
-  if (groups % choice.products != 0) return Tiles{};
-  best.products = choice.products;
-  best.work_items /= choice.products;
-  best.by_parts = divisor_of(groups / choice.products);
-  best.by_products = divisor_of(choice.products);
+  best.by_groups = divisor_of(choice.shared ? best.filter_blocks / 2 : best.filter_blocks);
   best.by_strips = divisor_of(best.strips);
   best.by_row_tiles = divisor_of(best.row_tiles);
   best.by_row_pitch = divisor_of(best.row_pitch);
@@ -290,7 +306,6 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   best.own_steps = ~0u / ((1u << choice.slices) - 1);
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
-  if (choice.products > 1 && best.pixel_slots < best.channel_blocks * best.phases) return Tiles{};
   // Where the image is too small to have any of a phase's pixels, a box far outside of another's is as empty.
   const auto start = [](int phase, int pad, int stride, int size, int& first, int& from) {
     constexpr int kFarOutside = -(1 << 24);
@@ -310,6 +325,42 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   return best;
 }
 
+// Whether TMA can load the problem's columns, and store its outputs: offsets from tap to tap and the corners of the
+// image are bytes, and pixels and outputs whole chunks.
+template <class Element>
+bool has_columns(const ConvProblem& problem) {
+  const auto fits = [](std::int64_t taps, std::int64_t dilation, std::int64_t pad) {
+    constexpr std::int64_t kLeast = -128, kMost = 127, kFurthest = 255;
+    const std::int64_t reach = (taps - 1) * dilation;
+    return pad <= kMost && reach <= kFurthest && pad - reach >= kLeast;
+  };
+  return !by_rows(problem) && layout_of<Element>(problem).columns == 1 && problem.k % kChunk<Element> == 0 &&
+         fits(problem.r, problem.dilation_h, problem.pad_h) && fits(problem.s, problem.dilation_w, problem.pad_w);
+}
+
+template <class Element>
+Lines lines_of(const ConvProblem& problem, int positions, bool shared) {
+  Lines g{};
+  static_cast<Lowering&>(g) = lowering_of(problem);
+  const TapOrder order = tap_order(in_tiles<Element>(problem));
+  const int groups = blocks_for(g.filters, shared ? 2 * kFilters : kFilters);
+  g.line = g.batch * g.out_height * g.out_width;
+  g.pointwise = g.rows * g.columns == 1 && g.stride_y == 1 && g.stride_x == 1 && g.pad_y == 0 && g.pad_x == 0;
+  g.taps = order.taps;
+  g.passes = blocks_for(g.channels * Element::kBytes, kTilePixel) * g.taps;
+  g.filter_blocks = shared ? 2 * groups : groups;
+  g.work_items = blocks_for(g.line, positions) * groups;
+  g.by_groups = divisor_of(groups);
+  g.by_out_width = divisor_of(g.out_width);
+  g.by_out_height = divisor_of(g.out_height);
+  for (int i = 0; i < order.taps; ++i) {
+    const int row = order.tap_of[i] / g.columns, column = order.tap_of[i] % g.columns;
+    g.offsets[i] = {static_cast<unsigned short>(column * g.dilation_x),
+                    static_cast<unsigned short>(row * g.dilation_y)};
+  }
+  return g;
+}
+
 // Filters that are packed, those past the last as zeros.
 int packed_filters(int filters, bool shared) {
   const int tile_filters = shared ? 2 * kFilters : kFilters;
@@ -326,10 +377,11 @@ int channel_blocks_of(const ConvProblem& problem) {
 template <class Element>
 bool has_kernel(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem))
-    return !choice.shared && choice.slices == 1 && choice.products == 1 && Element::StripSizes::has(choice.positions);
-  const bool nine = cut_of<Element>(problem, choice) == Cut::nine;
+    return !choice.shared && choice.slices == 1 && !choice.columns && Element::StripSizes::has(choice.positions);
+  if (choice.columns)
+    return choice.slices == 1 && Element::LineSizes::has(choice.positions) && has_columns<Element>(problem);
+  const bool nine = cut_of(problem, choice) == Cut::nine;
   if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
-  if (choice.slices > 1 && choice.products > 1) return false;
   return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;
 }
 
@@ -343,77 +395,84 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
-  // A tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at least 290
-  // cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. Of Cut::row a tap
-  // and its box take at least 310 together, of Cut::shared_row 450. 8 KB of a tap, and the boxes, come from L2 at 48
-  // bytes a cycle, or 80 of Cut::row. The epilogue takes 20 cycles a position of halves, 16 of Cut::nine, 4 of
-  // Cut::row, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600;
+  const std::int64_t streams = choice.shared ? 2 : 1, wgmmas = streams * kWgmmas * positions / 2;
+  const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+  const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
+  // Of `lines` the bytes of a pass come at 78 a cycle, and with 8 MB of filters and more to all multiprocessors
+  // together at 5600; its wgmmas take a tenth longer, of shared tiles a fiftieth; and no pass is shorter than 245
+  // cycles. To these come an item's ends, which of shared tiles nothing hides. Fitted to times of all configurations on
+  // an H200, of 33 layers of 32 and as many of 34.
+  if (choice.columns) {
+    const Lines g = lines_of<Element>(problem, positions, choice.shared);
+    const std::int64_t bytes = positions * kTilePixel + streams * kTileTap,
+                       filters = std::int64_t{g.filter_blocks} * g.passes * kTileTap,
+                       blocks = g.work_items < multiprocessors ? g.work_items : multiprocessors,
+                       loads = larger(bytes / 78, filters < 8 << 20 ? 0 : blocks * bytes / 5600),
+                       pass = larger(loads, larger(choice.shared ? wgmmas * 51 / 50 : wgmmas * 11 / 10, 245)),
+                       ends = choice.shared ? 1200 + positions * 4 * Element::kBytes
+                                            : 100 + positions * (2 + Element::kBytes);
+    return kStart + busiest(g.work_items) * (g.passes * pass + ends);
+  }
+  // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at
+  // least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. 8 KB of a
+  // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, 16 of
+  // Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
   // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
   // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
-  // 345 to all of its first layer on an H200; the 520, the 16 and those of Cut::row to all of 16 layers of 32 and 15 of
-  // 34 on an H200, where what costs the least took at most 8% longer than the fastest, and 1% on average.
-  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600, kGather = 3900;
-  const Cut cut = cut_of<Element>(problem, choice);
-  const bool row = is_row(cut);
-  const std::int64_t least_tap = row ? (choice.shared ? 450 : 310) : choice.shared ? 520 : cut == Cut::own ? 345 : 290;
-  const std::int64_t least_box = row ? 0 : 740, from_l2 = row ? 80 : 48,
-                     epilogue_cycles = row                ? 2
-                                       : cut == Cut::nine ? 8
-                                                          : 10;
+  // 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200.
+  const Cut cut = cut_of(problem, choice);
+  const std::int64_t least_tap = choice.shared ? 520 : cut == Cut::own ? 345 : 290, least_box = 740, from_l2 = 48;
   const Tiles g = tiles_of<Element>(problem, choice);
-  const std::int64_t streams = choice.shared ? 2 : 1, blocks = blocks_for(g.channel_blocks, choice.slices),
-                     taps = blocks * g.taps, boxes = blocks * g.phases;
-  const auto larger = [](auto a, auto b) { return a > b ? a : b; };
-  const std::int64_t product =
-      larger(taps * larger(streams * kWgmmas * positions * 11 / 20, least_tap), boxes * least_box);
-  const std::int64_t tap_loads = taps * streams * kTileTap / from_l2, box_loads = boxes * g.box * kTilePixel / from_l2;
-  const std::int64_t epilogue = epilogue_cycles * positions * Element::kBytes;
+  const std::int64_t blocks = blocks_for(g.channel_blocks, choice.slices), taps = blocks * g.taps,
+                     boxes = blocks * g.phases;
+  const std::int64_t product = larger(taps * larger(wgmmas * 11 / 10, least_tap), boxes * least_box);
+  const std::int64_t loads = (taps * streams * kTileTap + boxes * g.box * kTilePixel) / from_l2;
+  const std::int64_t epilogue = (cut == Cut::nine ? 8 : 10) * positions * Element::kBytes;
   if (choice.slices > 1) {
     const int places = choice.slices == 2 ? multiprocessors : multiprocessors - multiprocessors / 8;
-    const std::int64_t gather = kGather + 19 * streams * positions * choice.slices / 8;
-    return blocks_for(g.work_items, places) * (kStart + larger(product, tap_loads + box_loads) + epilogue + gather);
+    const std::int64_t gather = 700 + streams * positions * (14 + 19 * choice.slices / 8);
+    return blocks_for(g.work_items, places) * (kStart + larger(product, loads) + epilogue + gather);
   }
-  const std::int64_t items = (std::int64_t{g.work_items} - 1) / multiprocessors + 1, products = items * g.products;
-  const std::int64_t loads = products * tap_loads + items * box_loads;
-  if (choice.shared) return kStart + larger(products * product, loads) + products * epilogue;
-  const std::int64_t pairs = products > 1 ? products * (product + epilogue) / 2 : 0;
-  return kStart + larger(larger(products * product, loads), pairs) + epilogue;
+  const std::int64_t items = busiest(g.work_items);
+  if (choice.shared) return kStart + items * (larger(product, loads) + epilogue);
+  const std::int64_t pairs = items > 1 ? items * (product + epilogue) / 2 : 0;
+  return kStart + larger(items * larger(product, loads), pairs) + epilogue;
 }
 
-constexpr int kSlices[] = {1, 2, 4, 8}, kProducts[] = {1, 2, 4, 8};
+constexpr int kSlices[] = {1, 2, 4, 8};
 
-// What costs the least. Of two alike that which has more products, if it is of Cut::row and a tile has two work items
-// still, since it reads pixels less often; else the larger tile.
+// What costs the least; of two alike the larger tile.
 template <class Element, int Count>
 Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int multiprocessors) {
   Choice best{0, false, 1};
   std::int64_t least = 0;
-  int most_spared = 0;
+  const auto try_with = [&](const Choice& choice) {
+    if (!has_kernel<Element>(problem, choice)) return;
+    const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
+    if (best.positions == 0 || cost < least || (cost == least && choice.positions > best.positions))
+      best = choice, least = cost;
+  };
   for (int shared = 0; shared < 2; ++shared) {
     if (shared && problem.k <= kFilters) continue;
-    for (const int slices : kSlices) {
-      if (slices > multiprocessors) break;  // a cluster's blocks run at once
-      for (const int products : kProducts)
-        for (const int each : positions) {
-          const Choice choice{each, shared == 1, slices, products};
-          if (!has_kernel<Element>(problem, choice)) continue;
-          const std::int64_t cost = cost_of<Element>(problem, choice, multiprocessors);
-          const bool has_two = 2 * products * (shared + 1) * kFilters <= problem.k;
-          const int spared =
-              has_two && is_row(cut_of<Element>(problem, choice)) ? products - 1 : 0;  // reads of a pixel
-          const bool better = spared != most_spared ? spared > most_spared : each > best.positions;
-          if (best.positions == 0 || cost < least || (cost == least && better))
-            best = choice, least = cost, most_spared = spared;
-        }
+    for (const int each : positions) {
+      for (const int slices : kSlices)
+        if (slices <= multiprocessors) try_with({each, shared == 1, slices});  // a cluster's blocks run at once
+      try_with({each, shared == 1, 1, true});
     }
   }
   return best;
 }
 
-// Of slices, each work item has a block, and those of a tile are a cluster.
+// As many as there are multiprocessors, or work items. Of slices, each work item has a block, and those of a tile are a
+// cluster.
 unsigned blocks_of(const Tiles& g) {
   const int multiprocessors = device_limits().multiprocessors;
   return static_cast<unsigned>(g.slices > 1 || g.work_items < multiprocessors ? g.work_items : multiprocessors);
+}
+unsigned blocks_of(const Lines& g) {
+  const int multiprocessors = device_limits().multiprocessors;
+  return static_cast<unsigned>(g.work_items < multiprocessors ? g.work_items : multiprocessors);
 }
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.

@@ -63,16 +63,18 @@ std::vector<SuiteCase> tiles_suite() {
   });
 }
 
-std::string tiles_of(int count, const char* whose, int slices, int products = 1) {
+std::string tiles_of(int count, const char* whose, int slices, const char* loads = "boxes") {
   return "positions=" + std::to_string(count) + ",tiles=" + whose + ",split=" + std::to_string(slices) +
-         ",products=" + std::to_string(products);
+         ",loads=" + loads;
 }
 std::string positions(int count) { return tiles_of(count, "own", 1); }
 std::string any_tiles(int count, bool shared) { return tiles_of(count, shared ? "shared" : "own", 1); }
+std::string columns(int count, bool shared) { return tiles_of(count, shared ? "shared" : "own", 1, "columns"); }
 
 constexpr int kStrips[] = {56, 112, 240};
 constexpr int kTiles[] = {64, 128, 208, 216, 232, 248};
-constexpr int kAnyTiles[] = {64, 96, 104, 128, 192, 216, 248};
+constexpr int kAnyTiles[] = {64, 96, 104, 128, 192};
+constexpr int kLines[] = {64, 96, 112, 128, 192, 224};
 
 RunResult run(const std::string& sizes, const std::string& settings = "") {
   return run_case(find_stage("32"), {parse_shape(shape(sizes)), InputKind::normal}, settings);
@@ -114,7 +116,16 @@ TEST_CASE("32 implicit-gemm-hopper: tiles of any filter are right, whatever fits
   }
   std::vector<SuiteCase> suite = tiles_suite();
   for (SuiteCase& each : suite) each.problem.k += 64;
-  check_suite("32", suite, any_tiles(216, true));
+  check_suite("32", suite, any_tiles(192, true));
+}
+
+TEST_CASE("32 implicit-gemm-hopper: columns of im2col's matrix are right, whatever fits in a tile (sm_90)") {
+  for (const bool shared : {false, true}) {
+    check_suite("32", columns_suite(shared), columns(112, shared));
+    for (const int tile : kLines) {
+      check_suite("32", short_columns_suite(shared), columns(tile, shared));
+    }
+  }
 }
 
 TEST_CASE("32 implicit-gemm-hopper: few channels are right, whatever fits in a tile (sm_90)") {
@@ -140,21 +151,6 @@ TEST_CASE("32 implicit-gemm-hopper: channels in slices are right (sm_90)") {
   }
 }
 
-TEST_CASE("32 implicit-gemm-hopper: several products of a tile's pixels are right (sm_90)") {
-  for (const char* sizes : {
-           "n=3,c=72,k=256,h=9,w=31,r=1,s=1",                       // pixels in a row
-           "n=5,c=40,k=500,h=9,w=7,r=3,s=3,stride_h=2,stride_w=2",  // four phases, and the last filters are not there
-           "n=4,c=65,k=250,h=9,w=11,r=3,s=3",
-       }) {
-    CAPTURE(std::string(sizes));
-    for (const InputKind kind : {InputKind::normal, InputKind::nan}) {
-      const std::vector<SuiteCase> suite{{parse_shape(sizes), kind}};
-      for (const int many : {2, 4}) check_suite("32", suite, tiles_of(64, "own", 1, many));
-      check_suite("32", suite, tiles_of(96, "shared", 1, 2));
-    }
-  }
-}
-
 TEST_CASE("32 implicit-gemm-hopper: every epilogue is right, as the stage chooses to take it (sm_90)") {
   check_suite("32", epilogue_suite());
 }
@@ -173,14 +169,16 @@ TEST_CASE("32 implicit-gemm-hopper: an epilogue is right, whatever fits in a str
     check(shape("n=3,c=72,k=16,h=9,w=11"), positions(tile));  // images share a tile
     check(shape("n=2,c=65,k=7,h=13,w=28"), positions(tile));
   }
+  for (const int tile : kLines) {
+    check("n=2,c=72,k=144,h=9,w=8,r=3,s=3,stride_h=2", columns(tile, false));
+    check("n=3,c=24,k=80,h=9,w=31", columns(tile, true));
+  }
   for (const int tile : kAnyTiles) {
     check("n=3,c=24,k=80,h=9,w=31", any_tiles(tile, false));
     check("n=2,c=72,k=130,h=9,w=8,r=3,s=3,stride_h=2", any_tiles(tile, true));
   }
   check(shape("n=2,c=264,k=72,h=3,w=5"), tiles_of(96, "own", 2));
   check(shape("n=2,c=520,k=80,h=3,w=5"), tiles_of(128, "shared", 4));
-  check("n=3,c=72,k=256,h=9,w=31", tiles_of(64, "own", 1, 2));
-  check("n=3,c=72,k=250,h=9,w=31", tiles_of(96, "shared", 1, 2));
 }
 
 TEST_CASE("32 implicit-gemm-hopper: strips and tiles are right in bf16, and numbers that fp16 does not hold (sm_90)") {
@@ -217,16 +215,17 @@ TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simul
     for (const bool shared : {false, true})
       check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
   }
+  for (const SuiteCase& each : columns_suite(true)) {
+    if (each.inputs != InputKind::normal) continue;
+    for (const bool shared : {false, true})
+      check_prediction("32", {to_string(each.problem)}, FilterForm::dense, columns(shared ? 96 : 112, shared));
+  }
   for (const SuiteCase& each : few_channels_suite()) {
     if (each.inputs == InputKind::normal)
       check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(96, false));
   }
   for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
     check_prediction("32", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
-  for (const char* sizes : {"n=3,c=72,k=256,h=9,w=31", "n=4,c=65,k=250,h=9,w=11,r=3,s=3"}) {
-    for (const std::string& products : {tiles_of(64, "own", 1, 4), tiles_of(96, "shared", 1, 2)})
-      check_prediction("32", {sizes}, FilterForm::dense, products);
-  }
 }
 
 TEST_CASE("32 implicit-gemm-hopper: refuses by rule (sm_90)") {
@@ -300,11 +299,23 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
         "a shared tile has 128 filters, so k must be more than 64; got k=64");
   CHECK(refuses("c=64,k=65,h=9,w=9", {128, 1, 2}) == "split=2 wants as many blocks of 64 channels; got c=64");
   CHECK(refuses("c=64,k=65,h=9,w=9,r=3,s=3", {56, 2, 1}) ==
-        "3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and products=1");
-  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1})
-            .starts_with("tiles of any filter, shared, split ones, and with several"));
-  CHECK(refuses("c=9,k=65,h=9,w=99,r=5,s=5,dilation_w=18", {248, 1, 1}).starts_with("no tile of"));
+        "3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and loads=boxes");
+  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1}).starts_with("tiles of any filter, and shared and split ones, have"));
+  CHECK(refuses("c=9,k=65,h=9,w=99,r=5,s=5,dilation_w=18", {192, 1, 1}).starts_with("no tile of"));
   CHECK(refuses("c=9,k=65,h=9,w=9", {96, 2, 1}).empty());
+  const std::initializer_list<int> by_columns = {112, 1, 1, 2};
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", by_columns).empty());
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=1,s=3,pad_w=127,dilation_w=127", by_columns).empty());
+  for (const char* sizes : {"c=72,k=65,h=9,w=9,r=3,s=3", "c=4,k=64,h=9,w=9,r=7,s=7",
+                            "c=72,k=64,h=9,w=9,r=3,s=1,pad_h=128", "c=72,k=64,h=99,w=9,r=3,dilation_h=70"}) {
+    CAPTURE(std::string(sizes));
+    CHECK(refuses(sizes, by_columns).starts_with("loads=columns is for"));
+  }
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {112, 1, 2, 2}) ==
+        "columns have all channels: loads=columns wants split=1; got split=2");
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {104, 1, 1, 2}) ==
+        "tiles by columns have 64, 96, 112, 128, 192 or 224 positions; got positions=104");
+  CHECK(refuses("c=64,k=64,h=9,w=9,r=3,s=3", {56, 1, 1, 2}).starts_with("3 x 3 filters of up to 64 channels"));
 
   // What the lesson's arithmetic says of 132 multiprocessors.
   limits.multiprocessors = 132;
@@ -314,23 +325,24 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   CHECK(chosen("c=64,k=64,h=224,w=224") == 112);
   CHECK(chosen("c=64,k=64,h=960,w=960") == 240);
   CHECK(chosen("n=32,c=64,k=64,h=56,w=56") == 56);
-  CHECK(chosen("n=32,c=128,k=128,h=28,w=28") == 208);
-  CHECK(chosen("n=32,c=256,k=256,h=14,w=14") == 216);
-  CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 128);
-  CHECK(chosen("n=128,c=512,k=512,h=7,w=7") == 248);
-  // 3 x 3 with stride 1 has tiles of its own kernel, unless they are few; 1 x 1 shares tiles where filters are many.
+  CHECK(chosen("n=32,c=128,k=128,h=112,w=112") == 232);
+  CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 112);
+  CHECK(chosen("n=128,c=512,k=512,h=7,w=7") == 192);
+  // Boxes where planes are large, filters are folded, or few tiles have slices of the channels.
   const auto choice = [&](const char* sizes) {
     const Configuration all = tunable->default_configuration(parse_shape(sizes), limits);
-    return std::array{all["tiles"], all["split"]};
+    return std::array{all["tiles"], all["split"], all["loads"]};
   };
-  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1});
+  CHECK(choice("n=32,c=128,k=128,h=112,w=112,r=3,s=3") == std::array{1, 1, 1});
+  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1, 2});
+  CHECK(choice("n=128,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{2, 1, 2});
   CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3")[1] > 1);
-  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1});
-  CHECK(choice("n=32,c=2048,k=512,h=7,w=7") == std::array{1, 1});
-  CHECK(choice("n=2,c=1280,k=1280,h=16,w=16,r=3,s=3") == std::array{2, 2});
+  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1, 2});
+  CHECK(choice("n=32,c=2048,k=512,h=7,w=7") == std::array{1, 1, 2});
+  CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1, 2});
+  CHECK(choice("n=2,c=1280,k=1280,h=16,w=16,r=3,s=3") == std::array{2, 2, 1});
   CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
-  CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
-  CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1});
+  CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1, 1});
 }
 
 TEST_CASE("32 implicit-gemm-hopper: each row of pixels is loaded once (simulator)") {

@@ -12,7 +12,7 @@ struct PhaseMaps {
   TensorMap of[Count];
 };
 
-constexpr int maps_of(Cut cut) { return cut == Cut::nine || is_row(cut) ? 1 : kMostPhases; }
+constexpr int maps_of(Cut cut) { return cut == Cut::nine ? 1 : kMostPhases; }
 
 // A slot of a ring, and the parity of its phase: each time the ring has gone round, it is the other.
 struct RingPlace {
@@ -41,8 +41,7 @@ struct TilesBlock {
   using Value = typename Element::Value;
   using Sums = typename Element::Sum[N / 2];
   using Maps = PhaseMaps<maps_of(kCut)>;
-  static constexpr bool kNine = kCut == Cut::nine, kRow = is_row(kCut), kShared = is_shared(kCut);
-  static constexpr bool kWhole = kNine || kRow;  // no slices of channels
+  static constexpr bool kNine = kCut == Cut::nine, kShared = kCut == Cut::shared;
   static constexpr TileMemory kMemory{N, kCut};
   static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
   static constexpr int kFilterSlot = kStreams * kTileTap, kFilterSlots = kMemory.filter_slots / kStreams;
@@ -83,45 +82,36 @@ struct TilesBlock {
     return {load % kFilterSlots, load / kFilterSlots % 2};
   }
   // The taps, phase by phase; and of one its shift, with kNewBox at the first of a phase.
-  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : kRow ? 1 : g.taps; }
-  __device__ __forceinline__ int phases() const { return kWhole ? 1 : g.phases; }
+  __device__ __forceinline__ int taps() const { return kNine ? kTaps * kTaps : g.taps; }
+  __device__ __forceinline__ int phases() const { return kNine ? 1 : g.phases; }
   __device__ __forceinline__ int shift_of(int tap) const {
-    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : kRow ? kNewBox : g.shifts[tap];
+    return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : g.shifts[tap];
   }
 
   // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
   __device__ __forceinline__ unsigned whole(int item) const {
-    return kWhole ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
+    return kNine ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
   }
   __device__ __forceinline__ int first_block_of(int item, int next) const {
-    if (kWhole) return next * g.channel_blocks;
+    if (kNine) return next * g.channel_blocks;
     return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.channel_blocks / g.by_slices);
   }
   __device__ __forceinline__ int blocks_in(int item) const {
-    return kWhole ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
+    return kNine ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
   }
   __device__ __forceinline__ int first_channel_of(int item) const {
-    return kWhole ? 0 : first_block_of(item, 0) * kChannels;
+    return kNine ? 0 : first_block_of(item, 0) * kChannels;
   }
   __device__ __forceinline__ int end_channel_of(int item) const {
-    return kWhole ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
+    return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
   }
-  // Of a product of the block: its work item, and its block of filters, or the first of two.
-  __device__ __forceinline__ int products() const { return kNine ? 1 : g.products; }
-  __device__ __forceinline__ int items_before(int product) const {
-    return kNine ? product : static_cast<int>(static_cast<unsigned>(product) / g.by_products);
-  }
-  __device__ __forceinline__ int item_of(int product) const {
-    return blockIdx.x + items_before(product) * static_cast<int>(gridDim.x);
-  }
-  __device__ __forceinline__ int filter_block_of(int item, int of_item) const {
-    return (static_cast<int>(whole(item) % g.by_parts) * products() + of_item) * kStreams;
-  }
-  __device__ __forceinline__ int own_filter_block(int item, int product) const {
-    return filter_block_of(item, product - items_before(product) * products()) + (kShared ? warp / 4 : 0);
+  // The block's i-th work item; and its block of filters, or the first of two.
+  __device__ __forceinline__ int item_of(int i) const { return blockIdx.x + i * static_cast<int>(gridDim.x); }
+  __device__ __forceinline__ int filter_block_of(int item) const {
+    return static_cast<int>(whole(item) % g.by_groups) * kStreams;
   }
   __device__ __forceinline__ Origin origin_of(int item) const {
-    const unsigned tile = whole(item) / g.by_parts, row = tile / g.by_strips;
+    const unsigned tile = whole(item) / g.by_groups, row = tile / g.by_strips;
     return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
@@ -142,7 +132,7 @@ struct TilesBlock {
     for (int i = thread; i < pixel_slots * rest; i += kConsumers)
       *reinterpret_cast<uint4*>(ring + (i / rest * g.slot + g.box) * kTilePixel + i % rest * 16) =
           make_uint4(0, 0, 0, 0);
-    for (int p = thread; !kRow && p < kPlaces; p += kConsumers) {
+    for (int p = thread; p < kPlaces; p += kConsumers) {
       const unsigned in_image = static_cast<unsigned>(p) % g.by_image_pitch;
       const int i = static_cast<int>(static_cast<unsigned>(p) / g.by_image_pitch),
                 y = static_cast<int>(in_image / g.by_row_pitch), x = static_cast<int>(in_image % g.by_row_pitch);
@@ -157,7 +147,7 @@ struct TilesBlock {
 
   // 4. Producer of pixels, one thread: a box for each 128 bytes of channels and each phase.
   __device__ __forceinline__ void produce_pixels(const Maps& input) const {
-    start_ring(full, empty, pixel_slots, kReaders * products());
+    start_ring(full, empty, pixel_slots, kReaders);
     if (lane != 0) return;
     RingPlace place{0, 1};  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
@@ -169,8 +159,8 @@ struct TilesBlock {
           mbarrier_wait(empty + place.slot, place.parity);
           mbarrier_expect(arrived, g.box * kTilePixel);
           tensor_load(ring + place.slot * g.slot * kTilePixel, input.of[phase], arrived, c,
-                      origin.x + (kWhole ? -g.pad_x : g.phase_x[phase]),
-                      origin.y + (kWhole ? -g.pad_y : g.phase_y[phase]), origin.image);
+                      origin.x + (kNine ? -g.pad_x : g.phase_x[phase]),
+                      origin.y + (kNine ? -g.pad_y : g.phase_y[phase]), origin.image);
         }
       }
     }
@@ -182,11 +172,10 @@ struct TilesBlock {
     if (lane != 0) return;
     const int all_taps = g.channel_blocks * taps();
     RingPlace place{0, 1};  // as of pixels
-    for (int product = 0, item = blockIdx.x; item < g.work_items; item = item_of(++product)) {
-      const int of_item = product - items_before(product) * products();
-      const Value* const of_block = packed + filter_block_of(item, of_item) * all_taps * kTapSize;
-      const int end = kWhole ? all_taps : first_block_of(item, 1) * taps();
-      for (int tap = kWhole ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
+    for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
+      const Value* const of_block = packed + filter_block_of(item) * all_taps * kTapSize;
+      const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
+      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
         Mbarrier* const arrived = filters_full + place.slot;
         mbarrier_wait(filters_empty + place.slot, place.parity);
         mbarrier_expect(arrived, kFilterSlot);
@@ -197,12 +186,11 @@ struct TilesBlock {
     }
   }
 
-  // 5. Two consumers take the block's products alternately, ping-pong: while one multiplies, the other runs its
-  // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every product, and
-  // each has 64 of its filters. All products of a work item read the same pixels.
-  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& row,
-                                          Value* output) const {
-    const int consumer = warp / 4, own_products = 1 + consumer, other_products = 2 - consumer;  // named barriers
+  // 5. Two consumers take the block's work items alternately, ping-pong: while one multiplies, the other runs its
+  // epilogue. The rings hold the loads for both, in this order. Where they share tiles, both take every item, and each
+  // has 64 of its filters.
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, Value* output) const {
+    const int consumer = warp / 4, own_turn = 1 + consumer, other_turn = 2 - consumer;  // named barriers
     const auto release = [&](Mbarrier* barrier) {
       if (lane == 0) mbarrier_arrive(barrier);
     };
@@ -211,22 +199,13 @@ struct TilesBlock {
                         first_box = swizzled_descriptor(ring, Swizzle::bytes128);
     Sums sums;
     const int blocks = blocks_in(blockIdx.x);
-    for (int product = kShared ? 0 : consumer, item; (item = item_of(product)) < g.work_items;
-         product += kShared ? 1 : 2) {
-      if constexpr (Element::kFused) {
-        const int own = own_filter_block(item, product);
-        if constexpr (kRow) {
-          for (int part = 0; part < kBuffers; ++part)
-            load_residual_of_row(filters.residual, origin_of(item).x, own, part * (kOutputBytes / kPitch));
-        } else {
-          load_residual(filters.residual, origin_of(item), own, 0, kBuffers);
-        }
-      }
+    for (int i = kShared ? 0 : consumer, item; (item = item_of(i)) < g.work_items; i += kShared ? 1 : 2) {
+      const int filter_block = filter_block_of(item) + (kShared ? consumer : 0);
+      if constexpr (Element::kFused) load_residual(filters.residual, origin_of(item), filter_block, 0, kBuffers);
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
-      if (!kShared && product > 0) named_barrier_sync(own_products, kConsumers);
-      RingPlace box = place_of_box(items_before(product) * blocks * phases()),
-                tap = place_of_tap(product * blocks * taps());
+      if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
+      RingPlace box = place_of_box(i * blocks * phases()), tap = place_of_tap(i * blocks * taps());
       int read_box = 0, read_tap = -1;  // slots of the products before, which may still be under way
       std::uint64_t b = 0;
       int shift = shift_of(0);
@@ -234,8 +213,8 @@ struct TilesBlock {
       for (int c = first_channel_of(item); c < end; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
         UNROLL_BY(1)
-        for (int i = 0; i < taps(); ++i) {
-          const int next_shift = shift_of(i + 1 < taps() ? i + 1 : 0);
+        for (int t = 0; t < taps(); ++t) {
+          const int next_shift = shift_of(t + 1 < taps() ? t + 1 : 0);
           const bool is_new_box = shift >= kNewBox;
           if (is_new_box) {
             mbarrier_wait(full + box.slot, box.parity);
@@ -256,21 +235,16 @@ struct TilesBlock {
           shift = next_shift;
         }
       }
-      if (!kShared && item_of(product + 1) < g.work_items) named_barrier_arrive(other_products, kConsumers);
+      if (!kShared && item_of(i + 1) < g.work_items) named_barrier_arrive(other_turn, kConsumers);
       wgmma_wait<0>();
       pin(sums);
       release(filters_empty + read_tap);
       release(empty + read_box);
-      const bool sliced = !kWhole && g.slices > 1;
+      const bool sliced = !kNine && g.slices > 1;
       if (sliced) gather(sums);
-      const int filter_block = own_filter_block(item, product);
-      if (kRow)
-        store_row(sums, filters, row, origin_of(item).x, filter_block);
-      else
-        store(sums, filters, output, origin_of(item), filter_block);
+      store(sums, filters, output, origin_of(item), filter_block);
       if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
-    if (kRow && thread % kGroup == 0) bulk_wait<0>();
   }
 
   // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
@@ -306,50 +280,9 @@ struct TilesBlock {
   }
   // The steps of the epilogue that this block has, a bit each: of slices, every g.slices-th.
   __device__ __forceinline__ unsigned own_steps() const {
-    return kWhole || g.slices == 1 ? ~0u : g.own_steps << cluster_rank();
+    return kNine || g.slices == 1 ? ~0u : g.own_steps << cluster_rank();
   }
-  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kWhole || (own >> step & 1) != 0; }
-
-  // 5. Epilogue of a product of Cut::row and Cut::shared_row: a consumer rounds a part into one of two buffers,
-  // and TMA stores it by boxes, which end where the row does.
-  __device__ __forceinline__ void store_row(const Sums& sums, const typename Element::Filters& filters,
-                                            const TensorMap& row, int x, int filter_block) const {
-    constexpr int kPart = kOutputBytes / kPitch;  // positions
-    const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
-    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
-    const bool leads = thread % kGroup == 0;
-    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
-    UNROLL
-    for (int first = 0; first < N; first += kPart) {
-      const int end = first + kPart < N ? first + kPart : N;
-      unsigned char* const buffer = outputs + (2 * consumer + first / kPart % 2) * kOutputBytes;
-      if (first != kPart) {  // the buffer is read: by the stores of the products before, or of two parts before
-        if (leads && first == 0) bulk_wait_read<0>();
-        if (leads && first > 0) bulk_wait_read<1>();
-        named_barrier_sync(of_group, kGroup);
-      }
-      if constexpr (Element::kFused) {
-        if (filters.residual) {
-          if (first > 0) load_residual_of_row(filters.residual, x, filter_block, first + kPart);
-          if (end < N)
-            wait_copies<1>();  // the next part's may still be on its way
-          else
-            wait_copies<0>();
-          named_barrier_sync(of_group, kGroup);
-        }
-      }
-      UNROLL
-      for (int p = first; p < end; p += kMatrixPositions<Element>)
-        store_rounded<Element>(buffer + (p - first) * kPitch + lane_row, sums + p / 2, scale, true);
-      fence_async_proxy();
-      named_barrier_sync(of_group, kGroup);
-      if (leads) {
-        UNROLL
-        for (int p = first; p < end; p += kBoxedPositions) tensor_store(row, buffer + (p - first) * kPitch, k, x + p);
-        bulk_commit();
-      }
-    }
-  }
+  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kNine || (own >> step & 1) != 0; }
 
   template <class Tensor>
   __device__ __forceinline__ TileOutputs<Tensor> outputs_of(Tensor* tensor, const Origin& origin, int k) const {
@@ -398,25 +331,7 @@ struct TilesBlock {
     }
   }
 
-  // 5. The same of a part of a row: positions `first` on of the line of outputs, from x on.
-  __device__ __forceinline__ void load_residual_of_row(const Value* residual, int x, int filter_block,
-                                                       int first) const {
-    if (!residual || first >= N) return;
-    constexpr int kPart = kOutputBytes / kPitch;  // positions
-    const int consumer = warp / 4, in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>,
-              k = filter_block * kFilters + f;
-    unsigned char* const buffer = outputs + (kBuffers * consumer + first / kPart % kBuffers) * kOutputBytes;
-    if (in_group == 0) bulk_wait_read<0>();
-    named_barrier_sync(3 + consumer, kGroup);  // the buffer is read
-    for (int p = in_group / kChunks; p < kPart && first + p < N; p += kGroup / kChunks) {
-      const bool inside = x + first + p < g.out_width && k < g.filters;
-      copy_async<kChunkBytes>(buffer + swizzled<kPitch>(p, f * Element::kBytes),
-                              inside ? residual + std::int64_t{x + first + p} * g.filters + k : residual, inside);
-    }
-    commit_copies();
-  }
-
-  // 5. Epilogue of any other product, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64
+  // 5. Epilogue, with two buffers: a consumer rounds a few steps, each of kMatrixPositions of 64
   // filters. Then a thread loads 16 bytes of every step, and stores those that are outputs: no load waits for a store.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters, Value* output,
                                         const Origin& origin, int filter_block) const {
@@ -480,7 +395,6 @@ template <class Element, int N, Cut kCut>
 __global__ void __launch_bounds__(kTileThreads, 1)
     multiply_tiles(const __grid_constant__
                    typename TilesBlock<Element, N, kCut>::Maps input,  // [batch][height][width][channels]
-                   const __grid_constant__ TensorMap row,              // of outputs, where TMA stores them
                    typename Element::Filters filters,  // packed [filter block][channel block][tap][64][kTilePixel]
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
@@ -493,18 +407,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   }
   set_max_registers_increase<232>();
   block.start();
-  block.consume(filters, row, output);
-}
-
-// One row of outputs, in boxes.
-template <class Element>
-TensorMap map_of_row(const typename Element::Value* output, const Tiles& g) {
-  constexpr unsigned kBytes = Element::kBytes;
-  const auto filters = static_cast<std::uint64_t>(g.filters), outputs = static_cast<std::uint64_t>(g.out_width);
-  return make_tensor_map(output, {kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
-                                  kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
-                                  2,
-                                  {{filters, kBytes, kFilters}, {outputs, kBytes * filters, kBoxedPositions}}});
+  block.consume(filters, output);
 }
 
 template <Cut kCut, class Element, int... N, class Value = typename Element::Value>
@@ -514,15 +417,12 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
   PhaseMaps<maps_of(kCut)> from;
   for (int phase = 0; phase < maps_of(kCut); ++phase)
     from.of[phase] = map_of_phase<Element>(input, layout_of<Element>(problem), g, phase < g.phases ? phase : 0);
-  const TensorMap row = is_row(kCut) ? map_of_row<Element>(output, g) : from.of[0];
   const int bytes = TileMemory(choice.positions, kCut).fixed_bytes + g.pixel_slots * g.slot * kTilePixel;
   const auto launch_if = [&](auto size) {
     constexpr int kN = decltype(size)::value;
-    if constexpr (!is_row(kCut) || kN % kBoxedPositions == 0)
-      if (choice.positions == kN)
-        launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads),
-               static_cast<std::size_t>(bytes), stream,
-               dim3(static_cast<unsigned>(g.slices)))(from, row, filters, output, g);
+    if (choice.positions == kN)
+      launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads), static_cast<std::size_t>(bytes),
+             stream, dim3(static_cast<unsigned>(g.slices)))(from, filters, output, g);
   };
   (launch_if(std::integral_constant<int, N>{}), ...);
 }
@@ -532,17 +432,13 @@ void launch_tiles(const ConvProblem& problem, const Choice& choice, const Value*
                   const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr typename Element::TileSizes kNineSizes;
   constexpr typename Element::AnyTileSizes kSizes;
-  switch (cut_of<Element>(problem, choice)) {
+  switch (cut_of(problem, choice)) {
     case Cut::nine:
       return launch_tiles_of<Cut::nine, Element>(kNineSizes, problem, choice, input, filters, output, stream);
     case Cut::own:
       return launch_tiles_of<Cut::own, Element>(kSizes, problem, choice, input, filters, output, stream);
     case Cut::shared:
       return launch_tiles_of<Cut::shared, Element>(kSizes, problem, choice, input, filters, output, stream);
-    case Cut::row:
-      return launch_tiles_of<Cut::row, Element>(kSizes, problem, choice, input, filters, output, stream);
-    case Cut::shared_row:
-      return launch_tiles_of<Cut::shared_row, Element>(kSizes, problem, choice, input, filters, output, stream);
   }
 }
 

@@ -12,7 +12,7 @@ constexpr int kPositions[] = {64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
 constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
                            {"tiles", kTiles, kWhose, kOwnTiles},
                            {"split", kSlices, 1},
-                           {"products", kProducts, 1}};
+                           {"loads", kLoads, kOfWhat, kBoxes}};
 
 class Int8Hopper final : public TunableStage {
   Knobs knobs() const override { return kKnobs; }
@@ -72,6 +72,8 @@ class Int8Hopper final : public TunableStage {
                 std::int8_t* output, Stream stream) {
     if (by_rows(problem))
       launch_rows<Element>(Bytes::StripSizes{}, choice().positions, problem, input, filters, output, stream);
+    else if (choice().columns)
+      launch_lines<Element>(problem, choice(), input, filters, output, stream);
     else
       launch_tiles<Element>(problem, choice(), input, filters, output, stream);
   }

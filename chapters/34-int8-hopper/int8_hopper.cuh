@@ -17,6 +17,7 @@
 //   4. `tiles`, the rest: 128 channels are as long as 64 were, so nothing but the number of channels has changed.
 //   5. As in 32, but the 16 bytes that a thread stores are 16 filters of a position.
 #pragma once
+#include "chapters/32-implicit-gemm-hopper/lines.cuh"
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
 #include "chapters/32-implicit-gemm-hopper/tiles.cuh"
 
@@ -37,9 +38,11 @@ struct Bytes {
   using FourSums = int4;
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
   using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
-  using AnyTileSizes = Positions<64, 96, 128, 192, 224, 256>;
+  using AnyTileSizes = Positions<64, 96, 128, 192, 256>;
+  using LineSizes = Positions<64, 96, 112, 128, 192, 224, 256>;
   static constexpr const char *kStripWords = "64, 112, 160 or 240", *kTileWords = "64, 128, 208, 224, 240 or 256",
-                              *kAnyTileWords = "64, 96, 128, 192, 224 or 256";
+                              *kAnyTileWords = "64, 96, 128, 192 or 256",
+                              *kLineWords = "64, 96, 112, 128, 192, 224 or 256";
   static constexpr int kBytes = 1;
   static constexpr int kTapsOfLoad = kTaps;
   static constexpr int row_slots(int) { return 10; }

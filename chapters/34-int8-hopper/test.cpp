@@ -68,16 +68,18 @@ std::vector<SuiteCase> tiles_suite() {
   });
 }
 
-std::string tiles_of(int count, const char* whose, int slices, int products = 1) {
+std::string tiles_of(int count, const char* whose, int slices, const char* loads = "boxes") {
   return "positions=" + std::to_string(count) + ",tiles=" + whose + ",split=" + std::to_string(slices) +
-         ",products=" + std::to_string(products);
+         ",loads=" + loads;
 }
 std::string positions(int count) { return tiles_of(count, "own", 1); }
 std::string any_tiles(int count, bool shared) { return tiles_of(count, shared ? "shared" : "own", 1); }
+std::string columns(int count, bool shared) { return tiles_of(count, shared ? "shared" : "own", 1, "columns"); }
 
 constexpr int kStrips[] = {64, 112, 160, 240};
 constexpr int kTiles[] = {64, 128, 208, 224, 240, 256};
-constexpr int kAnyTiles[] = {64, 96, 128, 192, 224, 256};
+constexpr int kAnyTiles[] = {64, 96, 128, 192, 256};
+constexpr int kLines[] = {64, 96, 112, 128, 192, 224, 256};
 
 RunResult run(const std::string& sizes, const std::string& settings = "") {
   return run_case(find_stage("34"), {parse_shape(shape(sizes)), InputKind::normal}, settings);
@@ -119,7 +121,16 @@ TEST_CASE("34 int8-hopper: tiles of any filter are right, whatever fits in one (
   }
   std::vector<SuiteCase> suite = tiles_suite();
   for (SuiteCase& each : suite) each.problem.k += 64;
-  check_suite("34", suite, any_tiles(224, true));
+  check_suite("34", suite, any_tiles(192, true));
+}
+
+TEST_CASE("34 int8-hopper: columns of im2col's matrix are right, whatever fits in a tile (sm_90)") {
+  for (const bool shared : {false, true}) {
+    check_suite("34", columns_suite(shared), columns(112, shared));
+    for (const int tile : kLines) {
+      check_suite("34", short_columns_suite(shared), columns(tile, shared));
+    }
+  }
 }
 
 TEST_CASE("34 int8-hopper: few channels are right, whatever fits in a tile (sm_90)") {
@@ -145,21 +156,6 @@ TEST_CASE("34 int8-hopper: channels in slices are right (sm_90)") {
   }
 }
 
-TEST_CASE("34 int8-hopper: several products of a tile's pixels are right (sm_90)") {
-  for (const char* sizes : {
-           "n=3,c=72,k=256,h=9,w=31,r=1,s=1",                       // pixels in a row
-           "n=5,c=40,k=500,h=9,w=7,r=3,s=3,stride_h=2,stride_w=2",  // four phases, and the last filters are not there
-           "n=4,c=65,k=250,h=9,w=11,r=3,s=3",
-       }) {
-    CAPTURE(std::string(sizes));
-    for (const InputKind kind : {InputKind::normal, InputKind::nan}) {
-      const std::vector<SuiteCase> suite{{parse_shape(sizes), kind}};
-      for (const int many : {2, 4}) check_suite("34", suite, tiles_of(64, "own", 1, many));
-      check_suite("34", suite, tiles_of(96, "shared", 1, 2));
-    }
-  }
-}
-
 TEST_CASE("34 int8-hopper: every epilogue is right, as the stage chooses to take it (sm_90)") {
   check_suite("34", epilogue_suite());
 }
@@ -178,14 +174,16 @@ TEST_CASE("34 int8-hopper: an epilogue is right, whatever fits in a strip or til
     check(shape("n=3,c=72,k=16,h=9,w=11"), positions(tile));  // images share a tile
     check(shape("n=2,c=65,k=7,h=13,w=28"), positions(tile));
   }
+  for (const int tile : kLines) {
+    check("n=2,c=72,k=144,h=9,w=8,r=3,s=3,stride_h=2", columns(tile, false));
+    check("n=3,c=24,k=80,h=9,w=31", columns(tile, true));
+  }
   for (const int tile : kAnyTiles) {
     check("n=3,c=24,k=80,h=9,w=31", any_tiles(tile, false));
     check("n=2,c=72,k=130,h=9,w=8,r=3,s=3,stride_h=2", any_tiles(tile, true));
   }
   check(shape("n=2,c=264,k=72,h=3,w=5"), tiles_of(96, "own", 2));
   check(shape("n=2,c=520,k=80,h=3,w=5"), tiles_of(128, "shared", 4));
-  check("n=3,c=72,k=256,h=9,w=31", tiles_of(64, "own", 1, 2));
-  check("n=3,c=72,k=250,h=9,w=31", tiles_of(96, "shared", 1, 2));
 }
 
 TEST_CASE("34 int8-hopper: counters are what the lesson predicts (simulator)") {
@@ -207,16 +205,17 @@ TEST_CASE("34 int8-hopper: counters are what the lesson predicts (simulator)") {
     for (const bool shared : {false, true})
       check_prediction("34", {to_string(each.problem)}, FilterForm::dense, any_tiles(shared ? 192 : 96, shared));
   }
+  for (const SuiteCase& each : columns_suite(true)) {
+    if (each.inputs != InputKind::normal) continue;
+    for (const bool shared : {false, true})
+      check_prediction("34", {to_string(each.problem)}, FilterForm::dense, columns(shared ? 96 : 112, shared));
+  }
   for (const SuiteCase& each : few_channels_suite()) {
     if (each.inputs == InputKind::normal)
       check_prediction("34", {to_string(each.problem)}, FilterForm::dense, any_tiles(96, false));
   }
   for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
     check_prediction("34", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
-  for (const char* sizes : {"n=3,c=72,k=256,h=9,w=31", "n=4,c=65,k=250,h=9,w=11,r=3,s=3"}) {
-    for (const std::string& products : {tiles_of(64, "own", 1, 4), tiles_of(96, "shared", 1, 2)})
-      check_prediction("34", {sizes}, FilterForm::dense, products);
-  }
 }
 
 TEST_CASE("34 int8-hopper: refuses by rule (sm_90)") {
@@ -291,9 +290,8 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
         "a shared tile has 128 filters, so k must be more than 64; got k=64");
   CHECK(refuses("c=128,k=65,h=9,w=9", {128, 1, 2}) == "split=2 wants as many blocks of 128 channels; got c=128");
   CHECK(refuses("c=64,k=65,h=9,w=9,r=3,s=3", {64, 2, 1}) ==
-        "3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and products=1");
-  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1})
-            .starts_with("tiles of any filter, shared, split ones, and with several"));
+        "3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and loads=boxes");
+  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1}).starts_with("tiles of any filter, and shared and split ones, have"));
   CHECK(refuses("c=9,k=65,h=9,w=99,r=5,s=5,dilation_w=18", {256, 1, 1}).starts_with("no tile of"));
   CHECK(refuses("c=9,k=65,h=9,w=9", {96, 2, 1}).empty());
 
@@ -307,19 +305,20 @@ TEST_CASE("34 int8-hopper: a strip or tile of a size that the kernel has") {
   CHECK(chosen("c=64,k=64,h=960,w=960") == 240);
   CHECK(chosen("c=64,k=64,h=320,w=320") == 160);
   CHECK(chosen("n=32,c=64,k=64,h=56,w=56") == 64);
-  CHECK(chosen("n=32,c=128,k=128,h=28,w=28") == 208);
-  CHECK(chosen("n=32,c=256,k=256,h=14,w=14") == 224);
-  CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 128);
-  // 3 x 3 with stride 1 has tiles of its own kernel, unless they are few; 1 x 1 shares tiles where filters are many.
+  CHECK(chosen("n=32,c=128,k=128,h=112,w=112") == 208);
+  CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 112);
+  // Boxes where planes are large, or few tiles have slices of the channels.
   const auto choice = [&](const char* sizes) {
     const Configuration all = tunable->default_configuration(parse_shape(sizes), limits);
-    return std::array{all["tiles"], all["split"]};
+    return std::array{all["tiles"], all["split"], all["loads"]};
   };
-  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1});
+  CHECK(choice("n=32,c=128,k=128,h=112,w=112,r=3,s=3") == std::array{1, 1, 1});
+  CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1, 2});
+  CHECK(choice("n=128,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{2, 1, 2});
   CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3")[1] > 1);
-  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1});
-  CHECK(choice("n=1,c=4096,k=512,h=7,w=7")[1] > 1);
-  CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1});
+  CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1, 2});
+  CHECK(choice("n=32,c=2048,k=512,h=7,w=7") == std::array{1, 1, 2});
+  CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1, 2});
 }
 
 TEST_CASE("34 int8-hopper: each row of pixels is loaded once (simulator)") {

@@ -1,0 +1,255 @@
+// Steps 6 and 7 of stages 32 and 34: a persistent kernel for any filter, in which no position is wasted. The outputs of
+// all images are one line, of which a tile has N, and for each tap and 128 bytes of channels TMA brings the pixels that
+// these read: a column of im2col's matrix.
+#pragma once
+#include "chapters/32-implicit-gemm-hopper/multiply_taps.cuh"
+
+namespace convladder {
+namespace {
+
+// A block, which takes every gridDim.x-th work item, and its shared memory.
+template <class Element, int N, bool kShared>
+struct LinesBlock {
+  using Value = typename Element::Value;
+  using Sums = typename Element::Sum[N / 2];
+  using Memory = LineMemory<N, kShared>;
+  static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
+  static constexpr int kChannels = kTilePixel / Element::kBytes, kPixels = N * kTilePixel;
+  static constexpr int kGroup = kGroupWarps * 32;                                            // threads of a consumer
+  static constexpr int kStarted = 5;                                                         // a named barrier
+  static constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position of outputs
+  static constexpr int kPart = line_part<Element>(N), kBuffers = 2;
+
+  const Lines& g;
+  unsigned char* ring = dynamic_shared_1024<unsigned char>();      // [kSlots][N pixels, and kStreams * 64 filters]
+  unsigned char* outputs = ring + Memory::kSlots * Memory::kSlot;  // [consumer][2][kOutputBytes]
+  Mbarrier* full = reinterpret_cast<Mbarrier*>(outputs + 2 * kBuffers * kOutputBytes);
+  Mbarrier* empty = full + Memory::kSlots;
+  int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
+
+  // Of a work item: its first output, and its block of filters, or the first of two.
+  __device__ __forceinline__ int first_of(int item) const {
+    return static_cast<int>(static_cast<unsigned>(item) / g.by_groups) * N;
+  }
+  __device__ __forceinline__ int filter_block_of(int item) const {
+    return static_cast<int>(static_cast<unsigned>(item) % g.by_groups) * kStreams;
+  }
+  // Of an output, the pixel that the first tap reads.
+  __device__ __forceinline__ Origin pixel_of(int output) const {
+    const unsigned row = static_cast<unsigned>(output) / g.by_out_width;
+    return {static_cast<int>(row / g.by_out_height),
+            static_cast<int>(static_cast<unsigned>(output) % g.by_out_width) * g.stride_x - g.pad_x,
+            static_cast<int>(row % g.by_out_height) * g.stride_y - g.pad_y};
+  }
+
+  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. All that it
+  // does between two passes takes time that they have not, so it counts on.
+  __device__ __forceinline__ void produce(const TensorMap& input, const TensorMap& filters) const {
+    if (lane == 0) {
+      init_ring(full, empty, Memory::kSlots, kShared ? kConsumerWarps : kGroupWarps);
+      fence_mbarrier_init();
+    }
+    __syncwarp();
+    named_barrier_arrive(kStarted, kConsumers + 32);
+    if (lane != 0) return;
+    int slot = 0, parity = 1;  // of an empty slot no phase has passed, which is as if one of parity 1 had
+    for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
+      const int first = first_of(item), filter_block = filter_block_of(item), end = g.passes * kFilters;
+      const Origin origin = pixel_of(first);
+      int c = 0, tap = 0;
+      for (int row = 0; row < end; row += kFilters) {
+        unsigned char* const to = ring + slot * Memory::kSlot;
+        Mbarrier* const arrived = full + slot;
+        mbarrier_wait(empty + slot, parity);
+        mbarrier_expect(arrived, Memory::kSlot);
+        if (g.pointwise)
+          tensor_load(to, input, arrived, c, first);
+        else
+          im2col_load(to, input, arrived, {g.offsets[tap].x, g.offsets[tap].y}, c, origin.x, origin.y, origin.image);
+        tensor_load(to + kPixels, filters, arrived, 0, row, filter_block);
+        if (++tap == g.taps) tap = 0, c += kChannels;
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
+    }
+  }
+
+  // 7. Two consumers take the block's work items alternately, ping-pong, or each has half of the filters of all, as in
+  // `tiles`. A pass is four wgmmas, also where its last channels are zeros.
+  __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& line) const {
+    const int consumer = warp / 4, own_turn = 1 + consumer, other_turn = 2 - consumer;  // named barriers
+    const std::uint64_t b = swizzled_descriptor(ring, Swizzle::bytes128),
+                        a = further(b, kPixels + (kShared ? consumer * kTileTap : 0));
+    named_barrier_sync(kStarted, kConsumers + 32);
+    Sums sums;
+    for (int i = kShared ? 0 : consumer, item; (item = blockIdx.x + i * static_cast<int>(gridDim.x)) < g.work_items;
+         i += kShared ? 1 : 2) {
+      const int first = first_of(item), filter_block = filter_block_of(item) + (kShared ? consumer : 0);
+      if constexpr (Element::kFused) {
+        for (int part = 0; part < kBuffers; ++part) load_residual(filters.residual, first, filter_block, part * kPart);
+      }
+      // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
+      // has the same parity.
+      if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
+      const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(g.passes);
+      int slot = static_cast<int>(load % Memory::kSlots), parity = static_cast<int>(load / Memory::kSlots % 2),
+          read = -1;  // the slot of the pass before, which may still be under way
+      for (int pass = 0; pass < g.passes; ++pass) {
+        mbarrier_wait(full + slot, parity);
+        multiply_taps<Element, N, 1, kTilePixel>(sums, further(a, slot * Memory::kSlot),
+                                                 further(b, slot * Memory::kSlot), kTilePixel / kStepBytes, pass > 0);
+        wgmma_wait<1>();
+        if (read >= 0 && lane == 0) mbarrier_arrive(empty + read);
+        read = slot;
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
+      if (!kShared && item + static_cast<int>(gridDim.x) < g.work_items) named_barrier_arrive(other_turn, kConsumers);
+      wgmma_wait<0>();
+      pin(sums);
+      if (lane == 0) mbarrier_arrive(empty + read);
+      store(sums, filters, line, first, filter_block);
+    }
+    if (thread % kGroup == 0) bulk_wait<0>();
+  }
+
+  // 7. Epilogue: a consumer rounds a part into one of two buffers, and TMA stores it, up to the end of the line.
+  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters,
+                                        const TensorMap& line, int first, int filter_block) const {
+    const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
+    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
+    const bool leads = thread % kGroup == 0;
+    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    UNROLL
+    for (int part = 0; part < N; part += kPart) {
+      unsigned char* const buffer = outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes;
+      if (part != kPart) {  // the buffer is read: by the stores of the item before, or of two parts before
+        if (leads && part == 0) bulk_wait_read<0>();
+        if (leads && part > 0) bulk_wait_read<1>();
+        named_barrier_sync(of_group, kGroup);
+      }
+      if constexpr (Element::kFused) {
+        if (filters.residual) {
+          if (part > 0) load_residual(filters.residual, first, filter_block, part + kPart);
+          if (part + kPart < N)
+            wait_copies<1>();  // the next part's may still be on its way
+          else
+            wait_copies<0>();
+          named_barrier_sync(of_group, kGroup);
+        }
+      }
+      UNROLL
+      for (int p = 0; p < kPart; p += kMatrixPositions<Element>)
+        store_rounded<Element>(buffer + p * kPitch + lane_row, sums + (part + p) / 2, scale,
+                               p + kMatrixPositions<Element> <= kPart);
+      fence_async_proxy();
+      named_barrier_sync(of_group, kGroup);
+      if (leads) {
+        tensor_store(line, buffer, k, first + part);
+        bulk_commit();
+      }
+    }
+  }
+
+  // 7. Asks for the residual of a part, in the buffer in which it will be rounded: of the first two before the products
+  // are computed. A thread copies chunks.
+  __device__ __forceinline__ void load_residual(const Value* residual, int first, int filter_block, int part) const {
+    if (!residual || part >= N) return;
+    const int consumer = warp / 4, in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>,
+              k = filter_block * kFilters + f;
+    unsigned char* const buffer = outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes;
+    if (in_group == 0) bulk_wait_read<0>();
+    named_barrier_sync(3 + consumer, kGroup);  // the buffer is read
+    for (int p = in_group / kChunks; p < kPart; p += kGroup / kChunks) {
+      const int output = first + part + p;
+      const bool inside = output < g.line && k < g.filters;
+      copy_async<kChunkBytes>(buffer + swizzled<kPitch>(p, f * Element::kBytes),
+                              inside ? residual + std::int64_t{output} * g.filters + k : residual, inside);
+    }
+    commit_copies();
+  }
+};
+
+template <class Element, int N, bool kShared>
+__global__ void __launch_bounds__(kTileThreads, 1)
+    multiply_lines(const __grid_constant__ TensorMap input,   // [batch][height][width][channels], by columns
+                   const __grid_constant__ TensorMap packed,  // [filter block][channel block, tap, 64][kTilePixel]
+                   const __grid_constant__ TensorMap line,    // [batch * out_height * out_width][filters]
+                   const typename Element::Filters filters, const __grid_constant__ Lines g) {
+  const LinesBlock<Element, N, kShared> block{g};
+  if (block.warp >= kConsumerWarps) {
+    set_max_registers_decrease<40>();
+    if (block.warp == kConsumerWarps) block.produce(input, packed);
+    return;
+  }
+  set_max_registers_increase<232>();
+  block.consume(filters, line);
+}
+
+// The pixels: columns of im2col's matrix; of 1 x 1 filters with stride 1 the pixels are a line themselves.
+template <class Element>
+TensorMap map_of_columns(const typename Element::Value* tensor, const InputLayout& layout, const Lines& g,
+                         int positions) {
+  constexpr unsigned kBytes = Element::kBytes;
+  const auto size = [](int count) { return static_cast<std::uint64_t>(count); };
+  const auto few = [](int count) { return static_cast<unsigned>(count); };
+  const std::uint64_t pixel = size(layout.channels) * kBytes, row = size(g.width) * pixel;
+  TensorForm form{kBytes == 1 ? TensorElement::int8 : TensorElement::fp16,
+                  Swizzle::bytes128,
+                  2,
+                  {{size(layout.channels), kBytes, kTilePixel / kBytes}}};
+  if (g.pointwise) {
+    form.dimensions[1] = {size(g.line), pixel, few(positions)};
+    return make_tensor_map(tensor, form);
+  }
+  form.rank = 4;
+  form.dimensions[1] = {size(g.width), pixel, 1, few(g.stride_x)};
+  form.dimensions[2] = {size(g.height), row, 1, few(g.stride_y)};
+  form.dimensions[3] = {size(g.batch), row * size(g.height), 1};
+  form.pixels = few(positions);
+  form.lower[0] = -g.pad_x, form.upper[0] = g.pad_x - (g.columns - 1) * g.dilation_x;
+  form.lower[1] = -g.pad_y, form.upper[1] = g.pad_y - (g.rows - 1) * g.dilation_y;
+  return make_tensor_map(tensor, form);
+}
+
+template <bool kShared, class Element, int... N, class Value = typename Element::Value>
+void launch_lines_of(Positions<N...>, const ConvProblem& problem, int positions, const Value* input,
+                     const typename Element::Filters& filters, Value* output, Stream stream) {
+  constexpr unsigned kBytes = Element::kBytes;
+  constexpr TensorElement kElement = kBytes == 1 ? TensorElement::int8 : TensorElement::fp16;
+  const Lines g = lines_of<Element>(problem, positions, kShared);
+  const auto rows = static_cast<std::uint64_t>(g.passes) * kFilters, all = static_cast<std::uint64_t>(g.filters);
+  const TensorMap packed = make_tensor_map(
+      filters.packed, {kElement,
+                       Swizzle::none,  // they are packed with it
+                       3,
+                       {{kTilePixel / kBytes, kBytes, kTilePixel / kBytes},
+                        {rows, kTilePixel, kFilters},
+                        {static_cast<std::uint64_t>(g.filter_blocks), rows * kTilePixel, kShared ? 2 : 1}}});
+  const TensorMap line = make_tensor_map(
+      output,
+      {kElement,
+       kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
+       2,
+       {{all, kBytes, kFilters},
+        {static_cast<std::uint64_t>(g.line), kBytes * all, static_cast<unsigned>(line_part<Element>(positions))}}});
+  const auto launch_if = [&](auto size) {
+    constexpr int kN = decltype(size)::value;
+    if (positions == kN)
+      launch(multiply_lines<Element, kN, kShared>, dim3(blocks_of(g)), dim3(kTileThreads),
+             static_cast<std::size_t>(LineMemory<kN, kShared>::kBytes), stream)(
+          map_of_columns<Element>(input, layout_of<Element>(problem), g, positions), packed, line, filters, g);
+  };
+  (launch_if(std::integral_constant<int, N>{}), ...);
+}
+
+template <class Element, class Value = typename Element::Value>
+void launch_lines(const ConvProblem& problem, const Choice& choice, const Value* input,
+                  const typename Element::Filters& filters, Value* output, Stream stream) {
+  constexpr typename Element::LineSizes kSizes;
+  if (choice.shared)
+    launch_lines_of<true, Element>(kSizes, problem, choice.positions, input, filters, output, stream);
+  else
+    launch_lines_of<false, Element>(kSizes, problem, choice.positions, input, filters, output, stream);
+}
+
+}  // namespace
+}  // namespace convladder
