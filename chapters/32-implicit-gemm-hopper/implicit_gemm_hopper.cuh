@@ -8,7 +8,7 @@
 // the part outside of the image with zeros. Four warps together, a warpgroup, multiply 64 filters by up to 256 pixels
 // with one instruction, wgmma, which takes both from shared memory.
 //
-// Both kernels are persistent and warp-specialised: producers, one thread each, ask for what two consumers, a warpgroup
+// The kernels are persistent and warp-specialised: producers, one thread each, ask for what two consumers, a warpgroup
 // each, multiply. The consumers play ping-pong: while one multiplies, the other runs its epilogue.
 //
 //   1. In prepare(): the filters as halves, [64 filters][64 channels] for each tap, with TMA's swizzle.
@@ -16,17 +16,19 @@
 //      goes down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
-//   4. `tiles` (tiles.cuh), more channels and all other filters. A tile is several rows, or several images, of pixels
-//      with so much padding between that they are one line of N positions: a tap's shift is one number for all of them.
-//      For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64 filters, one by
-//      one. With stride 2 a box has every second row and column, and the taps that read these. Where channels are few,
-//      a row of the filter is one tap: TMA takes the pixels that it reads for one pixel (layout_of).
+//   4. `tiles` (tiles.cuh), large planes of more channels, folded filters and slices. A tile is several rows, or several
+//      images, of pixels with so much padding between that they are one line of N positions: a tap's shift is one number
+//      for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64
+//      filters, one by one. With stride 2 a box has every second row and column, and the taps that read these. Where
+//      channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel (layout_of).
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
-//      too, and not stored. A work item may have several blocks of filters, which read the same pixels. Where work
-//      items are few, the channels of each are in slices: those of a tile are a cluster of blocks, each with one slice,
-//      which then read each other's sums from shared memory. With 1 x 1 filters and stride 1 the outputs are one row,
-//      and TMA stores a tile's.
+//      too, and not stored. Where work items are few, the channels of each are in slices: those of a tile are a cluster
+//      of blocks, each with one slice, which then read each other's sums from shared memory.
+//   6. `lines` (lines.cuh), most other layers. The outputs of all images are one line, and a tile is N of them, so no
+//      position is wasted. In return the pixels are loaded for each tap: TMA collects those that it reads, a column of
+//      im2col's matrix. One producer asks for these and for the tap of 64 filters, or of 128, together.
+//   7. The consumers take work items as in 5. TMA stores the outputs, which are a line in memory, too.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/lines.cuh"
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"

@@ -399,28 +399,35 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const std::int64_t streams = choice.shared ? 2 : 1, wgmmas = streams * kWgmmas * positions / 2;
   const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
   const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
-  // Of `lines` the bytes of a pass come at 78 a cycle, and with 8 MB of filters and more to all multiprocessors
-  // together at 5600; its wgmmas take a tenth longer, of shared tiles a fiftieth; and no pass is shorter than 245
-  // cycles. To these come an item's ends, which of shared tiles nothing hides. Fitted to times of all configurations on
-  // an H200, of 33 layers of 32 and as many of 34.
+  // Of `lines` the bytes of a pass come at 78 a cycle, at a third of that where a pixel has no multiple of 64 bytes,
+  // and with 8 MB of filters and more to all multiprocessors together at 5600. Its wgmmas take a tenth longer, a fifth
+  // where a block has many items of several taps, and of shared tiles a fiftieth. No pass is shorter than 245 cycles.
+  // To these come an item's ends, which of shared tiles nothing hides. Fitted to times of all configurations on an
+  // H200, of 40 layers of 32 and as many of 34; the third to a layer of 48 channels and the fifth to three layers
+  // of 34.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, positions, choice.shared);
     const std::int64_t bytes = positions * kTilePixel + streams * kTileTap,
                        filters = std::int64_t{g.filter_blocks} * g.passes * kTileTap,
                        blocks = g.work_items < multiprocessors ? g.work_items : multiprocessors,
-                       loads = larger(bytes / 78, filters < 8 << 20 ? 0 : blocks * bytes / 5600),
-                       pass = larger(loads, larger(choice.shared ? wgmmas * 51 / 50 : wgmmas * 11 / 10, 245)),
+                       rate = g.channels * Element::kBytes % 64 == 0 ? 78 : 26,
+                       loads = larger(bytes / rate, filters < 8 << 20 ? 0 : blocks * bytes / 5600);
+    const std::int64_t items = busiest(g.work_items), percent = choice.shared             ? 102
+                                                                : g.taps > 1 && items > 2 ? 120
+                                                                                          : 110;
+    const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, 245)),
                        ends = choice.shared ? 1200 + positions * 4 * Element::kBytes
                                             : 100 + positions * (2 + Element::kBytes);
-    return kStart + busiest(g.work_items) * (g.passes * pass + ends);
+    return kStart + items * (g.passes * pass + ends);
   }
   // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at
   // least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. 8 KB of a
   // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, 16 of
   // Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
-  // slices take 3900 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
+  // slices take 700 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
   // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
-  // 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200.
+  // 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200, and
+  // slices to 9 layers of each.
   const Cut cut = cut_of(problem, choice);
   const std::int64_t least_tap = choice.shared ? 520 : cut == Cut::own ? 345 : 290, least_box = 740, from_l2 = 48;
   const Tiles g = tiles_of<Element>(problem, choice);

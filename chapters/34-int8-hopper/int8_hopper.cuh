@@ -8,7 +8,7 @@
 // sums are exact. What is lost is lost in rounding to 8 bits: the input and the output before and after this stage, the
 // filters in prepare(), each by its own largest tap. So only the epilogue is new: a sum times its filter's scale
 // becomes a byte, and the bytes of two filters are stored together, as one half was. The kernels are those of 32, in
-// its rows.cuh and tiles.cuh, with another element.
+// its rows.cuh, tiles.cuh and lines.cuh, with another element.
 //
 //   1. In prepare(): a warp finds the step of a filter and packs its taps as bytes. Filters 2 i and 2 i + 1 of 16 are
 //      rows i and i + 8 of the product: a lane that holds row i holds row i + 8, too, and so two neighbouring filters.
@@ -16,6 +16,7 @@
 //   3. As in 32, but a row of outputs is stored at once.
 //   4. `tiles`, the rest: 128 channels are as long as 64 were, so nothing but the number of channels has changed.
 //   5. As in 32, but the 16 bytes that a thread stores are 16 filters of a position.
+//   6, 7. `lines`, as in 32.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/lines.cuh"
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
