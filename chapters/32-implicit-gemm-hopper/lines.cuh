@@ -1,6 +1,6 @@
 // Steps 6 and 7 of stages 32 and 34: a persistent kernel for any filter, in which no position is wasted. The outputs of
-// all images are one line, of which a tile has N, and for each tap and 128 bytes of channels TMA brings the pixels that
-// these read: a column of im2col's matrix.
+// all images are one line, and a tile is N of them. For each tap and 128 bytes of channels TMA brings the pixels that
+// these read, a column of im2col's matrix.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/multiply_taps.cuh"
 
@@ -42,8 +42,8 @@ struct LinesBlock {
             static_cast<int>(row % g.by_out_height) * g.stride_y - g.pad_y};
   }
 
-  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. All that it
-  // does between two passes takes time that they have not, so it counts on.
+  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. The loop must
+  // keep up with four wgmmas, so it divides nothing.
   __device__ __forceinline__ void produce(const TensorMap& input, const TensorMap& filters) const {
     if (lane == 0) {
       init_ring(full, empty, Memory::kSlots, kShared ? kConsumerWarps : kGroupWarps);
