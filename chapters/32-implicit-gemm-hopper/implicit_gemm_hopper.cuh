@@ -16,11 +16,12 @@
 //      goes down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
-//   4. `tiles` (tiles.cuh), large planes of more channels, folded filters and slices. A tile is several rows, or several
-//      images, of pixels with so much padding between that they are one line of N positions: a tap's shift is one number
-//      for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64
-//      filters, one by one. With stride 2 a box has every second row and column, and the taps that read these. Where
-//      channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel (layout_of).
+//   4. `tiles` (tiles.cuh), large planes of more channels, folded filters and slices. A tile is several rows of
+//      pixels, or several images, with so much padding between that they are one line of N positions: a tap's shift is
+//      one number for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the
+//      taps of 64 filters, one by one. With stride 2 a box has every second row and column, and the taps that read
+//      these. Where channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel
+//      (layout_of).
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
 //      too, and not stored. Where work items are few, the channels of each are in slices: those of a tile are a cluster

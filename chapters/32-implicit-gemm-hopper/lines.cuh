@@ -42,8 +42,8 @@ struct LinesBlock {
             static_cast<int>(row % g.by_out_height) * g.stride_y - g.pad_y};
   }
 
-  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. The loop must
-  // keep up with four wgmmas, so it divides nothing.
+  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. The loop
+  // must keep up with four wgmmas, so it divides nothing.
   __device__ __forceinline__ void produce(const TensorMap& input, const TensorMap& filters) const {
     if (lane == 0) {
       init_ring(full, empty, Memory::kSlots, kShared ? kConsumerWarps : kGroupWarps);
