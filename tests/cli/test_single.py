@@ -57,7 +57,8 @@ def test_no_file_includes_the_projects_headers():
         assert '#include "' not in text, stage
         assert text.count("int main()") == 1, stage
         assert text.startswith(f"// {stage.rpartition('/')[2]}: "), stage
-        assert len(text.splitlines()) < (3600 if stage[:3] in ("32-", "33-", "34-", "36-") else 2500), stage  # two kernels
+        most = {"32-": 4000, "34-": 4000, "33-": 3600, "36-": 3600}.get(stage[:3], 2500)  # three kernels, and two
+        assert len(text.splitlines()) < most, stage
 
 
 @pytest.mark.slow
