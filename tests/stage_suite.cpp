@@ -531,7 +531,7 @@ std::vector<SuiteCase> columns_suite(bool many_filters) {
           "n=2,c=72,k=16,h=8,w=5,pad_h=1,pad_w=2",
           "n=2,c=72,k=80,h=9,w=12,r=3,s=3,dilation_h=2,dilation_w=2,pad_h=2,pad_w=2",
           "n=2,c=72,k=16,h=13,w=12,r=3,s=3,dilation_h=3,stride_h=2",
-          "c=72,k=16,h=3,w=140,r=1,s=2,dilation_w=128,pad_w=127",  // TMA's corners as far apart as they may be
+          "c=72,k=16,h=3,w=140,r=1,s=2,dilation_w=128,pad_w=127",  // the most padding that TMA's corners can say
       },
       many_filters);
   for (const InputKind kind : {InputKind::integers, InputKind::impulse, InputKind::large, InputKind::nan}) {

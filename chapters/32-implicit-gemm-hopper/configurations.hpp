@@ -43,10 +43,10 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
     return Verdict::refuse("columns have all channels: loads=columns wants split=1; got split={}", choice.slices);
   if (choice.columns && !has_columns<Element>(problem))
     return Verdict::refuse(
-        "loads=columns is for filters that are not folded, in multiples of {}, at most 127 of padding, and taps at "
-        "most "
-        "128 behind it; got k={}, r={}, s={}, pad_h={}, pad_w={}",
-        kChunk<Element>, problem.k, problem.r, problem.s, problem.pad_h, problem.pad_w);
+        "loads=columns wants filters that are not folded, in multiples of {}, at most 127 of padding, and taps that "
+        "reach at most 128 beyond it; got k={}, r={}, s={}, pad_h={}, pad_w={}, dilation_h={}, dilation_w={}",
+        kChunk<Element>, problem.k, problem.r, problem.s, problem.pad_h, problem.pad_w, problem.dilation_h,
+        problem.dilation_w);
   if (choice.shared && problem.k <= kFilters)
     return Verdict::refuse("a shared tile has 128 filters, so k must be more than 64; got k={}", problem.k);
   if (choice.slices > channel_blocks_of<Element>(problem))

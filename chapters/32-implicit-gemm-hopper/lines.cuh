@@ -19,6 +19,7 @@ struct LinesBlock {
   static constexpr int kStarted = 5;                                                         // a named barrier
   static constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position of outputs
   static constexpr int kPart = line_part<Element>(N), kBuffers = 2;
+  static_assert(N % kPart == 0 && kPart % kChunk<Element> == 0, "parts are alike, and whole matrices of stmatrix");
 
   const Lines& g;
   unsigned char* ring = dynamic_shared_1024<unsigned char>();      // [kSlots][N pixels, and kStreams * 64 filters]
@@ -234,7 +235,7 @@ void launch_lines_of(Positions<N...>, const ConvProblem& problem, int positions,
   const auto launch_if = [&](auto size) {
     constexpr int kN = decltype(size)::value;
     if (positions == kN)
-      launch(multiply_lines<Element, kN, kShared>, dim3(blocks_of(g)), dim3(kTileThreads),
+      launch(multiply_lines<Element, kN, kShared>, dim3(persistent_blocks(g.work_items)), dim3(kTileThreads),
              static_cast<std::size_t>(LineMemory<kN, kShared>::kBytes), stream)(
           map_of_columns<Element>(input, layout_of<Element>(problem), g, positions), packed, line, filters, g);
   };

@@ -78,12 +78,10 @@ struct TileMemory {
   }
 };
 
-// Of `lines`, positions that are rounded and stored at once. 0 where tiles are not whole parts, or these are not whole
-// matrices of stmatrix.
+// Of `lines`, positions that are rounded and stored at once.
 template <class Element>
 constexpr int line_part(int positions) {
-  const int parts = blocks_for(positions * kFilters * Element::kBytes, kOutputBytes);
-  return positions % parts == 0 && positions / parts % kChunk<Element> == 0 ? positions / parts : 0;
+  return positions / blocks_for(positions * kFilters * Element::kBytes, kOutputBytes);
 }
 
 // Shared memory of `lines`: a ring of as many passes as fit, and two buffers of outputs for each consumer.
@@ -255,6 +253,11 @@ Tiles tiles_of(const Lowering& l, int positions, Cut cut, int columns) {
   return g;
 }
 
+// Whether outputs and pixels are the same line.
+bool is_pointwise(const Lowering& l) {
+  return l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0;
+}
+
 // The problem as tiles see it. A folded filter has one column, and a pixel is the window of an output. A 1 x 1 filter
 // moves over the pixels of all images as if they were one row.
 template <class Element>
@@ -264,7 +267,7 @@ Lowering in_tiles(const ConvProblem& problem) {
   if (layout.columns > 1) {
     l.channels = layout.columns * layout.channels, l.width = l.out_width;
     l.columns = l.stride_x = 1, l.pad_x = 0;
-  } else if (l.rows * l.columns == 1 && l.stride_y == 1 && l.stride_x == 1 && l.pad_y == 0 && l.pad_x == 0) {
+  } else if (is_pointwise(l)) {
     l.width = l.out_width = l.batch * l.height * l.width;
     l.batch = l.height = l.out_height = 1;
   }
@@ -325,14 +328,13 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   return best;
 }
 
-// Whether TMA can load the problem's columns, and store its outputs: offsets from tap to tap and the corners of the
-// image are bytes, and pixels and outputs whole chunks.
+// Whether TMA can load the problem's columns, and store its outputs: the corners of the image are signed bytes, and so
+// taps at most 255 apart, as their offsets must be; and outputs are whole chunks.
 template <class Element>
 bool has_columns(const ConvProblem& problem) {
   const auto fits = [](std::int64_t taps, std::int64_t dilation, std::int64_t pad) {
-    constexpr std::int64_t kLeast = -128, kMost = 127, kFurthest = 255;
-    const std::int64_t reach = (taps - 1) * dilation;
-    return pad <= kMost && reach <= kFurthest && pad - reach >= kLeast;
+    constexpr std::int64_t kLeast = -128, kMost = 127;
+    return pad <= kMost && pad - (taps - 1) * dilation >= kLeast;
   };
   return !by_rows(problem) && layout_of<Element>(problem).columns == 1 && problem.k % kChunk<Element> == 0 &&
          fits(problem.r, problem.dilation_h, problem.pad_h) && fits(problem.s, problem.dilation_w, problem.pad_w);
@@ -345,7 +347,7 @@ Lines lines_of(const ConvProblem& problem, int positions, bool shared) {
   const TapOrder order = tap_order(in_tiles<Element>(problem));
   const int groups = blocks_for(g.filters, shared ? 2 * kFilters : kFilters);
   g.line = g.batch * g.out_height * g.out_width;
-  g.pointwise = g.rows * g.columns == 1 && g.stride_y == 1 && g.stride_x == 1 && g.pad_y == 0 && g.pad_x == 0;
+  g.pointwise = is_pointwise(g);
   g.taps = order.taps;
   g.passes = blocks_for(g.channels * Element::kBytes, kTilePixel) * g.taps;
   g.filter_blocks = shared ? 2 * groups : groups;
@@ -471,15 +473,14 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
   return best;
 }
 
-// As many as there are multiprocessors, or work items. Of slices, each work item has a block, and those of a tile are a
-// cluster.
-unsigned blocks_of(const Tiles& g) {
+// As many as there are multiprocessors, or work items.
+unsigned persistent_blocks(int work_items) {
   const int multiprocessors = device_limits().multiprocessors;
-  return static_cast<unsigned>(g.slices > 1 || g.work_items < multiprocessors ? g.work_items : multiprocessors);
+  return static_cast<unsigned>(work_items < multiprocessors ? work_items : multiprocessors);
 }
-unsigned blocks_of(const Lines& g) {
-  const int multiprocessors = device_limits().multiprocessors;
-  return static_cast<unsigned>(g.work_items < multiprocessors ? g.work_items : multiprocessors);
+// Of slices, each work item has a block, and those of a tile are a cluster.
+unsigned blocks_of(const Tiles& g) {
+  return g.slices > 1 ? static_cast<unsigned>(g.work_items) : persistent_blocks(g.work_items);
 }
 
 // A tensor in NHWC, to be moved in boxes whose pixels have `box_channels`.
