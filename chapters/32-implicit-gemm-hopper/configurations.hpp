@@ -39,8 +39,6 @@ template <class Element>
 Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem) && (choice.shared || choice.slices > 1 || choice.columns))
     return Verdict::refuse("3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and loads=boxes");
-  if (choice.columns && choice.slices > 1)
-    return Verdict::refuse("columns have all channels: loads=columns wants split=1; got split={}", choice.slices);
   if (choice.columns && !has_columns<Element>(problem))
     return Verdict::refuse(
         "loads=columns wants filters that are not folded, in multiples of {}, at most 127 of padding, and taps that "
@@ -49,9 +47,15 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
         problem.dilation_w);
   if (choice.shared && problem.k <= kFilters)
     return Verdict::refuse("a shared tile has 128 filters, so k must be more than 64; got k={}", problem.k);
-  if (choice.slices > channel_blocks_of<Element>(problem))
-    return Verdict::refuse("split={} wants as many blocks of {} channels; got c={}", choice.slices,
-                           kTilePixel / Element::kBytes, problem.c);
+  if (choice.slices > 1 && !choice.columns)
+    return Verdict::refuse("boxes have all channels: split={} wants loads=columns", choice.slices);
+  if (choice.slices > 1 && !has_slices<Element>(problem, choice))
+    return Verdict::refuse(
+        "split={} wants tiles=own, at most {} positions, and as many taps of {} channels; got positions={}, c={}, "
+        "r={}, "
+        "s={}",
+        choice.slices, kMostSlicePositions, kTilePixel / Element::kBytes, choice.positions, problem.c, problem.r,
+        problem.s);
   if (has_kernel<Element>(problem, choice)) return Verdict::accept();
   if (by_rows(problem))
     return Verdict::refuse("strips, for 3 x 3 filters of up to 64 channels, are {} wide; got positions={}",
@@ -64,7 +68,7 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
     return Verdict::refuse("no tile of {} positions fits in shared memory with the pixels that it needs",
                            choice.positions);
   return Verdict::refuse("{} have {} positions; got positions={}",
-                         nine ? "tiles of 3 x 3 filters" : "tiles of any filter, and shared and split ones,",
+                         nine ? "tiles of 3 x 3 filters" : "tiles of any filter, and shared ones,",
                          nine ? Element::kTileWords : Element::kAnyTileWords, choice.positions);
 }
 

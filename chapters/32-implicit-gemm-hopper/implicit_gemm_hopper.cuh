@@ -16,20 +16,21 @@
 //      goes down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
-//   4. `tiles` (tiles.cuh), large planes of more channels, folded filters and slices. A tile is several rows of
-//      pixels, or several images, with so much padding between that they are one line of N positions: a tap's shift is
+//   4. `tiles` (tiles.cuh), large planes of more channels, and folded filters. A tile is several rows of pixels, or several images, with so much padding between that they are one line of N positions: a tap's shift is
 //      one number for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the
 //      taps of 64 filters, one by one. With stride 2 a box has every second row and column, and the taps that read
 //      these. Where channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel
 //      (layout_of).
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
-//      too, and not stored. Where work items are few, the channels of each are in slices: those of a tile are a cluster
-//      of blocks, each with one slice, which then read each other's sums from shared memory.
+//      too, and not stored.
 //   6. `lines` (lines.cuh), most other layers. The outputs of all images are one line, and a tile is N of them, so no
 //      position is wasted. In return the pixels are loaded for each tap: TMA collects those that it reads, a column of
-//      im2col's matrix. One producer asks for these and for the tap of 64 filters, or of 128, together.
-//   7. The consumers take work items as in 5. TMA stores the outputs, which are a line in memory, too.
+//      im2col's matrix. One producer asks for these, and another for the tap of 64 filters, or of 128; both arrive
+//      together.
+//   7. The consumers take work items as in 5. TMA stores the outputs, which are a line in memory, too. Where work items
+//      are few, the taps and channels of each are in slices. Those of a tile are a cluster of blocks, which send each
+//      other their sums: each adds up and stores a part of the positions.
 #pragma once
 #include "chapters/32-implicit-gemm-hopper/lines.cuh"
 #include "chapters/32-implicit-gemm-hopper/rows.cuh"
@@ -51,9 +52,9 @@ struct TwoBytes {
   using StripSizes = Positions<56, 112, 240>;                // for which there are kernels
   using TileSizes = Positions<64, 128, 208, 216, 232, 248>;  // the same
   using AnyTileSizes = Positions<64, 96, 104, 128, 192>;     // of other filters, and of shared tiles
-  using LineSizes = Positions<64, 96, 112, 128, 192, 224>;   // of `lines`
+  using LineSizes = Positions<32, 64, 96, 112, 128, 192, 224>;   // of `lines`
   static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
-                              *kAnyTileWords = "64, 96, 104, 128 or 192", *kLineWords = "64, 96, 112, 128, 192 or 224";
+                              *kAnyTileWords = "64, 96, 104, 128 or 192", *kLineWords = "32, 64, 96, 112, 128, 192 or 224";
   static constexpr int kBytes = 2;       // of a value
   static constexpr int kTapsOfLoad = 1;  // of `rows`: the first is multiplied while others come
   // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.

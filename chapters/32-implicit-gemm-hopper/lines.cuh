@@ -11,13 +11,16 @@ namespace {
 template <class Element, int N, bool kShared>
 struct LinesBlock {
   using Value = typename Element::Value;
-  using Sums = typename Element::Sum[N / 2];
+  using Sum = typename Element::Sum;
+  using Sums = Sum[N / 2];
   using Memory = LineMemory<N, kShared>;
   static constexpr int kStreams = kShared ? 2 : 1;  // blocks of filters of a work item
   static constexpr int kChannels = kTilePixel / Element::kBytes, kPixels = N * kTilePixel;
   static constexpr int kGroup = kGroupWarps * 32;                                            // threads of a consumer
-  static constexpr int kStarted = 5;                                                         // a named barrier
   static constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position of outputs
+  static constexpr bool kMaySlice = !kShared && N <= kMostSlicePositions;
+  static constexpr int kSteps = N / kSliceStep, kFours = kSliceStep / 8 * kGroup;  // of slices; and of a step's sums
+  static constexpr int kSliceOutputs = kSliceStep * kPitch, kMostOwnSteps = kMostSlicePositions / kSliceStep / 2;
   static constexpr int kPart = line_part<Element>(N), kBuffers = 2;
   static_assert(N % kPart == 0 && kPart % kChunk<Element> == 0, "parts are alike, and whole matrices of stmatrix");
 
@@ -26,14 +29,19 @@ struct LinesBlock {
   unsigned char* outputs = ring + Memory::kSlots * Memory::kSlot;  // [consumer][2][kOutputBytes]
   Mbarrier* full = reinterpret_cast<Mbarrier*>(outputs + 2 * kBuffers * kOutputBytes);
   Mbarrier* empty = full + Memory::kSlots;
+  Mbarrier* gathered = empty + Memory::kSlots;  // the sums of the other slices
   int warp = warp_index(), thread = threadIdx.x, lane = thread % 32;
 
-  // Of a work item: its first output, and its block of filters, or the first of two.
+  // Of a work item: its first output; its block of filters, or the first of two; and the pass with which its slice
+  // begins, or with `next` 1 the next.
   __device__ __forceinline__ int first_of(int item) const {
-    return static_cast<int>(static_cast<unsigned>(item) / g.by_groups) * N;
+    return static_cast<int>(static_cast<unsigned>(item) / g.by_slices / g.by_groups) * N;
   }
   __device__ __forceinline__ int filter_block_of(int item) const {
-    return static_cast<int>(static_cast<unsigned>(item) % g.by_groups) * kStreams;
+    return static_cast<int>(static_cast<unsigned>(item) / g.by_slices % g.by_groups) * kStreams;
+  }
+  __device__ __forceinline__ int pass_of(int item, int next) const {
+    return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.passes / g.by_slices);
   }
   // Of an output, the pixel that the first tap reads.
   __device__ __forceinline__ Origin pixel_of(int output) const {
@@ -43,32 +51,47 @@ struct LinesBlock {
             static_cast<int>(row % g.by_out_height) * g.stride_y - g.pad_y};
   }
 
-  // 6. Producer, one thread: a pass is a column of pixels and a tap of the filters, which arrive together. The loop
-  // must keep up with four wgmmas, so it divides nothing.
-  __device__ __forceinline__ void produce(const TensorMap& input, const TensorMap& filters) const {
-    if (lane == 0) {
-      init_ring(full, empty, Memory::kSlots, kShared ? kConsumerWarps : kGroupWarps);
-      fence_mbarrier_init();
-    }
-    __syncwarp();
-    named_barrier_arrive(kStarted, kConsumers + 32);
+  // 6. By one thread, before all others begin.
+  __device__ __forceinline__ void start() const {
+    init_ring(full, empty, Memory::kSlots, 2, kShared ? kConsumerWarps : kGroupWarps);
+    mbarrier_init(gathered, 1);
+    fence_mbarrier_init();
+  }
+
+  // 6. Two producers, a thread each: of a pass one asks for a column of pixels, and the other for a tap of the filters.
+  // Both arrive at one mbarrier. The loops must keep up with four wgmmas, so they divide nothing.
+  __device__ __forceinline__ void produce_pixels(const TensorMap& input) const {
     if (lane != 0) return;
     int slot = 0, parity = 1;  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
-      const int first = first_of(item), filter_block = filter_block_of(item), end = g.passes * kFilters;
+      const int first = first_of(item), end = pass_of(item, 1);
       const Origin origin = pixel_of(first);
-      int c = 0, tap = 0;
-      for (int row = 0; row < end; row += kFilters) {
+      int pass = pass_of(item, 0), tap = static_cast<int>(static_cast<unsigned>(pass) % g.by_taps),
+          c = static_cast<int>(static_cast<unsigned>(pass) / g.by_taps) * kChannels;
+      for (; pass < end; ++pass) {
         unsigned char* const to = ring + slot * Memory::kSlot;
         Mbarrier* const arrived = full + slot;
         mbarrier_wait(empty + slot, parity);
-        mbarrier_expect(arrived, Memory::kSlot);
+        mbarrier_expect(arrived, kPixels);
         if (g.pointwise)
           tensor_load(to, input, arrived, c, first);
         else
           im2col_load(to, input, arrived, {g.offsets[tap].x, g.offsets[tap].y}, c, origin.x, origin.y, origin.image);
-        tensor_load(to + kPixels, filters, arrived, 0, row, filter_block);
         if (++tap == g.taps) tap = 0, c += kChannels;
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
+    }
+  }
+  __device__ __forceinline__ void produce_filters(const TensorMap& filters) const {
+    if (lane != 0) return;
+    int slot = 0, parity = 1;  // as of pixels
+    for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
+      const int filter_block = filter_block_of(item), end = pass_of(item, 1) * kFilters;
+      for (int row = pass_of(item, 0) * kFilters; row < end; row += kFilters) {
+        Mbarrier* const arrived = full + slot;
+        mbarrier_wait(empty + slot, parity);
+        mbarrier_expect(arrived, kStreams * kTileTap);
+        tensor_load(ring + slot * Memory::kSlot + kPixels, filters, arrived, 0, row, filter_block);
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
     }
@@ -80,21 +103,29 @@ struct LinesBlock {
     const int consumer = warp / 4, own_turn = 1 + consumer, other_turn = 2 - consumer;  // named barriers
     const std::uint64_t b = swizzled_descriptor(ring, Swizzle::bytes128),
                         a = further(b, kPixels + (kShared ? consumer * kTileTap : 0));
-    named_barrier_sync(kStarted, kConsumers + 32);
+    const bool sliced = kMaySlice && g.slices > 1;
+    if constexpr (kMaySlice) {
+      if (sliced && consumer == 0) expect_slices();
+    }
+    const int passes = pass_of(blockIdx.x, 1) - pass_of(blockIdx.x, 0);
     Sums sums;
     for (int i = kShared ? 0 : consumer, item; (item = blockIdx.x + i * static_cast<int>(gridDim.x)) < g.work_items;
          i += kShared ? 1 : 2) {
       const int first = first_of(item), filter_block = filter_block_of(item) + (kShared ? consumer : 0);
       if constexpr (Element::kFused) {
-        for (int part = 0; part < kBuffers; ++part) load_residual(filters.residual, first, filter_block, part * kPart);
+        if (sliced)
+          load_residual_of_slice(filters.residual, first, filter_block);
+        else
+          for (int part = 0; part < kBuffers; ++part)
+            load_residual(filters.residual, first, filter_block, part * kPart);
       }
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
-      const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(g.passes);
+      const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(passes);
       int slot = static_cast<int>(load % Memory::kSlots), parity = static_cast<int>(load / Memory::kSlots % 2),
           read = -1;  // the slot of the pass before, which may still be under way
-      for (int pass = 0; pass < g.passes; ++pass) {
+      for (int pass = 0; pass < passes; ++pass) {
         mbarrier_wait(full + slot, parity);
         multiply_taps<Element, N, 1, kTilePixel>(sums, further(a, slot * Memory::kSlot),
                                                  further(b, slot * Memory::kSlot), kTilePixel / kStepBytes, pass > 0);
@@ -107,9 +138,107 @@ struct LinesBlock {
       wgmma_wait<0>();
       pin(sums);
       if (lane == 0) mbarrier_arrive(empty + read);
+      if constexpr (kMaySlice) {
+        if (sliced) {
+          gather(sums);
+          store_slice(sums, filters, line, first, filter_block);
+          break;  // the block's only item
+        }
+      }
       store(sums, filters, line, first, filter_block);
     }
     if (thread % kGroup == 0) bulk_wait<0>();
+    if (sliced && consumer == 0) cluster_wait();  // the others have what this block sent them
+  }
+
+  // 7. Of slices, one for each block of a cluster, every g.slices-th step of the epilogue is a block's: the step's
+  // number among these, or -1.
+  __device__ __forceinline__ int own_step(int step) const {
+    return static_cast<unsigned>(step) % g.by_slices == cluster_rank()
+               ? static_cast<int>(static_cast<unsigned>(step) / g.by_slices)
+               : -1;
+  }
+  __device__ __forceinline__ unsigned char* outputs_of_step(int own) const { return outputs + own * kSliceOutputs; }
+  // What the slice `from`, of those that are not the block's, sends it for one of its steps.
+  __device__ __forceinline__ typename Element::FourSums* received(int from, int own) const {
+    return reinterpret_cast<typename Element::FourSums*>(outputs + kMostOwnSteps * kSliceOutputs) +
+           (from * g.own_steps + own) * kFours;
+  }
+
+  // Before the products: says how much will come, and that it may.
+  __device__ __forceinline__ void expect_slices() const {
+    const int rank = static_cast<int>(cluster_rank()), steps = (kSteps - rank + g.slices - 1) / g.slices;
+    if (thread == 0) mbarrier_expect(gathered, steps * (g.slices - 1) * kFours * static_cast<int>(sizeof(uint4)));
+    __syncwarp();
+    cluster_arrive();
+  }
+
+  // Sends the sums of each step to the block whose it is, and adds up those of its own. The ring has no more loads to
+  // take, and lends its memory.
+  __device__ __forceinline__ void gather(Sums& sums) const {
+    using Four = typename Element::FourSums;
+    Four* const sent = reinterpret_cast<Four*>(ring);  // [kSteps][kFours]
+    const int rank = static_cast<int>(cluster_rank());
+    named_barrier_sync(3, kGroup);  // nobody multiplies any more
+    UNROLL
+    for (int i = 0; i < N / 8; ++i)
+      sent[i * kGroup + thread] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+    fence_async_proxy();
+    named_barrier_sync(3, kGroup);
+    cluster_wait();  // every block expects them
+    if (thread == 0) {
+      UNROLL_BY(1)
+      for (int step = 0; step < kSteps; ++step) {
+        const int to = static_cast<int>(static_cast<unsigned>(step) % g.by_slices),
+                  own = static_cast<int>(static_cast<unsigned>(step) / g.by_slices);
+        if (to != rank)
+          cluster_copy(received(rank < to ? rank : rank - 1, own), to, sent + step * kFours,
+                       kFours * static_cast<int>(sizeof(Four)), gathered);
+      }
+    }
+    __syncwarp();
+    mbarrier_wait(gathered, 0);
+    UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int own = own_step(step);
+      if (own < 0) continue;
+      UNROLL_BY(1)
+      for (int from = 0; from < g.slices - 1; ++from) {
+        UNROLL
+        for (int i = 0; i < kSliceStep / 8; ++i) {
+          const Four four = received(from, own)[i * kGroup + thread];
+          Sum* const to = sums + (step * kSliceStep / 8 + i) * 4;
+          to[0] += four.x, to[1] += four.y, to[2] += four.z, to[3] += four.w;
+        }
+      }
+    }
+    cluster_arrive_relaxed();
+  }
+
+  // Epilogue of a slice: rounds the block's own steps, which TMA stores.
+  __device__ __forceinline__ void store_slice(const Sums& sums, const typename Element::Filters& filters,
+                                              const TensorMap& line, int first, int filter_block) const {
+    const int k = filter_block * kFilters;
+    const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
+    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
+    if constexpr (Element::kFused) {
+      wait_copies<0>();
+      named_barrier_sync(3, kGroup);
+    }
+    UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int own = own_step(step);
+      if (own >= 0)
+        store_rounded<Element>(outputs_of_step(own) + lane_row, sums + step * kSliceStep / 2, scale,
+                               kMatrixPositions<Element> <= kSliceStep);
+    }
+    fence_async_proxy();
+    named_barrier_sync(3, kGroup);
+    if (thread == 0) {
+      for (int step = static_cast<int>(cluster_rank()), own = 0; step < kSteps; step += g.slices, ++own)
+        tensor_store(line, outputs_of_step(own), k, first + step * kSliceStep);
+      bulk_commit();
+    }
   }
 
   // 7. Epilogue: a consumer rounds a part into one of two buffers, and TMA stores it, up to the end of the line.
@@ -154,18 +283,29 @@ struct LinesBlock {
   // are computed. A thread copies chunks.
   __device__ __forceinline__ void load_residual(const Value* residual, int first, int filter_block, int part) const {
     if (!residual || part >= N) return;
-    const int consumer = warp / 4, in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>,
-              k = filter_block * kFilters + f;
-    unsigned char* const buffer = outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes;
-    if (in_group == 0) bulk_wait_read<0>();
+    const int consumer = warp / 4;
+    if (thread % kGroup == 0) bulk_wait_read<0>();
     named_barrier_sync(3 + consumer, kGroup);  // the buffer is read
-    for (int p = in_group / kChunks; p < kPart; p += kGroup / kChunks) {
-      const int output = first + part + p;
+    copy_residual(residual, first + part, filter_block,
+                  outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes, kPart);
+    commit_copies();
+  }
+  // The same of a slice's own steps.
+  __device__ __forceinline__ void load_residual_of_slice(const Value* residual, int first, int filter_block) const {
+    if (!residual) return;
+    for (int step = static_cast<int>(cluster_rank()), own = 0; step < kSteps; step += g.slices, ++own)
+      copy_residual(residual, first + step * kSliceStep, filter_block, outputs_of_step(own), kSliceStep);
+    commit_copies();
+  }
+  __device__ __forceinline__ void copy_residual(const Value* residual, int first, int filter_block,
+                                                unsigned char* buffer, int positions) const {
+    const int in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>, k = filter_block * kFilters + f;
+    for (int p = in_group / kChunks; p < positions; p += kGroup / kChunks) {
+      const int output = first + p;
       const bool inside = output < g.line && k < g.filters;
       copy_async<kChunkBytes>(buffer + swizzled<kPitch>(p, f * Element::kBytes),
                               inside ? residual + std::int64_t{output} * g.filters + k : residual, inside);
     }
-    commit_copies();
   }
 };
 
@@ -176,9 +316,13 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    const __grid_constant__ TensorMap line,    // [batch * out_height * out_width][filters]
                    const typename Element::Filters filters, const __grid_constant__ Lines g) {
   const LinesBlock<Element, N, kShared> block{g};
+  if (block.thread == 0) block.start();
+  if (block.thread == 32) prefetch_tensor_map(input), prefetch_tensor_map(packed), prefetch_tensor_map(line);
+  __syncthreads();
   if (block.warp >= kConsumerWarps) {
     set_max_registers_decrease<40>();
-    if (block.warp == kConsumerWarps) block.produce(input, packed);
+    if (block.warp == kConsumerWarps) block.produce_pixels(input);
+    if (block.warp == kConsumerWarps + 1) block.produce_filters(packed);
     return;
   }
   set_max_registers_increase<232>();
@@ -212,11 +356,12 @@ TensorMap map_of_columns(const typename Element::Value* tensor, const InputLayou
 }
 
 template <bool kShared, class Element, int... N, class Value = typename Element::Value>
-void launch_lines_of(Positions<N...>, const ConvProblem& problem, int positions, const Value* input,
+void launch_lines_of(Positions<N...>, const ConvProblem& problem, const Choice& choice, const Value* input,
                      const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr unsigned kBytes = Element::kBytes;
   constexpr TensorElement kElement = kBytes == 1 ? TensorElement::int8 : TensorElement::fp16;
-  const Lines g = lines_of<Element>(problem, positions, kShared);
+  const int positions = choice.positions, stored = choice.slices > 1 ? kSliceStep : line_part<Element>(positions);
+  const Lines g = lines_of<Element>(problem, choice);
   const auto rows = static_cast<std::uint64_t>(g.passes) * kFilters, all = static_cast<std::uint64_t>(g.filters);
   const TensorMap packed = make_tensor_map(
       filters.packed, {kElement,
@@ -230,13 +375,12 @@ void launch_lines_of(Positions<N...>, const ConvProblem& problem, int positions,
       {kElement,
        kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
        2,
-       {{all, kBytes, kFilters},
-        {static_cast<std::uint64_t>(g.line), kBytes * all, static_cast<unsigned>(line_part<Element>(positions))}}});
+       {{all, kBytes, kFilters}, {static_cast<std::uint64_t>(g.line), kBytes * all, static_cast<unsigned>(stored)}}});
   const auto launch_if = [&](auto size) {
     constexpr int kN = decltype(size)::value;
     if (positions == kN)
-      launch(multiply_lines<Element, kN, kShared>, dim3(persistent_blocks(g.work_items)), dim3(kTileThreads),
-             static_cast<std::size_t>(LineMemory<kN, kShared>::kBytes), stream)(
+      launch(multiply_lines<Element, kN, kShared>, dim3(blocks_of(g)), dim3(kTileThreads),
+             static_cast<std::size_t>(LineMemory<kN, kShared>::kBytes), stream, dim3(static_cast<unsigned>(g.slices)))(
           map_of_columns<Element>(input, layout_of<Element>(problem), g, positions), packed, line, filters, g);
   };
   (launch_if(std::integral_constant<int, N>{}), ...);
@@ -247,9 +391,9 @@ void launch_lines(const ConvProblem& problem, const Choice& choice, const Value*
                   const typename Element::Filters& filters, Value* output, Stream stream) {
   constexpr typename Element::LineSizes kSizes;
   if (choice.shared)
-    launch_lines_of<true, Element>(kSizes, problem, choice.positions, input, filters, output, stream);
+    launch_lines_of<true, Element>(kSizes, problem, choice, input, filters, output, stream);
   else
-    launch_lines_of<false, Element>(kSizes, problem, choice.positions, input, filters, output, stream);
+    launch_lines_of<false, Element>(kSizes, problem, choice, input, filters, output, stream);
 }
 
 }  // namespace

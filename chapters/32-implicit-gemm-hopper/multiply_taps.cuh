@@ -86,10 +86,10 @@ __device__ __forceinline__ void store_rounded(unsigned char* row, const typename
     stmatrix_transposed<2>(row, {matrix(0), matrix(1)});
 }
 
-// Makes the barriers of a ring, by one thread; so many arrivals empty a slot.
-__device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int slots, int arrivals) {
+// Makes the barriers of a ring, by one thread; so many producers fill a slot, and so many arrivals empty it.
+__device__ __forceinline__ void init_ring(Mbarrier* full, Mbarrier* empty, int slots, int producers, int arrivals) {
   for (int slot = 0; slot < slots; ++slot) {
-    mbarrier_init(full + slot, 1);
+    mbarrier_init(full + slot, producers);
     mbarrier_init(empty + slot, arrivals);
   }
 }

@@ -80,23 +80,24 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
     if (problem.k % kChunk<Element> == 0) p.shared_load_requests = 0;
     p.barriers = std::int64_t{parts} * g.filter_blocks;
   } else if (choice.columns) {
-    const Lines g = lines_of<Element>(problem, positions, choice.shared);
-    const std::int64_t streams = choice.shared ? 2 : 1, products = std::int64_t{g.work_items} * streams;
-    const int part = line_part<Element>(positions);
+    const Lines g = lines_of<Element>(problem, choice);
+    const std::int64_t streams = choice.shared ? 2 : 1;
+    const std::int64_t products = std::int64_t{g.work_items} / g.slices * streams;  // of a tile and 64 filters
+    const int part = g.slices > 1 ? kSliceStep : line_part<Element>(positions);
     p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
-                          products * (std::int64_t{g.passes} * kTileTap + kConsumerScales);
+                          products * (std::int64_t{g.passes} * kTileTap + kConsumerScales * g.slices);
     p.shared_store_requests = products * kGroupWarps * (positions / part) * blocks_for(part, kMatrixPositions<Element>);
-    p.barriers = 0;
+    if (g.slices > 1) p.shared_store_requests += products * g.slices * kGroupWarps * (positions / 8);  // four a thread
+    p.barriers = blocks_of(g);
   } else {
     const Tiles g = tiles_of<Element>(problem, choice);
     const int streams = choice.shared ? 2 : 1;
-    const std::int64_t products = std::int64_t{g.work_items} / g.slices * streams;  // of a tile and 64 filters
-    const std::int64_t sums = g.slices > 1 ? products * g.slices * kGroupWarps * (positions / 8) : 0;  // four a thread
+    const std::int64_t products = std::int64_t{g.work_items} * streams;  // of a tile and 64 filters
     p.global_load_bytes = pixels_loaded(g) * pixel * (g.filter_blocks / streams) +
-                          products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales * g.slices);
+                          products * (std::int64_t{g.channel_blocks} * g.taps * kTileTap + kConsumerScales);
     const int zeros = g.pixel_slots * (g.slot - g.box) * (kTilePixel / 16), places = places_for(positions);
     p.shared_store_requests = products * kGroupWarps * blocks_for(positions, kMatrixPositions<Element>) +
-                              std::int64_t{blocks_of(g)} * ((zeros + 31) / 32 + places / 32) + sums;
+                              std::int64_t{persistent_blocks(g.work_items)} * ((zeros + 31) / 32 + places / 32);
     p.barriers = 0;
   }
   const std::int64_t wide = wide_size<Element>(problem);

@@ -53,7 +53,7 @@ struct RowsBlock {
   // 2. Prologue, by one thread: what the first row of outputs needs is on its way before the warps meet, in the order
   // in which it is needed.
   __device__ __forceinline__ void start(const TensorMap& input, const Value* packed) const {
-    init_ring(full, empty, kSlots, kConsumerWarps);
+    init_ring(full, empty, kSlots, 1, kConsumerWarps);
     for (int i = 0; i < kTapLoads; ++i) mbarrier_init(taps_full + i, 1);
     fence_mbarrier_init();
     for (int tap = 0; tap < kTaps * kTaps; tap += Element::kTapsOfLoad) {
@@ -195,6 +195,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
                   typename Element::Value* unaligned_output,  // instead of the map, where filters are no whole chunks
                   Rows g) {
   const RowsBlock<Element, N> block{g};
+  if (block.thread == 0) prefetch_tensor_map(input), prefetch_tensor_map(output);
   if (block.thread == kConsumers) block.start(input, filters.packed);
   __syncthreads();
   if (block.warp < kConsumerWarps)

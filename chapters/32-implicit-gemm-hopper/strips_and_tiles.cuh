@@ -58,8 +58,7 @@ __host__ __device__ constexpr int places_for(int positions) { return blocks_for(
 
 // Shared memory for tiles of so many positions: rings of taps and pixels, and two buffers of outputs for each consumer.
 // The products of a small tile are soon done, so more taps must be on their way. For any filter there are as many slots
-// of pixels as fit, since a box may serve a single tap; and the positions' places. Where channels are in slices, the
-// rings take a slice's sums in the end.
+// of pixels as fit, since a box may serve a single tap; and the positions' places.
 struct TileMemory {
   int filter_slots, pixel_slots, fixed_bytes;  // fixed: all but the slots of pixels
 
@@ -84,13 +83,17 @@ constexpr int line_part(int positions) {
   return positions / blocks_for(positions * kFilters * Element::kBytes, kOutputBytes);
 }
 
-// Shared memory of `lines`: a ring of as many passes as fit, and two buffers of outputs for each consumer.
+// Shared memory of `lines`: a ring of as many passes as fit, and two buffers of outputs for each consumer. Of slices
+// the buffers hold a block's outputs, and what the others send it.
 template <int N, bool kShared>
 struct LineMemory {
-  static constexpr int kSlot = (N + (kShared ? 2 : 1) * kFilters) * kTilePixel, kOutputs = 2 * 2 * kOutputBytes;
-  static constexpr int kSlots = (kMostShared - kOutputs) / (kSlot + 2 * static_cast<int>(sizeof(Mbarrier)));
-  static constexpr int kBytes = kSlots * (kSlot + 2 * static_cast<int>(sizeof(Mbarrier))) + kOutputs;
+  static constexpr int kBarrier = static_cast<int>(sizeof(Mbarrier)), kOutputs = 2 * 2 * kOutputBytes;
+  static constexpr int kSlot = (N + (kShared ? 2 : 1) * kFilters) * kTilePixel;
+  static constexpr int kSlots = (kMostShared - kOutputs - kBarrier) / (kSlot + 2 * kBarrier);
+  static constexpr int kBytes = kSlots * (kSlot + 2 * kBarrier) + kOutputs + kBarrier;
 };
+constexpr int kSliceStep = 16;           // positions that a block adds up and stores at once, of slices
+constexpr int kMostSlicePositions = 64;  // of a tile that has slices
 
 // The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
 // divided evenly.
@@ -114,13 +117,12 @@ struct Tiles : Lowering {
   int channel_blocks, filter_blocks;  // of kTilePixel bytes; of 64
   int work_items;                     // tiles times filter blocks, or times pairs of these
   Divisor by_groups, by_strips, by_row_tiles, by_row_pitch, by_image_pitch;
-  // Of all cuts but Cut::nine. A work item has a slice of the channels; those of one tile and filters are neighbours.
-  int taps, phases, pixel_slots, slices;
-  Divisor by_pixel_slots, by_slices;
+  // Of all cuts but Cut::nine.
+  int taps, phases, pixel_slots;
+  Divisor by_pixel_slots;
   int first_y[kMostPhases], first_x[kMostPhases];  // of the image's rows and columns, for a phase
   int phase_y[kMostPhases], phase_x[kMostPhases];  // from a tile's first output to its first of these
   int shifts[kMostTaps];                           // of the taps, phase by phase; of a phase's first, plus kNewBox
-  unsigned own_steps;                              // of the epilogue, of the first slice: every slices-th
 };
 
 // A tap's place: in the image, from the first tap.
@@ -129,14 +131,15 @@ struct Offset {
 };
 
 // The problem, and how `lines` takes it: the outputs of all images as one line. A pass is a tap of kTilePixel bytes of
-// channels.
+// channels. A work item has a slice of the passes; those of one tile and filters are neighbours.
 struct Lines : Lowering {
   int line;        // outputs
   bool pointwise;  // 1 x 1 with stride 1 and no padding: the pixels are the same line
-  int taps, passes;
+  int taps, passes, slices;
+  int own_steps;      // of slices, at most, of the epilogue
   int filter_blocks;  // of 64
-  int work_items;     // tiles times filter blocks, or times pairs of these
-  Divisor by_groups, by_out_width, by_out_height;
+  int work_items;     // tiles times filter blocks, or times pairs of these, times slices
+  Divisor by_groups, by_out_width, by_out_height, by_taps, by_slices;
   Offset offsets[kMostTaps];
 };
 
@@ -276,7 +279,7 @@ Lowering in_tiles(const ConvProblem& problem) {
 
 // Of `tiles`.
 Cut cut_of(const ConvProblem& problem, const Choice& choice) {
-  return choice.shared ? Cut::shared : has_nine(problem) && choice.slices == 1 ? Cut::nine : Cut::own;
+  return choice.shared ? Cut::shared : has_nine(problem) ? Cut::nine : Cut::own;
 }
 
 // The fewest tiles; of two ways to make them, wider ones. But with one column of taps a tile needs no pixels beside it,
@@ -302,11 +305,6 @@ Tiles tiles_of(const ConvProblem& problem, const Choice& choice) {
   best.by_row_pitch = divisor_of(best.row_pitch);
   best.by_image_pitch = divisor_of(best.image_pitch);
   best.by_pixel_slots = divisor_of(best.pixel_slots);
-  best.slices = choice.slices;
-  if (best.work_items > INT32_MAX / choice.slices) return Tiles{};
-  best.work_items *= choice.slices;
-  best.by_slices = divisor_of(choice.slices);
-  best.own_steps = ~0u / ((1u << choice.slices) - 1);
   const TapOrder order = tap_order(l);
   best.taps = order.taps, best.phases = order.phases;
   // Where the image is too small to have any of a phase's pixels, a box far outside of another's is as empty.
@@ -341,7 +339,9 @@ bool has_columns(const ConvProblem& problem) {
 }
 
 template <class Element>
-Lines lines_of(const ConvProblem& problem, int positions, bool shared) {
+Lines lines_of(const ConvProblem& problem, const Choice& choice) {
+  const int positions = choice.positions;
+  const bool shared = choice.shared;
   Lines g{};
   static_cast<Lowering&>(g) = lowering_of(problem);
   const TapOrder order = tap_order(in_tiles<Element>(problem));
@@ -351,7 +351,11 @@ Lines lines_of(const ConvProblem& problem, int positions, bool shared) {
   g.taps = order.taps;
   g.passes = blocks_for(g.channels * Element::kBytes, kTilePixel) * g.taps;
   g.filter_blocks = shared ? 2 * groups : groups;
-  g.work_items = blocks_for(g.line, positions) * groups;
+  g.slices = choice.slices;
+  g.own_steps = blocks_for(positions / kSliceStep, g.slices);
+  g.work_items = blocks_for(g.line, positions) * groups * g.slices;
+  g.by_slices = divisor_of(g.slices);
+  g.by_taps = divisor_of(g.taps);
   g.by_groups = divisor_of(groups);
   g.by_out_width = divisor_of(g.out_width);
   g.by_out_height = divisor_of(g.out_height);
@@ -369,10 +373,12 @@ int packed_filters(int filters, bool shared) {
   return blocks_for(filters, tile_filters) * tile_filters;
 }
 
-// Blocks of channels of a tile.
+// Whether a tile of `lines` can have so many slices: each a pass at least.
 template <class Element>
-int channel_blocks_of(const ConvProblem& problem) {
-  return blocks_for(static_cast<int>(problem.c) * Element::kBytes, kTilePixel);
+bool has_slices(const ConvProblem& problem, const Choice& choice) {
+  if (choice.shared || choice.positions > kMostSlicePositions) return false;
+  const Lines g = lines_of<Element>(problem, {choice.positions, false, 1, true});
+  return choice.slices <= g.passes && g.work_items <= INT32_MAX / choice.slices;
 }
 
 // Whether a kernel takes the problem so.
@@ -381,10 +387,11 @@ bool has_kernel(const ConvProblem& problem, const Choice& choice) {
   if (by_rows(problem))
     return !choice.shared && choice.slices == 1 && !choice.columns && Element::StripSizes::has(choice.positions);
   if (choice.columns)
-    return choice.slices == 1 && Element::LineSizes::has(choice.positions) && has_columns<Element>(problem);
+    return Element::LineSizes::has(choice.positions) && has_columns<Element>(problem) &&
+           (choice.slices == 1 || has_slices<Element>(problem, choice));
   const bool nine = cut_of(problem, choice) == Cut::nine;
   if (!(nine ? Element::TileSizes::has(choice.positions) : Element::AnyTileSizes::has(choice.positions))) return false;
-  return choice.slices <= channel_blocks_of<Element>(problem) && tiles_of<Element>(problem, choice).images > 0;
+  return choice.slices == 1 && tiles_of<Element>(problem, choice).images > 0;
 }
 
 // Cycles of the whole, up to a factor.
@@ -401,48 +408,46 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const std::int64_t streams = choice.shared ? 2 : 1, wgmmas = streams * kWgmmas * positions / 2;
   const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
   const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
-  // Of `lines` the bytes of a pass come at 78 a cycle, at a third of that where a pixel has no multiple of 64 bytes,
+  // Of `lines` the bytes of a pass come at 90 a cycle, at a third of that where a pixel has no multiple of 64 bytes,
   // and with 8 MB of filters and more to all multiprocessors together at 5600. Its wgmmas take a tenth longer, a fifth
-  // where a block has many items of several taps, and of shared tiles a fiftieth. No pass is shorter than 245 cycles.
-  // To these come an item's ends, which of shared tiles nothing hides. Fitted to times of all configurations on an
-  // H200, of 40 layers of 32 and as many of 34; the third to a layer of 48 channels and the fifth to three layers
-  // of 34.
+  // where a block has many items of several taps, and of shared tiles a fiftieth. No pass is shorter than 215 cycles.
+  // To these come an item's ends, which of shared tiles nothing hides; and of slices the gathering of sums, the longer
+  // the more slices there are.
+  // Of a cluster of four or eight blocks an eighth of the multiprocessors cannot be part. Fitted to times of all
+  // configurations on an H200, of 40 layers of 32 and as many of 34; the third to a layer of 48 channels, the fifth to
+  // three layers of 34, and slices to nine layers of 32 and seven of 34.
   if (choice.columns) {
-    const Lines g = lines_of<Element>(problem, positions, choice.shared);
-    const std::int64_t bytes = positions * kTilePixel + streams * kTileTap,
+    const Lines g = lines_of<Element>(problem, choice);
+    const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,
                        filters = std::int64_t{g.filter_blocks} * g.passes * kTileTap,
                        blocks = g.work_items < multiprocessors ? g.work_items : multiprocessors,
-                       rate = g.channels * Element::kBytes % 64 == 0 ? 78 : 26,
-                       loads = larger(bytes / rate, filters < 8 << 20 ? 0 : blocks * bytes / 5600);
-    const std::int64_t items = busiest(g.work_items), percent = choice.shared             ? 102
-                                                                : g.taps > 1 && items > 2 ? 120
-                                                                                          : 110;
-    const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, 245)),
+                       rate = pixel % 128 == 0  ? 90
+                              : pixel % 64 == 0 ? 60
+                                                : 30,
+                       loads = larger(bytes / rate, filters < 8 << 20 ? 0 : blocks * bytes / 7000);
+    const int places = choice.slices < 4 ? multiprocessors : multiprocessors - multiprocessors / 8;
+    const std::int64_t items = blocks_for(g.work_items, places), percent = choice.shared             ? 102
+                                                                           : g.taps > 1 && items > 2 ? 120
+                                                                                                     : 110;
+    const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, 215)),
                        ends = choice.shared ? 1200 + positions * 4 * Element::kBytes
                                             : 100 + positions * (2 + Element::kBytes);
-    return kStart + items * (g.passes * pass + ends);
+    const std::int64_t item = blocks_for(g.passes, choice.slices) * pass + ends;
+    return choice.slices == 1 ? kStart + items * item : items * (kStart + item + 800 + 300 * choice.slices);
   }
   // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at
   // least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. 8 KB of a
   // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, 16 of
-  // Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Blocks that gather
-  // slices take 700 cycles, and more with more sums; of a cluster of four or eight an eighth of the multiprocessors
-  // cannot be part. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the
-  // 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200, and
-  // slices to 9 layers of each.
+  // Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Fitted to times on
+  // an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the 345 to all of its first layer on
+  // an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200.
   const Cut cut = cut_of(problem, choice);
   const std::int64_t least_tap = choice.shared ? 520 : cut == Cut::own ? 345 : 290, least_box = 740, from_l2 = 48;
   const Tiles g = tiles_of<Element>(problem, choice);
-  const std::int64_t blocks = blocks_for(g.channel_blocks, choice.slices), taps = blocks * g.taps,
-                     boxes = blocks * g.phases;
+  const std::int64_t taps = std::int64_t{g.channel_blocks} * g.taps, boxes = std::int64_t{g.channel_blocks} * g.phases;
   const std::int64_t product = larger(taps * larger(wgmmas * 11 / 10, least_tap), boxes * least_box);
   const std::int64_t loads = (taps * streams * kTileTap + boxes * g.box * kTilePixel) / from_l2;
   const std::int64_t epilogue = (cut == Cut::nine ? 8 : 10) * positions * Element::kBytes;
-  if (choice.slices > 1) {
-    const int places = choice.slices == 2 ? multiprocessors : multiprocessors - multiprocessors / 8;
-    const std::int64_t gather = 700 + streams * positions * (14 + 19 * choice.slices / 8);
-    return blocks_for(g.work_items, places) * (kStart + larger(product, loads) + epilogue + gather);
-  }
   const std::int64_t items = busiest(g.work_items);
   if (choice.shared) return kStart + items * (larger(product, loads) + epilogue);
   const std::int64_t pairs = items > 1 ? items * (product + epilogue) / 2 : 0;
@@ -465,9 +470,9 @@ Choice cheapest(const int (&positions)[Count], const ConvProblem& problem, int m
   for (int shared = 0; shared < 2; ++shared) {
     if (shared && problem.k <= kFilters) continue;
     for (const int each : positions) {
+      try_with({each, shared == 1, 1});
       for (const int slices : kSlices)
-        if (slices <= multiprocessors) try_with({each, shared == 1, slices});  // a cluster's blocks run at once
-      try_with({each, shared == 1, 1, true});
+        if (slices <= multiprocessors) try_with({each, shared == 1, slices, true});  // a cluster's blocks run at once
     }
   }
   return best;
@@ -479,7 +484,7 @@ unsigned persistent_blocks(int work_items) {
   return static_cast<unsigned>(work_items < multiprocessors ? work_items : multiprocessors);
 }
 // Of slices, each work item has a block, and those of a tile are a cluster.
-unsigned blocks_of(const Tiles& g) {
+unsigned blocks_of(const Lines& g) {
   return g.slices > 1 ? static_cast<unsigned>(g.work_items) : persistent_blocks(g.work_items);
 }
 

@@ -74,7 +74,7 @@ std::string columns(int count, bool shared) { return tiles_of(count, shared ? "s
 constexpr int kStrips[] = {56, 112, 240};
 constexpr int kTiles[] = {64, 128, 208, 216, 232, 248};
 constexpr int kAnyTiles[] = {64, 96, 104, 128, 192};
-constexpr int kLines[] = {64, 96, 112, 128, 192, 224};
+constexpr int kLines[] = {32, 64, 96, 112, 128, 192, 224};
 
 RunResult run(const std::string& sizes, const std::string& settings = "") {
   return run_case(find_stage("32"), {parse_shape(shape(sizes)), InputKind::normal}, settings);
@@ -136,18 +136,17 @@ TEST_CASE("32 implicit-gemm-hopper: few channels are right, whatever fits in a t
   check_suite("32", suite, any_tiles(96, true));
 }
 
-TEST_CASE("32 implicit-gemm-hopper: channels in slices are right (sm_90)") {
+TEST_CASE("32 implicit-gemm-hopper: tiles in slices are right (sm_90)") {
   std::vector<SuiteCase> suite;
   for (const char* sizes : {
            "n=2,c=264,k=72,h=3,w=5",                         // of unlike length
-           "n=5,c=200,k=130,h=3,w=5,stride_h=2,stride_w=2",  // four phases
-           "n=3,c=200,k=64,h=1,w=3,pad_w=0",
+           "n=5,c=200,k=136,h=3,w=5,stride_h=2,stride_w=2",  // the last tile is a part of one
        })
     suite.push_back({parse_shape(shape(sizes)), InputKind::normal});
+  suite.push_back({parse_shape("n=3,c=520,k=64,h=7,w=3"), InputKind::normal});
   suite.push_back({suite.front().problem, InputKind::nan});
-  for (const SuiteCase& each : suite) {
-    for (const int slices : {2, 4}) check_suite("32", {each}, tiles_of(96, "own", slices));
-    if (each.problem.k > 64) check_suite("32", {each}, tiles_of(96, "shared", 2));
+  for (const int slices : {2, 4, 8}) {
+    for (const int tile : {32, 64}) check_suite("32", suite, tiles_of(tile, "own", slices, "columns"));
   }
 }
 
@@ -177,8 +176,7 @@ TEST_CASE("32 implicit-gemm-hopper: an epilogue is right, whatever fits in a str
     check("n=3,c=24,k=80,h=9,w=31", any_tiles(tile, false));
     check("n=2,c=72,k=130,h=9,w=8,r=3,s=3,stride_h=2", any_tiles(tile, true));
   }
-  check(shape("n=2,c=264,k=72,h=3,w=5"), tiles_of(96, "own", 2));
-  check(shape("n=2,c=520,k=80,h=3,w=5"), tiles_of(128, "shared", 4));
+  for (const int slices : {2, 8}) check(shape("n=3,c=264,k=72,h=5,w=7"), tiles_of(64, "own", slices, "columns"));
 }
 
 TEST_CASE("32 implicit-gemm-hopper: strips and tiles are right in bf16, and numbers that fp16 does not hold (sm_90)") {
@@ -224,7 +222,7 @@ TEST_CASE("32 implicit-gemm-hopper: counters are what the lesson predicts (simul
     if (each.inputs == InputKind::normal)
       check_prediction("32", {to_string(each.problem)}, FilterForm::dense, any_tiles(96, false));
   }
-  for (const std::string& split : {tiles_of(64, "own", 2), tiles_of(128, "shared", 4)})
+  for (const std::string& split : {tiles_of(64, "own", 2, "columns"), tiles_of(32, "own", 8, "columns")})
     check_prediction("32", {shape("n=2,c=520,k=72,h=7,w=9,stride_h=2")}, FilterForm::dense, split);
 }
 
@@ -297,10 +295,10 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   };
   CHECK(refuses("c=65,k=64,h=9,w=9", {128, 2, 1}) ==
         "a shared tile has 128 filters, so k must be more than 64; got k=64");
-  CHECK(refuses("c=64,k=65,h=9,w=9", {128, 1, 2}) == "split=2 wants as many blocks of 64 channels; got c=64");
+  CHECK(refuses("c=256,k=65,h=9,w=9", {128, 1, 2}) == "boxes have all channels: split=2 wants loads=columns");
   CHECK(refuses("c=64,k=65,h=9,w=9,r=3,s=3", {56, 2, 1}) ==
         "3 x 3 filters of up to 64 channels have strips: tiles=own, split=1 and loads=boxes");
-  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1}).starts_with("tiles of any filter, and shared and split ones, have"));
+  CHECK(refuses("c=9,k=65,h=9,w=9", {208, 1, 1}).starts_with("tiles of any filter, and shared ones, have"));
   CHECK(refuses("c=9,k=65,h=9,w=99,r=5,s=5,dilation_w=18", {192, 1, 1}).starts_with("no tile of"));
   CHECK(refuses("c=9,k=65,h=9,w=9", {96, 2, 1}).empty());
   const std::initializer_list<int> by_columns = {112, 1, 1, 2};
@@ -311,10 +309,13 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
     CAPTURE(std::string(sizes));
     CHECK(refuses(sizes, by_columns).starts_with("loads=columns wants filters that are not folded"));
   }
-  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {112, 1, 2, 2}) ==
-        "columns have all channels: loads=columns wants split=1; got split=2");
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {64, 1, 8, 2}).empty());
+  const std::string no_slices = "split=8 wants tiles=own, at most 64 positions, and as many taps of 64 channels; got ";
+  CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {96, 1, 8, 2}) == no_slices + "positions=96, c=72, r=3, s=3");
+  CHECK(refuses("c=72,k=72,h=9,w=9,r=3,s=3", {64, 2, 8, 2}) == no_slices + "positions=64, c=72, r=3, s=3");
+  CHECK(refuses("c=256,k=64,h=9,w=9", {64, 1, 8, 2}) == no_slices + "positions=64, c=256, r=1, s=1");
   CHECK(refuses("c=72,k=64,h=9,w=9,r=3,s=3", {104, 1, 1, 2}) ==
-        "tiles by columns have 64, 96, 112, 128, 192 or 224 positions; got positions=104");
+        "tiles by columns have 32, 64, 96, 112, 128, 192 or 224 positions; got positions=104");
   CHECK(refuses("c=64,k=64,h=9,w=9,r=3,s=3", {56, 1, 1, 2}).starts_with("3 x 3 filters of up to 64 channels"));
 
   // What the lesson's arithmetic says of 132 multiprocessors.
@@ -328,7 +329,7 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   CHECK(chosen("n=32,c=128,k=128,h=112,w=112") == 232);
   CHECK(chosen("n=32,c=512,k=512,h=7,w=7") == 112);
   CHECK(chosen("n=128,c=512,k=512,h=7,w=7") == 192);
-  // Boxes where planes are large, filters are folded, or few tiles have slices of the channels.
+  // Boxes where planes are large or filters are folded; slices where tiles are few.
   const auto choice = [&](const char* sizes) {
     const Configuration all = tunable->default_configuration(parse_shape(sizes), limits);
     return std::array{all["tiles"], all["split"], all["loads"]};
@@ -336,12 +337,12 @@ TEST_CASE("32 implicit-gemm-hopper: a strip or tile of a size that the kernel ha
   CHECK(choice("n=32,c=128,k=128,h=112,w=112,r=3,s=3") == std::array{1, 1, 1});
   CHECK(choice("n=32,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 1, 2});
   CHECK(choice("n=128,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{2, 1, 2});
-  CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3")[1] > 1);
+  CHECK(choice("n=1,c=512,k=512,h=7,w=7,r=3,s=3") == std::array{1, 8, 2});
   CHECK(choice("n=32,c=256,k=1024,h=14,w=14") == std::array{1, 1, 2});
   CHECK(choice("n=32,c=2048,k=512,h=7,w=7") == std::array{1, 1, 2});
   CHECK(choice("n=32,c=48,k=64,h=35,w=35,r=5,s=5") == std::array{1, 1, 1});
-  CHECK(choice("n=2,c=1280,k=1280,h=16,w=16,r=3,s=3") == std::array{2, 2, 1});
-  CHECK(choice("n=1,c=2048,k=512,h=7,w=7")[1] > 1);
+  CHECK(choice("n=2,c=1280,k=1280,h=16,w=16,r=3,s=3") == std::array{1, 1, 2});
+  CHECK(choice("n=1,c=2048,k=512,h=7,w=7") == std::array{1, 4, 2});
   CHECK(choice("n=32,c=3,k=64,h=224,w=224,r=7,s=7,stride_h=2,stride_w=2") == std::array{1, 1, 1});
 }
 

@@ -49,15 +49,12 @@ struct TilesBlock {
   static constexpr int kChannels = kTilePixel / Element::kBytes, kTapSize = kFilters * kChannels;
   static constexpr int kPlaces = places_for(N);
   static constexpr int kGroup = kGroupWarps * 32;                                            // threads of a consumer
-  static constexpr int kStarted = 5, kMultiplied = 6;                                        // named barriers
+  static constexpr int kStarted = 5;                                                         // a named barrier
   static constexpr int kPitch = kFilters * Element::kBytes, kChunks = kPitch / kChunkBytes;  // of a position of outputs
   static constexpr int kSteps = blocks_for(N, kMatrixPositions<Element>);                    // of the epilogue
   static constexpr int kStep = kGroup * kChunkBytes, kPartSteps = kOutputBytes / kStep, kBuffers = 2;
   static constexpr int kParts = blocks_for(kSteps, kPartSteps);
   static_assert(kStep == kMatrixPositions<Element> * kPitch, "a step is a chunk of each thread");
-  static constexpr int kStepFours = kMatrixPositions<Element> / 8;  // of sums, of a thread
-  static_assert(kStreams * N * kFilters * 4 <= kMemory.filter_slots * kTileTap + (kShared ? 2 * N * kTilePixel : 0),
-                "the sums of a slice fit in the rings");
 
   const Tiles& g;
   int pixel_slots = kNine ? kMemory.pixel_slots : g.pixel_slots;
@@ -88,30 +85,13 @@ struct TilesBlock {
     return kNine ? tap / kTaps * g.row_pitch + tap % kTaps + (tap == 0 ? kNewBox : 0) : g.shifts[tap];
   }
 
-  // A work item without its slice; and where the channels of its slice begin, or with `next` 1 those of the next.
-  __device__ __forceinline__ unsigned whole(int item) const {
-    return kNine ? static_cast<unsigned>(item) : static_cast<unsigned>(item) / g.by_slices;
-  }
-  __device__ __forceinline__ int first_block_of(int item, int next) const {
-    if (kNine) return next * g.channel_blocks;
-    return static_cast<int>((static_cast<unsigned>(item) % g.by_slices + next) * g.channel_blocks / g.by_slices);
-  }
-  __device__ __forceinline__ int blocks_in(int item) const {
-    return kNine ? g.channel_blocks : first_block_of(item, 1) - first_block_of(item, 0);
-  }
-  __device__ __forceinline__ int first_channel_of(int item) const {
-    return kNine ? 0 : first_block_of(item, 0) * kChannels;
-  }
-  __device__ __forceinline__ int end_channel_of(int item) const {
-    return kNine ? g.channels : min(g.channels, first_block_of(item, 1) * kChannels);
-  }
   // The block's i-th work item; and its block of filters, or the first of two.
   __device__ __forceinline__ int item_of(int i) const { return blockIdx.x + i * static_cast<int>(gridDim.x); }
   __device__ __forceinline__ int filter_block_of(int item) const {
-    return static_cast<int>(whole(item) % g.by_groups) * kStreams;
+    return static_cast<int>(static_cast<unsigned>(item) % g.by_groups) * kStreams;
   }
   __device__ __forceinline__ Origin origin_of(int item) const {
-    const unsigned tile = whole(item) / g.by_groups, row = tile / g.by_strips;
+    const unsigned tile = static_cast<unsigned>(item) / g.by_groups, row = tile / g.by_strips;
     return {static_cast<int>(row / g.by_row_tiles) * g.images, static_cast<int>(tile % g.by_strips) * g.tile_columns,
             static_cast<int>(row % g.by_row_tiles) * g.tile_rows};
   }
@@ -119,7 +99,7 @@ struct TilesBlock {
   // Prologue of a producer, which makes its ring's barriers and need not wait for the others. Consumers wait for it.
   __device__ __forceinline__ void start_ring(Mbarrier* ring_full, Mbarrier* ring_empty, int slots, int arrivals) const {
     if (lane == 0) {
-      init_ring(ring_full, ring_empty, slots, arrivals);
+      init_ring(ring_full, ring_empty, slots, 1, arrivals);
       fence_mbarrier_init();
     }
     __syncwarp();
@@ -152,8 +132,7 @@ struct TilesBlock {
     RingPlace place{0, 1};  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Origin origin = origin_of(item);
-      const int end = end_channel_of(item);
-      for (int c = first_channel_of(item); c < end; c += kChannels) {
+      for (int c = 0; c < g.channels; c += kChannels) {
         for (int phase = 0; phase < phases(); ++phase, place.advance(pixel_slots)) {
           Mbarrier* const arrived = full + place.slot;
           mbarrier_wait(empty + place.slot, place.parity);
@@ -174,8 +153,7 @@ struct TilesBlock {
     RingPlace place{0, 1};  // as of pixels
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
       const Value* const of_block = packed + filter_block_of(item) * all_taps * kTapSize;
-      const int end = kNine ? all_taps : first_block_of(item, 1) * taps();
-      for (int tap = kNine ? 0 : first_block_of(item, 0) * taps(); tap < end; ++tap, place.advance(kFilterSlots)) {
+      for (int tap = 0; tap < all_taps; ++tap, place.advance(kFilterSlots)) {
         Mbarrier* const arrived = filters_full + place.slot;
         mbarrier_wait(filters_empty + place.slot, place.parity);
         mbarrier_expect(arrived, kFilterSlot);
@@ -198,19 +176,17 @@ struct TilesBlock {
                             swizzled_descriptor(filter_ring + (kShared ? consumer * kTileTap : 0), Swizzle::bytes128),
                         first_box = swizzled_descriptor(ring, Swizzle::bytes128);
     Sums sums;
-    const int blocks = blocks_in(blockIdx.x);
     for (int i = kShared ? 0 : consumer, item; (item = item_of(i)) < g.work_items; i += kShared ? 1 : 2) {
       const int filter_block = filter_block_of(item) + (kShared ? consumer : 0);
       if constexpr (Element::kFused) load_residual(filters.residual, origin_of(item), filter_block, 0, kBuffers);
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
-      RingPlace box = place_of_box(i * blocks * phases()), tap = place_of_tap(i * blocks * taps());
+      RingPlace box = place_of_box(i * g.channel_blocks * phases()), tap = place_of_tap(i * g.channel_blocks * taps());
       int read_box = 0, read_tap = -1;  // slots of the products before, which may still be under way
       std::uint64_t b = 0;
       int shift = shift_of(0);
-      const int end = end_channel_of(item);
-      for (int c = first_channel_of(item); c < end; c += kChannels) {
+      for (int c = 0; c < g.channels; c += kChannels) {
         const int steps = min(kTilePixel / kStepBytes, blocks_for((g.channels - c) * Element::kBytes, kStepBytes));
         UNROLL_BY(1)
         for (int t = 0; t < taps(); ++t) {
@@ -240,49 +216,9 @@ struct TilesBlock {
       pin(sums);
       release(filters_empty + read_tap);
       release(empty + read_box);
-      const bool sliced = !kNine && g.slices > 1;
-      if (sliced) gather(sums);
       store(sums, filters, output, origin_of(item), filter_block);
-      if (sliced) cluster_wait();  // nobody reads this block's sums any more
     }
   }
-
-  // 5. Of slices, one for each block of a cluster: adds up the sums of all, in their order, for the steps of the
-  // epilogue that are this block's. Its rings have no more loads to take, and lend their memory to the sums that others
-  // read.
-  __device__ __forceinline__ void gather(Sums& sums) const {
-    using Four = typename Element::FourSums;
-    const int consumer = warp / 4, in_group = thread % kGroup, readers = kShared ? kConsumers : kGroup;
-    Four* const own = reinterpret_cast<Four*>(filter_ring) + (kShared ? consumer : 0) * (N / 8 * kGroup) + in_group;
-    named_barrier_sync(kShared ? kMultiplied : 3 + consumer, readers);  // nobody multiplies any more
-    UNROLL
-    for (int i = 0; i < N / 8; ++i)
-      own[i * kGroup] = Four{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
-    cluster_arrive();
-    cluster_wait();
-    const unsigned own_bits = own_steps();
-    UNROLL
-    for (int j = 0; j < kSteps; ++j) {
-      if (!is_in(own_bits, j)) continue;
-      const int first = j * kStepFours, end = first + kStepFours < N / 8 ? first + kStepFours : N / 8;
-      UNROLL
-      for (int i = 4 * first; i < 4 * end; ++i) sums[i] = 0;
-      UNROLL_BY(4)
-      for (int slice = 0; slice < g.slices; ++slice) {
-        UNROLL
-        for (int i = first; i < end; ++i) {
-          const Four four = cluster_load(own + i * kGroup, slice);
-          sums[4 * i] += four.x, sums[4 * i + 1] += four.y, sums[4 * i + 2] += four.z, sums[4 * i + 3] += four.w;
-        }
-      }
-    }
-    cluster_arrive();
-  }
-  // The steps of the epilogue that this block has, a bit each: of slices, every g.slices-th.
-  __device__ __forceinline__ unsigned own_steps() const {
-    return kNine || g.slices == 1 ? ~0u : g.own_steps << cluster_rank();
-  }
-  static __device__ __forceinline__ bool is_in(unsigned own, int step) { return kNine || (own >> step & 1) != 0; }
 
   template <class Tensor>
   __device__ __forceinline__ TileOutputs<Tensor> outputs_of(Tensor* tensor, const Origin& origin, int k) const {
@@ -298,22 +234,18 @@ struct TilesBlock {
                                                 int first_part, int parts) const {
     if (!residual) return;
     const int consumer = warp / 4, in_group = thread % kGroup, k = filter_block * kFilters;
-    const unsigned own = own_steps();
     const bool chunks = g.filters % kChunk<Element> == 0;
     const TileOutputs<const Value> from = outputs_of(residual, origin, k);
     if (first_part == 0 || !chunks) named_barrier_sync(3 + consumer, kGroup);  // the buffers are read
     for (int part = first_part; part < first_part + parts && part < kParts; ++part) {
       unsigned char* const buffer = outputs + (kBuffers * consumer + part % kBuffers) * kOutputBytes;
       const int first_step = part * kPartSteps, steps = min(kSteps - first_step, kPartSteps);
-      const auto inside = [&](int position) {
-        return position < N && is_in(own, position / kMatrixPositions<Element>);
-      };
       if (chunks) {
         const int f = in_group % kChunks * kChunk<Element>;
         UNROLL
         for (int step = 0; step < kPartSteps; ++step) {
           const int in_step = in_group / kChunks, position = (first_step + step) * kMatrixPositions<Element> + in_step;
-          const Value* const chunk = step < steps && inside(position) ? from.at(position) : nullptr;
+          const Value* const chunk = step < steps && position < N ? from.at(position) : nullptr;
           copy_async<kChunkBytes>(buffer + step * kStep + swizzled<kPitch>(in_step, f * Element::kBytes),
                                   chunk ? chunk + f : residual, chunk && k + f < g.filters);
         }
@@ -322,7 +254,7 @@ struct TilesBlock {
         UNROLL_BY(1)
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
           const int position = first_step * kMatrixPositions<Element> + i;
-          const Value* const pixel = inside(position) ? from.at(position) : nullptr;
+          const Value* const pixel = position < N ? from.at(position) : nullptr;
           *reinterpret_cast<Value*>(buffer + swizzled<kPitch>(i, f * Element::kBytes)) =
               pixel && k + f < g.filters ? pixel[f] : Value{};
         }
@@ -341,7 +273,6 @@ struct TilesBlock {
               f = in_group % kChunks * kChunk<Element>, chunk = swizzled<kPitch>(chunk_position, f * Element::kBytes);
     const TileOutputs<Value> tile = outputs_of(output, origin, k);
     const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
-    const unsigned own = own_steps();
     named_barrier_sync(of_group, kGroup);  // both buffers are read, of the product before
     UNROLL
     for (int part = 0; part < kParts; ++part) {
@@ -358,9 +289,8 @@ struct TilesBlock {
       UNROLL
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
-        if (is_in(own, first_step + step))
-          store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
-                                 first + kMatrixPositions<Element> <= N);
+        store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
+                               first + kMatrixPositions<Element> <= N);
       }
       named_barrier_sync(of_group, kGroup);
       if (g.filters % kChunk<Element> == 0) {
@@ -370,7 +300,7 @@ struct TilesBlock {
         for (int step = 0; step < steps; ++step) {
           const int position = (first_step + step) * kMatrixPositions<Element> + chunk_position;
           to[step] = nullptr;
-          if (!is_in(own, first_step + step) || position >= N) continue;
+          if (position >= N) continue;
           to[step] = tile.at(position);
           values[step] = *reinterpret_cast<const uint4*>(buffer + step * kStep + chunk);
         }
@@ -382,7 +312,7 @@ struct TilesBlock {
         for (int i = in_group / kFilters; i < steps * kMatrixPositions<Element>; i += kGroup / kFilters) {
           Value* const to = tile.at(first_step * kMatrixPositions<Element> + i);
           const int filter = in_group % kFilters;
-          if (is_in(own, first_step + i / kMatrixPositions<Element>) && to && k + filter < g.filters)
+          if (to && k + filter < g.filters)
             to[filter] = *reinterpret_cast<const Value*>(buffer + swizzled<kPitch>(i, filter * Element::kBytes));
         }
       }
@@ -399,6 +329,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
   const TilesBlock<Element, N, kCut> block{g};
+  if (block.thread == 0)
+    for (int phase = 0; phase < block.phases(); ++phase) prefetch_tensor_map(input.of[phase]);
   if (block.warp >= kConsumerWarps) {
     set_max_registers_decrease<40>();
     if (block.warp == kConsumerWarps) block.produce_pixels(input);
@@ -421,8 +353,8 @@ void launch_tiles_of(Positions<N...>, const ConvProblem& problem, const Choice& 
   const auto launch_if = [&](auto size) {
     constexpr int kN = decltype(size)::value;
     if (choice.positions == kN)
-      launch(multiply_tiles<Element, kN, kCut>, dim3(blocks_of(g)), dim3(kTileThreads), static_cast<std::size_t>(bytes),
-             stream, dim3(static_cast<unsigned>(g.slices)))(from, filters, output, g);
+      launch(multiply_tiles<Element, kN, kCut>, dim3(persistent_blocks(g.work_items)), dim3(kTileThreads),
+             static_cast<std::size_t>(bytes), stream)(from, filters, output, g);
   };
   (launch_if(std::integral_constant<int, N>{}), ...);
 }

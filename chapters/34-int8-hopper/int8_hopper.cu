@@ -8,7 +8,7 @@ namespace convladder {
 namespace {
 
 // The knobs of 32.
-constexpr int kPositions[] = {64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
+constexpr int kPositions[] = {32, 64, 96, 112, 128, 160, 192, 208, 224, 240, 256};
 constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
                            {"tiles", kTiles, kWhose, kOwnTiles},
                            {"split", kSlices, 1},

@@ -40,10 +40,10 @@ struct Bytes {
   using StripSizes = Positions<64, 112, 160, 240>;  // a wgmma of bytes has a multiple of 16
   using TileSizes = Positions<64, 128, 208, 224, 240, 256>;
   using AnyTileSizes = Positions<64, 96, 128, 192, 256>;
-  using LineSizes = Positions<64, 96, 112, 128, 192, 224, 256>;
+  using LineSizes = Positions<32, 64, 96, 112, 128, 192, 224, 256>;
   static constexpr const char *kStripWords = "64, 112, 160 or 240", *kTileWords = "64, 128, 208, 224, 240 or 256",
                               *kAnyTileWords = "64, 96, 128, 192 or 256",
-                              *kLineWords = "64, 96, 112, 128, 192, 224 or 256";
+                              *kLineWords = "32, 64, 96, 112, 128, 192, 224 or 256";
   static constexpr int kBytes = 1;
   static constexpr int kTapsOfLoad = kTaps;
   static constexpr int row_slots(int) { return 10; }

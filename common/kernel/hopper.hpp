@@ -26,8 +26,10 @@
 /// | `mbarrier_arrive`, `mbarrier_expect`, `mbarrier_wait` | `mbarrier.arrive`, `.arrive.expect_tx`, `.try_wait.parity` in a loop |
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
-/// | `cluster_rank`, `cluster_arrive`, `cluster_wait`, `cluster_load` | `%cluster_ctarank`, `barrier.cluster.arrive`, `.wait`, `mapa` and `ld.shared::cluster` |
+/// | `cluster_rank`, `cluster_arrive`, `cluster_arrive_relaxed`, `cluster_wait` | `%cluster_ctarank`, `barrier.cluster.arrive`, `.arrive.relaxed`, `.wait` |
+/// | `cluster_copy` | `mapa` and `cp.async.bulk.shared::cluster.shared::cta` |
 /// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`, on the host |
+/// | `prefetch_tensor_map` | `prefetch.tensormap` |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
 /// | `im2col_load` | `cp.async.bulk.tensor`, `.im2col` |
 /// | `bulk_prefetch` | `cp.async.bulk.prefetch.L2` |
@@ -276,26 +278,31 @@ __device__ __forceinline__ unsigned cluster_rank() {
 __device__ __forceinline__ void cluster_arrive() {
   CONVLADDER_SM90("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
+/// `barrier.cluster.arrive.relaxed.aligned`: the same, but what the thread wrote is not made known. Where that is not
+/// wanted it saves a fence of the whole GPU, `MEMBAR.ALL.GPU`, which ptxas makes of the release.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  CONVLADDER_SM90("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 /// `barrier.cluster.wait.acquire.aligned`: waits until all threads of the cluster have come by cluster_arrive(), or
 /// have ended; then sees what they did before, in shared memory too. By whole warps that have come themselves.
 __device__ __forceinline__ void cluster_wait() {
   CONVLADDER_SM90("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// `mapa`, `ld.shared::cluster.v4.b32`: what lies at this place in the shared memory of another block of the cluster.
-/// Between two barriers of the cluster: after one, that block has begun, and before another, it has not ended.
-/// @tparam T 16 bytes, such as float4  @param shared in this block, a multiple of 16
-template <class T>
-__device__ __forceinline__ T cluster_load(const T* shared, int rank) {
-  static_assert(sizeof(T) == 16, "cluster_load reads 16 bytes");
-  uint4 bits = make_uint4(0, 0, 0, 0);
+/// `mapa`, `cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`: starts a copy to this place in the
+/// shared memory of another block of the cluster, by one thread, after fence_async_proxy() by each thread that wrote
+/// the bytes and a barrier. Its end counts at that block's barrier: mbarrier_wait() there before the bytes are read.
+/// That block has begun, and this one has not ended before.
+/// @param to, barrier as in this block  @param to, from multiples of 16  @param bytes a multiple of 16, which
+/// mbarrier_expect() has announced there
+__device__ __forceinline__ void cluster_copy(void* to, int rank, const void* from, int bytes, Mbarrier* barrier) {
   CONVLADDER_SM90(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %4, %5;\n"
-      "ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [there];\n}"
-      : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-      : "r"(shared_address(shared)), "r"(rank)
+      "{\n.reg .b32 there, barrier;\n"
+      "mapa.shared::cluster.u32 there, %0, %4;\n"
+      "mapa.shared::cluster.u32 barrier, %3, %4;\n"
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [barrier];\n}" ::"r"(
+          shared_address(to)),
+      "r"(shared_address(from)), "r"(bytes), "r"(shared_address(barrier)), "r"(rank)
       : "memory");
-  return *reinterpret_cast<const T*>(&bits);
 }
 
 // ---- Bulk copies ---------------------------------------------------------------------------------------------------
@@ -313,6 +320,13 @@ __device__ __forceinline__ void bulk_load(void* shared, const void* global, int 
 /// multiples of 16. Nothing tells when they are there, and nothing need be waited for.
 __device__ __forceinline__ void bulk_prefetch(const void* global, int bytes) {
   CONVLADDER_SM90("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
+/// `prefetch.tensormap`: has the map brought to where TMA keeps maps, by one thread, so that the first copy by it need
+/// not wait for it. Nothing need be waited for.
+/// @param map a `__grid_constant__` parameter of the kernel
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
+  CONVLADDER_SM90("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
 /// `cp.async.bulk.tensor.1d` to `.5d`, `.shared::cluster.global.tile.mbarrier::complete_tx::bytes`: starts a copy of

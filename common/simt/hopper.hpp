@@ -142,13 +142,14 @@ __forceinline__ void named_barrier_arrive(int id, int threads) {
 __forceinline__ unsigned cluster_rank() { return simt::rank_in_cluster(); }
 /// Comes to the cluster's barrier, and does not wait.
 __forceinline__ void cluster_arrive(int line = __builtin_LINE()) { simt::cluster_arrive(true, true, line); }
+/// The same, and what the thread has done does not become known.
+__forceinline__ void cluster_arrive_relaxed(int line = __builtin_LINE()) { simt::cluster_arrive(false, true, line); }
 /// Waits for all threads of the cluster.
 __forceinline__ void cluster_wait(int line = __builtin_LINE()) { simt::cluster_wait(line); }
-/// What lies there in the shared memory of another block of the cluster.
-template <class T>
-__forceinline__ T cluster_load(const T* shared, int rank) {
-  static_assert(sizeof(T) == 16, "cluster_load reads 16 bytes");
-  return *static_cast<const T*>(simt::map_shared(shared, static_cast<unsigned>(rank)));
+/// Starts a copy to that place in the shared memory of another block of the cluster, of a multiple of 16 bytes.
+__forceinline__ void cluster_copy(void* to, int rank, const void* from, int bytes, Mbarrier* barrier) {
+  const auto there = [rank](void* here) { return simt::map_shared(here, static_cast<unsigned>(rank)); };
+  simt::bulk_copy_in_cluster(there(to), from, static_cast<unsigned>(bytes), there(barrier));
 }
 
 /// Starts a copy to shared memory, of a multiple of 16 bytes.
@@ -175,6 +176,8 @@ __forceinline__ void im2col_load(void* shared, const TensorMap& map, Mbarrier* b
   const int at[] = {static_cast<int>(coordinates)...};
   simt::tensor_load(shared, map, barrier, at, sizeof...(coordinates), offsets);
 }
+/// Has nothing to do here: maps are read where they are.
+__forceinline__ void prefetch_tensor_map(const TensorMap&) {}
 /// Starts a copy of the map's box from shared memory; what lies outside the tensor is left out, in pieces of 16 bytes.
 template <class... Coordinates>
 __forceinline__ void tensor_store(const TensorMap& map, const void* shared, Coordinates... coordinates) {
