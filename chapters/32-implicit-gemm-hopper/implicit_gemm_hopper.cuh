@@ -16,11 +16,11 @@
 //      goes down strips of N pixels, and its producer asks for each row of pixels once, into a ring.
 //   3. The consumers take the rows of outputs alternately: nine taps, of three rows of the ring. The epilogue rounds
 //      the sums to halves and hands them to TMA.
-//   4. `tiles` (tiles.cuh), large planes of more channels, and folded filters. A tile is several rows of pixels, or several images, with so much padding between that they are one line of N positions: a tap's shift is
-//      one number for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the
-//      taps of 64 filters, one by one. With stride 2 a box has every second row and column, and the taps that read
-//      these. Where channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel
-//      (layout_of).
+//   4. `tiles` (tiles.cuh), large planes of more channels, and folded filters. A tile is several rows of pixels, or
+//      several images, with so much padding between that they are one line of N positions: a tap's shift is one number
+//      for all of them. For each 64 channels one producer asks for the tile's pixels, and another for the taps of 64
+//      filters, one by one. With stride 2 a box has every second row and column, and the taps that read these. Where
+//      channels are few, a row of the filter is one tap: TMA takes the pixels that it reads for one pixel (layout_of).
 //   5. The consumers take the work items, a tile and 64 filters, alternately; or both have one tile, and 64 filters
 //      each. The rings hold the next loads, whichever consumer they are for. Positions between the rows are computed,
 //      too, and not stored.
@@ -49,12 +49,13 @@ struct TwoBytes {
   using Operand = OperandOf<T>;          // of wgmma
   using Sum = float;                     // of products
   using FourSums = float4;
-  using StripSizes = Positions<56, 112, 240>;                // for which there are kernels
-  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;  // the same
-  using AnyTileSizes = Positions<64, 96, 104, 128, 192>;     // of other filters, and of shared tiles
-  using LineSizes = Positions<32, 64, 96, 112, 128, 192, 224>;   // of `lines`
+  using StripSizes = Positions<56, 112, 240>;                   // for which there are kernels
+  using TileSizes = Positions<64, 128, 208, 216, 232, 248>;     // the same
+  using AnyTileSizes = Positions<64, 96, 104, 128, 192>;        // of other filters, and of shared tiles
+  using LineSizes = Positions<32, 64, 96, 112, 128, 192, 224>;  // of `lines`
   static constexpr const char *kStripWords = "56, 112 or 240", *kTileWords = "64, 128, 208, 216, 232 or 248",
-                              *kAnyTileWords = "64, 96, 104, 128 or 192", *kLineWords = "32, 64, 96, 112, 128, 192 or 224";
+                              *kAnyTileWords = "64, 96, 104, 128 or 192",
+                              *kLineWords = "32, 64, 96, 112, 128, 192 or 224";
   static constexpr int kBytes = 2;       // of a value
   static constexpr int kTapsOfLoad = 1;  // of `rows`: the first is multiplied while others come
   // Of `rows`: rows of pixels in the ring; the parts in which a row of outputs is stored.

@@ -408,14 +408,14 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const std::int64_t streams = choice.shared ? 2 : 1, wgmmas = streams * kWgmmas * positions / 2;
   const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
   const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
-  // Of `lines` the bytes of a pass come at 90 a cycle, at a third of that where a pixel has no multiple of 64 bytes,
-  // and with 8 MB of filters and more to all multiprocessors together at 5600. Its wgmmas take a tenth longer, a fifth
-  // where a block has many items of several taps, and of shared tiles a fiftieth. No pass is shorter than 215 cycles.
-  // To these come an item's ends, which of shared tiles nothing hides; and of slices the gathering of sums, the longer
-  // the more slices there are.
-  // Of a cluster of four or eight blocks an eighth of the multiprocessors cannot be part. Fitted to times of all
-  // configurations on an H200, of 40 layers of 32 and as many of 34; the third to a layer of 48 channels, the fifth to
-  // three layers of 34, and slices to nine layers of 32 and seven of 34.
+  // Of `lines` the bytes of a pass come at 90 a cycle, at two thirds of that where a pixel has no multiple of 128
+  // bytes, at one where it has none of 64, and with 8 MB of filters and more to all multiprocessors together at 7000.
+  // Its wgmmas take a tenth longer, a fifth where a block has many items of several taps, and of shared tiles a
+  // fiftieth. No pass is shorter than 215 cycles. To these come an item's ends, which of shared tiles nothing hides;
+  // and of slices the gathering of sums, the longer the more slices there are. Of a cluster of four or eight blocks an
+  // eighth of the multiprocessors cannot be part. Fitted to times of all configurations on an H200, of 40 layers of 32
+  // and as many of 34; the third to a layer of 48 channels, the fifth to three layers of 34, and slices to six layers
+  // of each stage.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, choice);
     const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,
