@@ -22,6 +22,9 @@ struct LinesBlock {
   static constexpr int kSteps = N / kSliceStep, kFours = kSliceStep / 8 * kGroup;  // of slices; and of a step's sums
   static constexpr int kSliceOutputs = kSliceStep * kPitch, kMostOwnSteps = kMostSlicePositions / kSliceStep / 2;
   static constexpr int kPart = line_part<Element>(N), kBuffers = 2;
+  static_assert(!kMaySlice || (N * kFilters * 4 <= Memory::kSlots * Memory::kSlot &&
+                               kMostOwnSteps * kSliceOutputs + (kMostSlices - 1) * kFours * 16 <= Memory::kOutputs),
+                "the ring holds what a slice sends, and the buffers its outputs and what it receives");
   static_assert(N % kPart == 0 && kPart % kChunk<Element> == 0, "parts are alike, and whole matrices of stmatrix");
 
   const Lines& g;

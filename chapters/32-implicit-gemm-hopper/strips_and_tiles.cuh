@@ -92,7 +92,8 @@ struct LineMemory {
   static constexpr int kSlots = (kMostShared - kOutputs - kBarrier) / (kSlot + 2 * kBarrier);
   static constexpr int kBytes = kSlots * (kSlot + 2 * kBarrier) + kOutputs + kBarrier;
 };
-constexpr int kSliceStep = 16;           // positions that a block adds up and stores at once, of slices
+constexpr int kSliceStep = 16;  // positions that a block adds up and stores at once, of slices
+constexpr int kMostSlices = 8;
 constexpr int kMostSlicePositions = 64;  // of a tile that has slices
 
 // The problem, and how `rows` takes it: the rows of outputs of all strips of all images are numbered through, and
@@ -454,7 +455,7 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   return kStart + larger(items * larger(product, loads), pairs) + epilogue;
 }
 
-constexpr int kSlices[] = {1, 2, 4, 8};
+constexpr int kSlices[] = {1, 2, 4, kMostSlices};
 
 // What costs the least; of two alike the larger tile.
 template <class Element, int Count>
