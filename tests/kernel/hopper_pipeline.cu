@@ -26,9 +26,9 @@ __global__ void __launch_bounds__(384, 1)
   const auto is = [&](Broken way) { return broken == way; };
 
   if (threadIdx.x == 256) {
-    for (int slot = 0; slot < slots; ++slot) {
-      mbarrier_init(full + slot, 1);
-      mbarrier_init(empty + slot, is(Broken::one_group_arrives) ? 4 : 8);
+    for (int i = 0; i < slots; ++i) {
+      mbarrier_init(full + i, 1);
+      mbarrier_init(empty + i, is(Broken::one_group_arrives) ? 4 : 8);
     }
     mbarrier_init(a_full, 1);
     if (!is(Broken::no_init_fence)) fence_mbarrier_init();
