@@ -52,8 +52,7 @@ Verdict check_choice(const ConvProblem& problem, const Choice& choice) {
   if (choice.slices > 1 && !has_slices<Element>(problem, choice))
     return Verdict::refuse(
         "split={} wants tiles=own, at most {} positions, and as many taps of {} channels; got positions={}, c={}, "
-        "r={}, "
-        "s={}",
+        "r={}, s={}",
         choice.slices, kMostSlicePositions, kTilePixel / Element::kBytes, choice.positions, problem.c, problem.r,
         problem.s);
   if (has_kernel<Element>(problem, choice)) return Verdict::accept();

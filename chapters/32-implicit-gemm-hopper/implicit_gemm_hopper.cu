@@ -8,7 +8,7 @@ namespace convladder {
 namespace {
 
 // The knobs: positions of a wgmma, the width of a strip or the size of a tile; whose a tile is; into how many
-// slices its channels go; and what a load of pixels is.
+// slices its passes go; and what a load of pixels is.
 constexpr int kPositions[] = {32, 56, 64, 96, 104, 112, 128, 192, 208, 216, 224, 232, 240, 248};
 constexpr Knob kKnobs[] = {{"positions", kPositions, 240},
                            {"tiles", kTiles, kWhose, kOwnTiles},

@@ -155,7 +155,7 @@ bool has_nine(const ConvProblem& p) {
 }
 bool by_rows(const ConvProblem& problem) { return problem.c <= kRowChannels && has_nine(problem); }
 
-// How a kernel takes a problem: positions of a wgmma; whether tiles are shared; into how many slices channels go; and
+// How a kernel takes a problem: positions of a wgmma; whether tiles are shared; into how many slices its passes go; and
 // whether TMA loads pixels by columns of im2col's matrix, or by boxes.
 struct Choice {
   int positions;
@@ -415,8 +415,9 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // fiftieth. No pass is shorter than 215 cycles. To these come an item's ends, which of shared tiles nothing hides;
   // and of slices the gathering of sums, the longer the more slices there are. Of a cluster of four or eight blocks an
   // eighth of the multiprocessors cannot be part. Fitted to times of all configurations on an H200, of 40 layers of 32
-  // and as many of 34; the third to a layer of 48 channels, the fifth to three layers of 34, and slices to six layers
-  // of each stage.
+  // and as many of 34, with one producer; with two, 90, 7000 and 215 to 17 layers of 32 and 6 of 34, and slices to six
+  // layers of each stage. The fifth is of three layers of 34, the two thirds of one of 34 with 320 channels, and the
+  // third of one with 48.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, choice);
     const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,

@@ -329,8 +329,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
                    typename Element::Value* output,    // [batch][out_height][out_width][filters]
                    Tiles g) {
   const TilesBlock<Element, N, kCut> block{g};
-  if (block.thread == 0)
+  if (block.thread == 0) {
     for (int phase = 0; phase < block.phases(); ++phase) prefetch_tensor_map(input.of[phase]);
+  }
   if (block.warp >= kConsumerWarps) {
     set_max_registers_decrease<40>();
     if (block.warp == kConsumerWarps) block.produce_pixels(input);
