@@ -27,7 +27,7 @@
 /// | `fence_async_proxy` | `fence.proxy.async.shared::cta` |
 /// | `named_barrier_sync`, `named_barrier_arrive` | `bar.sync`, `bar.arrive` |
 /// | `cluster_rank`, `cluster_arrive`, `cluster_arrive_relaxed`, `cluster_wait` | `%cluster_ctarank`, `barrier.cluster.arrive`, `.arrive.relaxed`, `.wait` |
-/// | `cluster_copy` | `mapa` and `cp.async.bulk.shared::cluster.shared::cta` |
+/// | `cluster_copy` | `mapa` and `cp.async.bulk`, from shared memory |
 /// | `encode_tensor_map` | none: the driver's `cuTensorMapEncodeTiled` or `cuTensorMapEncodeIm2col`, on the host |
 /// | `prefetch_tensor_map` | `prefetch.tensormap` |
 /// | `bulk_load`, `tensor_load` | `cp.async.bulk`, `cp.async.bulk.tensor`, complete at an mbarrier |
@@ -292,8 +292,8 @@ __device__ __forceinline__ void cluster_wait() {
 /// shared memory of another block of the cluster, by one thread, after fence_async_proxy() by each thread that wrote
 /// the bytes and a barrier. Its end counts at that block's barrier: mbarrier_wait() there before the bytes are read.
 /// That block has begun, and this one has not ended before.
-/// @param to, barrier as in this block  @param to, from multiples of 16  @param bytes a multiple of 16, which
-/// mbarrier_expect() has announced there
+/// @param to, barrier named as in this block; `to` is a multiple of 16  @param from a multiple of 16  @param bytes a
+/// multiple of 16, which mbarrier_expect() has announced there
 __device__ __forceinline__ void cluster_copy(void* to, int rank, const void* from, int bytes, Mbarrier* barrier) {
   CONVLADDER_SM90(
       "{\n.reg .b32 there, barrier;\n"
