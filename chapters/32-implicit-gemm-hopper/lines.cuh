@@ -110,7 +110,8 @@ struct LinesBlock {
     if constexpr (kMaySlice) {
       if (sliced && consumer == 0) expect_slices();
     }
-    const int passes = pass_of(blockIdx.x, 1) - pass_of(blockIdx.x, 0);
+    // Where it is always all of them, no difference: ptxas would work that out anew in each pass, between two wgmmas.
+    const int passes = kMaySlice ? pass_of(blockIdx.x, 1) - pass_of(blockIdx.x, 0) : g.passes;
     Sums sums;
     for (int i = kShared ? 0 : consumer, item; (item = blockIdx.x + i * static_cast<int>(gridDim.x)) < g.work_items;
          i += kShared ? 1 : 2) {

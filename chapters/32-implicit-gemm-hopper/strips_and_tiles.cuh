@@ -414,10 +414,11 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // Its wgmmas take a tenth longer, a fifth where a block has many items of several taps, and of shared tiles a
   // fiftieth. No pass is shorter than 215 cycles. To these come an item's ends, which of shared tiles nothing hides;
   // and of slices the gathering of sums, the longer the more slices there are. Of a cluster of four or eight blocks an
-  // eighth of the multiprocessors cannot be part. Fitted to times of all configurations on an H200, of 40 layers of 32
-  // and as many of 34, with one producer; with two, 90, 7000 and 215 to 17 layers of 32 and 6 of 34, and slices to six
-  // layers of each stage. The fifth is of three layers of 34, the two thirds of one of 34 with 320 channels, and the
-  // third of one with 48.
+  // eighth of the multiprocessors cannot be part. One block of filters with few passes waits for memory, the longer for
+  // the first and the last tile the larger these are: one of more than 128 positions costs a fifth more. Fitted to
+  // times of all configurations on an H200: ends, and this fifth, to 32 layers of each stage; 90, 7000 and 215 to 17
+  // layers of 32 and 6 of 34, slices to six of each. The fifth of many items is of three layers of 34, the two thirds
+  // of one of 34 with 320 channels, and the third of one with 48.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, choice);
     const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,
@@ -432,10 +433,12 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
                                                                            : g.taps > 1 && items > 2 ? 120
                                                                                                      : 110;
     const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, 215)),
-                       ends = choice.shared ? 1200 + positions * 4 * Element::kBytes
-                                            : 100 + positions * (2 + Element::kBytes);
+                       ends = choice.shared ? 1000 + positions * 4 * Element::kBytes
+                                            : 120 + positions * (1 + Element::kBytes);
     const std::int64_t item = blocks_for(g.passes, choice.slices) * pass + ends;
-    return choice.slices == 1 ? kStart + items * item : items * (kStart + item + 800 + 300 * choice.slices);
+    if (choice.slices > 1) return items * (kStart + item + 800 + 300 * choice.slices);
+    const std::int64_t whole = kStart + items * item;
+    return g.filter_blocks == 1 && g.passes <= 4 && positions > 128 ? whole * 6 / 5 : whole;
   }
   // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at
   // least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. 8 KB of a
