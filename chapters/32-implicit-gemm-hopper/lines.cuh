@@ -126,6 +126,8 @@ struct LinesBlock {
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
+      const typename Element::Scale scale =  // before the products, which hide the load
+          Element::scale_of(filters, filter_block * kFilters + warp % 4 * kWarpFilters, lane);
       const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(passes);
       int slot = static_cast<int>(load % Memory::kSlots), parity = static_cast<int>(load / Memory::kSlots % 2),
           read = -1;  // the slot of the pass before, which may still be under way
@@ -145,11 +147,11 @@ struct LinesBlock {
       if constexpr (kMaySlice) {
         if (sliced) {
           gather(sums);
-          store_slice(sums, filters, line, first, filter_block);
+          store_slice(sums, scale, line, first, filter_block);
           break;  // the block's only item
         }
       }
-      store(sums, filters, line, first, filter_block);
+      store(sums, scale, filters, line, first, filter_block);
     }
     if (thread % kGroup == 0) bulk_wait<0>();
     if (sliced && consumer == 0) cluster_wait();  // the others have what this block sent them
@@ -220,11 +222,10 @@ struct LinesBlock {
   }
 
   // Epilogue of a slice: rounds the block's own steps, which TMA stores.
-  __device__ __forceinline__ void store_slice(const Sums& sums, const typename Element::Filters& filters,
+  __device__ __forceinline__ void store_slice(const Sums& sums, const typename Element::Scale& scale,
                                               const TensorMap& line, int first, int filter_block) const {
     const int k = filter_block * kFilters;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
-    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
     if constexpr (Element::kFused) {
       wait_copies<0>();
       named_barrier_sync(3, kGroup);
@@ -246,12 +247,12 @@ struct LinesBlock {
   }
 
   // 7. Epilogue: a consumer rounds a part into one of two buffers, and TMA stores it, up to the end of the line.
-  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Filters& filters,
-                                        const TensorMap& line, int first, int filter_block) const {
+  __device__ __forceinline__ void store(const Sums& sums, const typename Element::Scale& scale,
+                                        const typename Element::Filters& filters, const TensorMap& line, int first,
+                                        int filter_block) const {
     const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
     const bool leads = thread % kGroup == 0;
-    const typename Element::Scale scale = Element::scale_of(filters, k + warp % 4 * kWarpFilters, lane);
     UNROLL
     for (int part = 0; part < N; part += kPart) {
       unsigned char* const buffer = outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes;

@@ -411,14 +411,14 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
   // Of `lines` the bytes of a pass come at 90 a cycle, at two thirds of that where a pixel has no multiple of 128
   // bytes, at one where it has none of 64, and with 8 MB of filters and more to all multiprocessors together at 7000.
-  // Its wgmmas take a tenth longer, a fifth where a block has many items of several taps, and of shared tiles a
-  // fiftieth. No pass is shorter than 215 cycles. To these come an item's ends, which of shared tiles nothing hides;
-  // and of slices the gathering of sums, the longer the more slices there are. Of a cluster of four or eight blocks an
-  // eighth of the multiprocessors cannot be part. One block of filters with few passes waits for memory, the longer for
-  // the first and the last tile the larger these are: one of more than 128 positions costs a fifth more. Fitted to
-  // times of all configurations on an H200: ends, and this fifth, to 32 layers of each stage; 90, 7000 and 215 to 17
-  // layers of 32 and 6 of 34, slices to six of each. The fifth of many items is of three layers of 34, the two thirds
-  // of one of 34 with 320 channels, and the third of one with 48.
+  // Its wgmmas take a tenth longer; with several taps 15 percent where one consumer has nothing to do, and 20 where
+  // both have several items; of shared tiles a fiftieth. No pass is shorter than 215 cycles, and of shared tiles 320.
+  // To these come an item's ends, which of shared tiles nothing hides; and of slices the gathering of sums, the longer
+  // the more slices there are. Of a cluster of four or eight blocks an eighth of the multiprocessors cannot be part.
+  // One block of filters with few passes waits for memory, the longer for the first and the last tile the larger these
+  // are: one of more than 128 positions costs a fifth more. Fitted to times of all configurations on an H200: ends, all
+  // percents and the 320 to 32 layers of each stage; 90, 7000 and 215 to 17 layers of 32 and 6 of 34, slices to six of
+  // each. The two thirds are of one layer of 34 with 320 channels, and the third of one with 48.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, choice);
     const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,
@@ -429,10 +429,12 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
                                                 : 30,
                        loads = larger(bytes / rate, filters < 8 << 20 ? 0 : blocks * bytes / 7000);
     const int places = choice.slices < 4 ? multiprocessors : multiprocessors - multiprocessors / 8;
-    const std::int64_t items = blocks_for(g.work_items, places), percent = choice.shared             ? 102
-                                                                           : g.taps > 1 && items > 2 ? 120
-                                                                                                     : 110;
-    const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, 215)),
+    const std::int64_t items = blocks_for(g.work_items, places),
+                       percent_of_own = g.taps == 1 || items == 2 ? 110
+                                        : items == 1              ? 115
+                                                                  : 120,
+                       percent = choice.shared ? 102 : percent_of_own;
+    const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, choice.shared ? 320 : 215)),
                        ends = choice.shared ? 1000 + positions * 4 * Element::kBytes
                                             : 120 + positions * (1 + Element::kBytes);
     const std::int64_t item = blocks_for(g.passes, choice.slices) * pass + ends;
@@ -440,17 +442,19 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
     const std::int64_t whole = kStart + items * item;
     return g.filter_blocks == 1 && g.passes <= 4 && positions > 128 ? whole * 6 / 5 : whole;
   }
-  // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, and at
-  // least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of pixels takes at least 740. 8 KB of a
-  // tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20 cycles a position of halves, 16 of
-  // Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides the other's half. Fitted to times on
-  // an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one; the 345 to all of its first layer on
-  // an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200.
+  // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, of
+  // Cut::nine a twenty-fifth, and at least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of
+  // pixels takes at least 740. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20
+  // cycles a position of halves, 16 of Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides
+  // the other's half. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one;
+  // the 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200,
+  // the twenty-fifth to 32 of each.
   const Cut cut = cut_of(problem, choice);
   const std::int64_t least_tap = choice.shared ? 520 : cut == Cut::own ? 345 : 290, least_box = 740, from_l2 = 48;
   const Tiles g = tiles_of<Element>(problem, choice);
   const std::int64_t taps = std::int64_t{g.channel_blocks} * g.taps, boxes = std::int64_t{g.channel_blocks} * g.phases;
-  const std::int64_t product = larger(taps * larger(wgmmas * 11 / 10, least_tap), boxes * least_box);
+  const std::int64_t product =
+      larger(taps * larger(wgmmas * (cut == Cut::nine ? 104 : 110) / 100, least_tap), boxes * least_box);
   const std::int64_t loads = (taps * streams * kTileTap + boxes * g.box * kTilePixel) / from_l2;
   const std::int64_t epilogue = (cut == Cut::nine ? 8 : 10) * positions * Element::kBytes;
   const std::int64_t items = busiest(g.work_items);
