@@ -191,11 +191,41 @@ def test_measuring_leaves_no_earlier_results_as_new(script):
     assert os.listdir(".") == ["old.json"]
 
 
-@pytest.mark.parametrize("script", ["bf16.sh", "ladder.sh", "split.sh"])
+@pytest.mark.parametrize("script", ["bf16.sh", "hopper.sh", "ladder.sh", "split.sh"])
 def test_measuring_fails_where_there_is_nothing_to_merge(script):
     done = measure(script, pathlib.Path("new").resolve())
     assert done.returncode != 0 and "./lab: merge: cannot read" in done.stderr, done
     assert not list(pathlib.Path("new").glob("*.json"))
+
+
+def test_counters_of_a_profiler_that_counted_some_launches(monkeypatch):
+    """The first job's launch; of the second it says why not; for the others the time does not suffice."""
+    tools = pathlib.Path("tools").resolve()
+    tools.mkdir()
+    cells = {"ID": "0", "CC": "9.0", "device__attribute_display_name": "a GPU", **{name: "" for name in "abcdef"},
+             "gpu__time_duration.sum": "12,500", "sm__cycles_elapsed.avg.per_second": "1,800,000,000",
+             **{f"{name}.avg.pct_of_peak_sustained_elapsed": "50" for name in (
+                 "smsp__issue_active", "sm__pipe_tensor_cycles_active", "sm__pipe_fma_cycles_active",
+                 "l1tex__data_pipe_lsu_wavefronts_mem_shared")},
+             "l1tex__m_xbar2l1tex_read_bytes.sum": "3000000", "lts__t_sectors_srcunit_tex_op_write.sum": "1000000",
+             "dram__bytes_read.sum": "1", "dram__bytes_write.sum": "2000000"}
+    text = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in (cells, [""] * len(cells), cells.values()))
+    (tools / "csv").write_text(text)
+    (tools / "ncu").write_text('#!/bin/bash\n[ -e "$OUT/counted" ] && echo "==ERROR== no" && sleep 1 && exit 1\n'
+                               f'touch "$OUT/counted"\ncat "{tools}/csv"\n')
+    (tools / "nvidia-smi").write_text("#!/bin/bash\necho 0\n")
+    for name in ("ncu", "nvidia-smi"):
+        (tools / name).chmod(0o755)
+    monkeypatch.setitem(ENVIRONMENT, "PATH", f"{tools}:{os.environ['PATH']}")
+    out = pathlib.Path("new").resolve()
+    done = subprocess.run(["bash", "tools/measure/hopper-counters.sh"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=60, env=dict(ENVIRONMENT, OUT=str(out), BUDGET="16"))
+    assert done.returncode == 0, done
+    counted = json.loads((out / "counters.json").read_text())
+    assert counted["device"] == {"name": "a GPU", "compute_capability": 90}
+    assert [row["name"] for row in counted["rows"]] == ["32 conv3 (128,128,28,28)"]
+    assert counted["rows"][0]["values"] == pytest.approx([12.5, 1.8, 50, 50, None, 50, 3, 32, 1e-6, 2])
+    assert len((out / "left-out.txt").read_text().splitlines()) == 32
 
 
 def test_ray(project):

@@ -46,26 +46,5 @@ of hopper 'conv2 (32,512,56,56)->512 3x3'
 
 run_jobs
 python3 tools/lab merge "$OUT/ladder.json" "$parts"/*.json || exit
-python3 - "$OUT/ladder.json" >"$OUT/derived.txt" <<'PY' || exit
-import json, sys
-sys.path.insert(0, "tools")
-import recompute
-from report import text_of
-report = json.load(open(sys.argv[1]))
-for row in report["rows"]:
-    if row["cudnn"]:
-        row["cudnn"] = [trial for trial in row["cudnn"] if trial["status"].startswith("ok")]
-open(sys.argv[1], "w").write(text_of(report) + "\n")
-found = list(recompute.derived(report))
-wrong = [each for each in found if recompute.differs(*each[1:])]
-print(len(found), "figures,", len(wrong), "of them do not follow from the times")
-for each in wrong[:50]:
-    print(*each)
-statuses = {}
-for row in report["rows"]:
-    statuses[row["status"]] = statuses.get(row["status"], 0) + 1
-    if row["status"] not in ("ok", "refused"):
-        print(row["stage"], row["workload_name"], row["status"], row["reason"])
-print(statuses)
-PY
+python3 tools/measure/finish.py "$OUT/ladder.json" >"$OUT/derived.txt" || exit
 cat "$OUT/derived.txt"
