@@ -1,4 +1,4 @@
-"""The convolutions of a network, and how often it has each; for tools/measure/geometry.sh, figures and tables."""
+"""The convolutions of a network, and how often it has each; for tools/measure/epilogue.sh, figures and tables."""
 
 # Of a ResNet-50, in its order: channels, side of the input, filters, side of a filter, stride, and how often.
 RESNET_50 = [(3, 224, 64, 7, 2, 1), (64, 56, 64, 1, 1, 1), (64, 56, 64, 3, 1, 3), (64, 56, 256, 1, 1, 4),

@@ -14,47 +14,29 @@ metrics+=,sm__pipe_fma_cycles_active.$peak,l1tex__data_pipe_lsu_wavefronts_mem_s
 metrics+=,lts__t_sectors_srcunit_tex_op_write.sum,dram__bytes_read.sum,dram__bytes_write.sum
 # The fourth launch of the kernel that multiplies, with caches as the launches before leave them.
 kernels='regex:^(multiply|multiply_rows|multiply_tiles|multiply_lines|convolve|convolve_line)$'
-number=0
-while IFS='|' read -r stage name shape; do
-  job "$(printf %03d $number)" "${ncu:-ncu}" --clock-control none --cache-control none -k "$kernels" -s 3 -c 1 --csv --page raw \
-    --print-units base --metrics "$metrics" build/bin/convladder-gpu run "$stage" --backend gpu --shape "$shape"
-  echo "$stage $name" >"$parts/$(printf %03d $number).name"
-  number=$((number + 1))
-done <<'ROWS'
-32|conv3 (128,128,28,28)|n=128,c=128,h=28,w=28,k=128,r=3,s=3
-32|conv4 (128,256,14,14)|n=128,c=256,h=14,w=14,k=256,r=3,s=3
-32|conv5 (128,512,7,7)|n=128,c=512,h=7,w=7,k=512,r=3,s=3
-32|VGG (32,512,28,28)|n=32,c=512,h=28,w=28,k=512,r=3,s=3
-32|(32,64,56,56)->256 1x1|n=32,c=64,h=56,w=56,k=256,r=1,s=1
-32|(32,256,56,56)->64 1x1|n=32,c=256,h=56,w=56,k=64,r=1,s=1
-32|(32,2048,7,7)->512 1x1|n=32,c=2048,h=7,w=7,k=512,r=1,s=1
-33|conv4 (128,256,14,14)|n=128,c=256,h=14,w=14,k=256,r=3,s=3
-33|VGG (32,512,28,28)|n=32,c=512,h=28,w=28,k=512,r=3,s=3
-34|conv3 (64,128,28,28)|n=64,c=128,h=28,w=28,k=128,r=3,s=3
-34|conv3 (128,128,28,28)|n=128,c=128,h=28,w=28,k=128,r=3,s=3
-34|conv4 (32,256,14,14)|n=32,c=256,h=14,w=14,k=256,r=3,s=3
-34|conv4 (128,256,14,14)|n=128,c=256,h=14,w=14,k=256,r=3,s=3
-34|conv5 (128,512,7,7)|n=128,c=512,h=7,w=7,k=512,r=3,s=3
-31|image (1,64,224,224)|c=64,h=224,w=224,k=64,r=3,s=3
-31|image (1,64,960,960)|c=64,h=960,w=960,k=64,r=3,s=3
-31|conv2 (128,64,56,56)|n=128,c=64,h=56,w=56,k=64,r=3,s=3
-31|conv3 (128,128,28,28)|n=128,c=128,h=28,w=28,k=128,r=3,s=3
-31|conv5 (128,512,7,7)|n=128,c=512,h=7,w=7,k=512,r=3,s=3
-32|image (1,64,224,224)|c=64,h=224,w=224,k=64,r=3,s=3
-32|image (1,64,960,960)|c=64,h=960,w=960,k=64,r=3,s=3
-32|conv2 (128,64,56,56)|n=128,c=64,h=56,w=56,k=64,r=3,s=3
-33|image (1,64,224,224)|c=64,h=224,w=224,k=64,r=3,s=3
-33|image (1,64,960,960)|c=64,h=960,w=960,k=64,r=3,s=3
-33|conv2 (128,64,56,56)|n=128,c=64,h=56,w=56,k=64,r=3,s=3
-34|image (1,64,224,224)|c=64,h=224,w=224,k=64,r=3,s=3
-34|image (1,64,960,960)|c=64,h=960,w=960,k=64,r=3,s=3
-34|conv2 (128,64,56,56)|n=128,c=64,h=56,w=56,k=64,r=3,s=3
-35|image (1,64,224,224)|c=64,h=224,w=224,k=64,r=3,s=3
-35|image (1,64,960,960)|c=64,h=960,w=960,k=64,r=3,s=3
-35|conv2 (128,64,56,56)|n=128,c=64,h=56,w=56,k=64,r=3,s=3
-35|conv3 (128,128,28,28)|n=128,c=128,h=28,w=28,k=128,r=3,s=3
-35|conv5 (128,512,7,7)|n=128,c=512,h=7,w=7,k=512,r=3,s=3
-ROWS
+# count NAME STAGE...: of a square layer, named as in the tables; what a name leaves out is C filters of 3 x 3.
+layer='\(([0-9]+),([0-9]+),([0-9]+),[0-9]+\)(->([0-9]+) ([0-9]+)x)?'
+count() {
+  [[ $1 =~ $layer ]]
+  local of=("${BASH_REMATCH[@]}") stage number
+  for stage in "${@:2}"; do
+    number=$(printf %03d ${#jobs[@]})
+    job "$number" "${ncu:-ncu}" --clock-control none --cache-control none -k "$kernels" -s 3 -c 1 --csv --page raw \
+      --print-units base --metrics "$metrics" build/bin/convladder-gpu run "$stage" --backend gpu \
+      --shape "n=${of[1]},c=${of[2]},h=${of[3]},w=${of[3]},k=${of[5]:-${of[2]}},r=${of[6]:-3},s=${of[6]:-3}"
+    echo "$stage $1" >"$parts/$number.name"
+  done
+}
+count 'conv3 (128,128,28,28)' 32 34 31 35
+count 'conv5 (128,512,7,7)' 32 34 31 35
+count 'conv4 (128,256,14,14)' 32 33 34
+count 'VGG (32,512,28,28)' 32 33
+count 'conv3 (64,128,28,28)' 34
+count 'conv4 (32,256,14,14)' 34
+count '(32,64,56,56)->256 1x1' 32
+count '(32,256,56,56)->64 1x1' 32
+count '(32,2048,7,7)->512 1x1' 32
+for name in 'image (1,64,224,224)' 'image (1,64,960,960)' 'conv2 (128,64,56,56)'; do count "$name" 31 32 33 34 35; done
 run_jobs
 python3 - "$parts" "$OUT/counters.json" <<'PY'
 import csv, json, pathlib, sys

@@ -5,10 +5,9 @@
 #   hopper.json        the track's workloads, all its stages, with cuDNN in fp16, int8 and fp32
 #   resnet.json, resnet-one.json, resnet-many.json   32 and 34 on the convolutions of a ResNet-50 of 32 images, 1 and 256
 #   layers.json, vae.json   32 to 34 on layers of a UNet and of super-resolution, and of image models' decoders
-#   epilogue.json      32 and 34 on the layers that end a ResNet-50's bottlenecks, with bias, residual and ReLU and without
 #   derived.txt        whether each ratio of the files follows from its times (tools/recompute.py)
 #   left-out.txt, progress.txt   see tools/measure/jobs.sh
-# Each but the epilogue's goes to docs/results as GPU-NAME.json, then python3 tools/tables.py.
+# Each goes to docs/results as GPU-NAME.json, then python3 tools/tables.py. Epilogues and bf16 have scripts of their own.
 set -u
 . tools/measure/empty-out.sh
 BUDGET=${BUDGET:-560}
@@ -19,29 +18,24 @@ names() {
 for name in dict.fromkeys(row["workload_name"] for row in json.load(open(sys.argv[1]))["rows"]): print(name)' \
     "docs/results/nvidia-h200-$1.json"
 }
-# of FILE WORKLOADS-AT-A-TIME STAGES <names
+# of FILE WORKLOADS-AT-A-TIME [STAGES] <names
 of() {
   local some
   while mapfile -t -n "$2" some && ((${#some[@]})); do
-    bench "$1-$(printf %03d ${#jobs[@]})" --track hopper --stage "$3" "${some[@]/#/--workload=}"
+    bench "$1-$(printf %03d ${#jobs[@]})" --track hopper ${3:+--stage "$3"} "${some[@]/#/--workload=}"
   done
 }
 
-all=31,32,33,34,35,36,37
-of hopper 1 $all < <(names hopper)
+of hopper 1 < <(names hopper)
 of resnet 3 32,34 < <(names resnet)
 of layers 1 32,33,34 < <(names layers)
-for layer in c=64,h=56,w=56,k=256 c=128,h=28,w=28,k=512 c=256,h=14,w=14,k=1024 c=512,h=7,w=7,k=2048; do
-  bench "epilogue-$(printf %03d ${#jobs[@]})" --track hopper --stage 32,34 \
-    --shape "n=32,$layer,r=1,s=1,epilogue=bias_residual_relu" --shape "n=32,$layer,r=1,s=1"
-done
 of vae 1 32,33,34 < <(names vae)
 of resnet-one 4 32,34 < <(names resnet-one)
 of resnet-many 2 32,34 < <(names resnet-one | sed 's/(1,/(256,/')
 run_jobs
 status=0
 : >"$OUT/derived.txt"
-for name in hopper resnet layers epilogue vae resnet-one resnet-many; do
+for name in hopper resnet layers vae resnet-one resnet-many; do
   python3 tools/lab merge "$OUT/$name.json" "$parts/$name"-[0-9]*.json &&
     python3 tools/measure/finish.py "$OUT/$name.json" >>"$OUT/derived.txt" || status=1
 done
