@@ -25,6 +25,7 @@ struct LinesBlock {
   static_assert(!kMaySlice || (N * kFilters * 4 <= Memory::kSlots * Memory::kSlot &&
                                kMostOwnSteps * kSliceOutputs + (kMostSlices - 1) * kFours * 16 <= Memory::kOutputs),
                 "the ring holds what a slice sends, and the buffers its outputs and what it receives");
+  static_assert(Memory::kSlots >= 3, "a pass, and the residuals of two consumers");
   static_assert(N % kPart == 0 && kPart % kChunk<Element> == 0, "parts are alike, and whole matrices of stmatrix");
 
   const Lines& g;
@@ -54,6 +55,14 @@ struct LinesBlock {
             static_cast<int>(row % g.by_out_height) * g.stride_y - g.pad_y};
   }
 
+  // Loads of an item's residual: none without one, nor of slices.
+  __device__ __forceinline__ int residuals_of([[maybe_unused]] const typename Element::Filters& filters) const {
+    if constexpr (Element::kFused)
+      return filters.residual && g.slices == 1 ? kStreams : 0;
+    else
+      return 0;
+  }
+
   // 6. By one thread, before all others begin.
   __device__ __forceinline__ void start() const {
     init_ring(full, empty, Memory::kSlots, 2, kShared ? kConsumerWarps : kGroupWarps);
@@ -62,8 +71,11 @@ struct LinesBlock {
   }
 
   // 6. Two producers, a thread each: of a pass one asks for a column of pixels, and the other for a tap of the filters.
-  // Both arrive at one mbarrier. The loops must keep up with four wgmmas, so they divide nothing.
-  __device__ __forceinline__ void produce_pixels(const TensorMap& input) const {
+  // Both arrive at one mbarrier. The loops must keep up with four wgmmas, so they divide nothing. Behind an item's
+  // passes comes its residual, where an epilogue adds one: a load for each of its blocks of filters, in place of
+  // pixels.
+  __device__ __forceinline__ void produce_pixels(const TensorMap& input, const TensorMap& residual,
+                                                 int residuals) const {
     if (lane != 0) return;
     int slot = 0, parity = 1;  // of an empty slot no phase has passed, which is as if one of parity 1 had
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
@@ -83,9 +95,15 @@ struct LinesBlock {
         if (++tap == g.taps) tap = 0, c += kChannels;
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
+      for (int i = 0; i < residuals; ++i) {
+        mbarrier_wait(empty + slot, parity);
+        mbarrier_expect(full + slot, N * kPitch);
+        tensor_load(ring + slot * Memory::kSlot, residual, full + slot, (filter_block_of(item) + i) * kFilters, first);
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
     }
   }
-  __device__ __forceinline__ void produce_filters(const TensorMap& filters) const {
+  __device__ __forceinline__ void produce_filters(const TensorMap& filters, int residuals) const {
     if (lane != 0) return;
     int slot = 0, parity = 1;  // as of pixels
     for (int item = blockIdx.x; item < g.work_items; item += gridDim.x) {
@@ -97,13 +115,19 @@ struct LinesBlock {
         tensor_load(ring + slot * Memory::kSlot + kPixels, filters, arrived, 0, row, filter_block);
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
+      for (int i = 0; i < residuals; ++i) {
+        mbarrier_wait(empty + slot, parity);
+        mbarrier_arrive(full + slot);
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
     }
   }
 
   // 7. Two consumers take the block's work items alternately, ping-pong, or each has half of the filters of all, as in
   // `tiles`. A pass is four wgmmas, also where its last channels are zeros.
   __device__ __forceinline__ void consume(const typename Element::Filters& filters, const TensorMap& line) const {
-    const int consumer = warp / 4, own_turn = 1 + consumer, other_turn = 2 - consumer;  // named barriers
+    const int residuals = residuals_of(filters), consumer = warp / 4, own_turn = 1 + consumer,
+              other_turn = 2 - consumer;  // named barriers
     const std::uint64_t b = swizzled_descriptor(ring, Swizzle::bytes128),
                         a = further(b, kPixels + (kShared ? consumer * kTileTap : 0));
     const bool sliced = kMaySlice && g.slices > 1;
@@ -117,18 +141,14 @@ struct LinesBlock {
          i += kShared ? 1 : 2) {
       const int first = first_of(item), filter_block = filter_block_of(item) + (kShared ? consumer : 0);
       if constexpr (Element::kFused) {
-        if (sliced)
-          load_residual_of_slice(filters.residual, first, filter_block);
-        else
-          for (int part = 0; part < kBuffers; ++part)
-            load_residual(filters.residual, first, filter_block, part * kPart);
+        if (sliced) load_residual_of_slice(filters.residual, first, filter_block);
       }
       // The other one hands over when it has seen all its loads come. So no wait is for a phase two loads back, which
       // has the same parity.
       if (!kShared && i > 0) named_barrier_sync(own_turn, kConsumers);
       const typename Element::Scale scale =  // before the products, which hide the load
           Element::scale_of(filters, filter_block * kFilters + warp % 4 * kWarpFilters, lane);
-      const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(passes);
+      const unsigned load = static_cast<unsigned>(i) * static_cast<unsigned>(passes + residuals);
       int slot = static_cast<int>(load % Memory::kSlots), parity = static_cast<int>(load / Memory::kSlots % 2),
           read = -1;  // the slot of the pass before, which may still be under way
       for (int pass = 0; pass < passes; ++pass) {
@@ -138,6 +158,13 @@ struct LinesBlock {
         wgmma_wait<1>();
         if (read >= 0 && lane == 0) mbarrier_arrive(empty + read);
         read = slot;
+        if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
+      }
+      int own = slot;  // of the consumer's residual
+      for (int i = 0; i < residuals; ++i) {
+        mbarrier_wait(full + slot, parity);
+        if (kShared && i == consumer) own = slot;
+        if (kShared && i != consumer && lane == 0) mbarrier_arrive(empty + slot);
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
       if (!kShared && item + static_cast<int>(gridDim.x) < g.work_items) named_barrier_arrive(other_turn, kConsumers);
@@ -151,7 +178,8 @@ struct LinesBlock {
           break;  // the block's only item
         }
       }
-      store(sums, scale, filters, line, first, filter_block);
+      store(sums, scale, ring + own * Memory::kSlot, line, first, filter_block);
+      if (residuals > 0 && lane == 0) mbarrier_arrive(empty + own);
     }
     if (thread % kGroup == 0) bulk_wait<0>();
     if (sliced && consumer == 0) cluster_wait();  // the others have what this block sent them
@@ -235,7 +263,7 @@ struct LinesBlock {
       const int own = own_step(step);
       if (own >= 0)
         store_rounded<Element>(outputs_of_step(own) + lane_row, sums + step * kSliceStep / 2, scale,
-                               kMatrixPositions<Element> <= kSliceStep);
+                               kMatrixPositions<Element> <= kSliceStep, outputs_of_step(own) + lane_row);
     }
     fence_async_proxy();
     named_barrier_sync(3, kGroup);
@@ -248,7 +276,7 @@ struct LinesBlock {
 
   // 7. Epilogue: a consumer rounds a part into one of two buffers, and TMA stores it, up to the end of the line.
   __device__ __forceinline__ void store(const Sums& sums, const typename Element::Scale& scale,
-                                        const typename Element::Filters& filters, const TensorMap& line, int first,
+                                        const unsigned char* residual, const TensorMap& line, int first,
                                         int filter_block) const {
     const int consumer = warp / 4, of_group = 3 + consumer, k = filter_block * kFilters;
     const int lane_row = matrix_row<Element, kPitch>(lane, warp % 4 * kWarpFilters * Element::kBytes);
@@ -261,20 +289,10 @@ struct LinesBlock {
         if (leads && part > 0) bulk_wait_read<1>();
         named_barrier_sync(of_group, kGroup);
       }
-      if constexpr (Element::kFused) {
-        if (filters.residual) {
-          if (part > 0) load_residual(filters.residual, first, filter_block, part + kPart);
-          if (part + kPart < N)
-            wait_copies<1>();  // the next part's may still be on its way
-          else
-            wait_copies<0>();
-          named_barrier_sync(of_group, kGroup);
-        }
-      }
       UNROLL
       for (int p = 0; p < kPart; p += kMatrixPositions<Element>)
         store_rounded<Element>(buffer + p * kPitch + lane_row, sums + (part + p) / 2, scale,
-                               p + kMatrixPositions<Element> <= kPart);
+                               p + kMatrixPositions<Element> <= kPart, residual + (part + p) * kPitch + lane_row);
       fence_async_proxy();
       named_barrier_sync(of_group, kGroup);
       if (leads) {
@@ -284,18 +302,8 @@ struct LinesBlock {
     }
   }
 
-  // 7. Asks for the residual of a part, in the buffer in which it will be rounded: of the first two before the products
-  // are computed. A thread copies chunks.
-  __device__ __forceinline__ void load_residual(const Value* residual, int first, int filter_block, int part) const {
-    if (!residual || part >= N) return;
-    const int consumer = warp / 4;
-    if (thread % kGroup == 0) bulk_wait_read<0>();
-    named_barrier_sync(3 + consumer, kGroup);  // the buffer is read
-    copy_residual(residual, first + part, filter_block,
-                  outputs + (kBuffers * consumer + part / kPart % kBuffers) * kOutputBytes, kPart);
-    commit_copies();
-  }
-  // The same of a slice's own steps.
+  // 7. Asks for the residual of a slice's own steps, in the buffers in which they will be rounded. A thread copies
+  // chunks.
   __device__ __forceinline__ void load_residual_of_slice(const Value* residual, int first, int filter_block) const {
     if (!residual) return;
     for (int step = static_cast<int>(cluster_rank()), own = 0; step < kSteps; step += g.slices, ++own)
@@ -316,9 +324,10 @@ struct LinesBlock {
 
 template <class Element, int N, bool kShared>
 __global__ void __launch_bounds__(kTileThreads, 1)
-    multiply_lines(const __grid_constant__ TensorMap input,   // [batch][height][width][channels], by columns
-                   const __grid_constant__ TensorMap packed,  // [filter block][channel block, tap, 64][kTilePixel]
-                   const __grid_constant__ TensorMap line,    // [batch * out_height * out_width][filters]
+    multiply_lines(const __grid_constant__ TensorMap input,     // [batch][height][width][channels], by columns
+                   const __grid_constant__ TensorMap packed,    // [filter block][channel block, tap, 64][kTilePixel]
+                   const __grid_constant__ TensorMap line,      // [batch * out_height * out_width][filters]
+                   const __grid_constant__ TensorMap residual,  // the same; or anything, where there is none
                    const typename Element::Filters filters, const __grid_constant__ Lines g) {
   const LinesBlock<Element, N, kShared> block{g};
   if (block.thread == 0) block.start();
@@ -326,8 +335,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   __syncthreads();
   if (block.warp >= kConsumerWarps) {
     set_max_registers_decrease<40>();
-    if (block.warp == kConsumerWarps) block.produce_pixels(input);
-    if (block.warp == kConsumerWarps + 1) block.produce_filters(packed);
+    const int residuals = block.residuals_of(filters);
+    if (block.warp == kConsumerWarps) block.produce_pixels(input, residual, residuals);
+    if (block.warp == kConsumerWarps + 1) block.produce_filters(packed, residuals);
     return;
   }
   set_max_registers_increase<232>();
@@ -375,18 +385,26 @@ void launch_lines_of(Positions<N...>, const ConvProblem& problem, const Choice& 
                        {{kTilePixel / kBytes, kBytes, kTilePixel / kBytes},
                         {rows, kTilePixel, kFilters},
                         {static_cast<std::uint64_t>(g.filter_blocks), rows * kTilePixel, kShared ? 2 : 1}}});
-  const TensorMap line = make_tensor_map(
-      output,
-      {kElement,
-       kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
-       2,
-       {{all, kBytes, kFilters}, {static_cast<std::uint64_t>(g.line), kBytes * all, static_cast<unsigned>(stored)}}});
+  const auto map_of_line = [&](const Value* tensor, int of_box) {
+    return make_tensor_map(
+        tensor,
+        {kElement,
+         kBytes == 1 ? Swizzle::bytes64 : Swizzle::bytes128,
+         2,
+         {{all, kBytes, kFilters}, {static_cast<std::uint64_t>(g.line), kBytes * all, static_cast<unsigned>(of_box)}}});
+  };
+  const TensorMap line = map_of_line(output, stored);
+  TensorMap residual = line;
+  if constexpr (Element::kFused) {
+    if (filters.residual) residual = map_of_line(filters.residual, positions);
+  }
   const auto launch_if = [&](auto size) {
     constexpr int kN = decltype(size)::value;
     if (positions == kN)
       launch(multiply_lines<Element, kN, kShared>, dim3(blocks_of(g)), dim3(kTileThreads),
              static_cast<std::size_t>(LineMemory<kN, kShared>::kBytes), stream, dim3(static_cast<unsigned>(g.slices)))(
-          map_of_columns<Element>(input, layout_of<Element>(problem), g, positions), packed, line, filters, g);
+          map_of_columns<Element>(input, layout_of<Element>(problem), g, positions), packed, line, residual, filters,
+          g);
   };
   (launch_if(std::integral_constant<int, N>{}), ...);
 }

@@ -62,14 +62,16 @@ __device__ __forceinline__ int matrix_row(int lane, int byte) {
 }
 
 // Rounds the warp's sums of kMatrixPositions, or of half as many, and stores a position's filters side by side. Where
-// an epilogue has a residual, that lies there already, and a lane loads of it what it is going to store.
+// an epilogue has a residual, that lies in as many rows alike, perhaps the same ones, and a lane loads of it what it is
+// going to store.
 template <class Element>
 __device__ __forceinline__ void store_rounded(unsigned char* row, const typename Element::Sum* sums,
-                                              typename Element::Scale scale, bool all) {
+                                              typename Element::Scale scale, bool all,
+                                              [[maybe_unused]] const unsigned char* residual_row) {
   [[maybe_unused]] unsigned residual[4] = {}, half_of_it[2] = {};
   if constexpr (Element::kFused) {
-    if (scale.residual && all) ldmatrix_transposed(residual, row);
-    if (scale.residual && !all) ldmatrix_transposed(half_of_it, row);
+    if (scale.residual && all) ldmatrix_transposed(residual, residual_row);
+    if (scale.residual && !all) ldmatrix_transposed(half_of_it, residual_row);
     if (!all) residual[0] = half_of_it[0], residual[1] = half_of_it[1];
     __syncwarp();  // before others' outputs take its place
   }

@@ -171,7 +171,7 @@ struct RowsBlock {
       UNROLL
       for (int i = 0; i < kStored; i += kMatrixPositions<Element>)
         store_rounded<Element>(lane_row + i * kPixel, sums + (first + i) / 2, scale,
-                               i + kMatrixPositions<Element> <= kStored);
+                               i + kMatrixPositions<Element> <= kStored, lane_row + i * kPixel);
       fence_async_proxy();
       named_barrier_sync(of_consumer, 128);
       const int x = origin.x + first;

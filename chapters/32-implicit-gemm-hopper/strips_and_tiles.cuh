@@ -405,7 +405,7 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
     return std::int64_t{blocks_for(parts * g.filter_blocks, multiprocessors)} *
            Element::cycles_of_rows(blocks_for(g.all_rows, parts), positions);
   }
-  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600;
+  constexpr std::int64_t kWgmmas = kTilePixel / kStepBytes, kStart = 600, kL2Bytes = 48 << 20;
   const std::int64_t streams = choice.shared ? 2 : 1, wgmmas = streams * kWgmmas * positions / 2;
   const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
   const auto busiest = [&](std::int64_t items) { return (items - 1) / multiprocessors + 1; };
@@ -416,9 +416,11 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   // To these come an item's ends, which of shared tiles nothing hides; and of slices the gathering of sums, the longer
   // the more slices there are. Of a cluster of four or eight blocks an eighth of the multiprocessors cannot be part.
   // One block of filters with few passes waits for memory, the longer for the first and the last tile the larger these
-  // are: one of more than 128 positions costs a fifth more. Fitted to times of all configurations on an H200: ends, all
-  // percents and the 320 to 32 layers of each stage; 90, 7000 and 215 to 17 layers of 32 and 6 of 34, slices to six of
-  // each. The two thirds are of one layer of 34 with 320 channels, and the third of one with 48.
+  // are: one of more than 128 positions costs a fifth more. So do outputs and a residual that L2 does not hold. A
+  // residual must have come before the other consumer has its turn, which of shared tiles no one waits for. Fitted to
+  // times of all configurations on an H200: ends, all percents and the 320 to 32 layers of each stage; 90, 7000 and 215
+  // to 17 layers of 32 and 6 of 34, slices to six of each, residuals to four of each. The two thirds are of one layer
+  // of 34 with 320 channels, and the third of one with 48.
   if (choice.columns) {
     const Lines g = lines_of<Element>(problem, choice);
     const std::int64_t pixel = g.channels * Element::kBytes, bytes = positions * kTilePixel + streams * kTileTap,
@@ -435,20 +437,23 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
                                                                   : 120,
                        percent = choice.shared ? 102 : percent_of_own;
     const std::int64_t pass = larger(loads, larger(wgmmas * percent / 100, choice.shared ? 320 : 215)),
+                       residual = problem.has_residual() ? positions * Element::kBytes * Element::kBytes * 11 / 10 : 0,
                        ends = choice.shared ? 1000 + positions * 4 * Element::kBytes
-                                            : 120 + positions * (1 + Element::kBytes);
+                                            : 120 + positions * (1 + Element::kBytes) + residual;
     const std::int64_t item = blocks_for(g.passes, choice.slices) * pass + ends;
     if (choice.slices > 1) return items * (kStart + item + 800 + 300 * choice.slices);
     const std::int64_t whole = kStart + items * item;
-    return g.filter_blocks == 1 && g.passes <= 4 && positions > 128 ? whole * 6 / 5 : whole;
+    const bool from_memory =
+        g.filter_blocks == 1 || (problem.has_residual() && 2 * problem.output_size() * Element::kBytes > kL2Bytes);
+    return from_memory && g.passes <= 4 && positions > 128 ? whole * 6 / 5 : whole;
   }
   // Of `tiles` a tap of 64 filters and 128 bytes is 4 wgmmas of N / 2 cycles each, which take a tenth longer, of
   // Cut::nine a twenty-fifth, and at least 290 cycles for the waits, of Cut::own 345, of Cut::shared 520; a box of
   // pixels takes at least 740. 8 KB of a tap, and the boxes, come from L2 at 48 bytes a cycle. The epilogue takes 20
-  // cycles a position of halves, 16 of Cut::nine, and of bytes half as many; with a tile of its own, a consumer hides
-  // the other's half. Fitted to times on an H100, of all configurations of 32 on a ResNet-50 of 32 images and of one;
-  // the 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32 and 15 of 34 on an H200,
-  // the twenty-fifth to 32 of each.
+  // cycles a position of halves, 16 of Cut::nine, of bytes half as many, with a residual twice as many; with a tile of
+  // its own, a consumer hides the other's half. Fitted to times on an H100, of all configurations of 32 on a ResNet-50
+  // of 32 images and of one; the 345 to all of its first layer on an H200; the 520 and the 16 to all of 16 layers of 32
+  // and 15 of 34 on an H200, the twenty-fifth to 32 of each.
   const Cut cut = cut_of(problem, choice);
   const std::int64_t least_tap = choice.shared ? 520 : cut == Cut::own ? 345 : 290, least_box = 740, from_l2 = 48;
   const Tiles g = tiles_of<Element>(problem, choice);
@@ -456,7 +461,8 @@ std::int64_t cost_of(const ConvProblem& problem, const Choice& choice, int multi
   const std::int64_t product =
       larger(taps * larger(wgmmas * (cut == Cut::nine ? 104 : 110) / 100, least_tap), boxes * least_box);
   const std::int64_t loads = (taps * streams * kTileTap + boxes * g.box * kTilePixel) / from_l2;
-  const std::int64_t epilogue = (cut == Cut::nine ? 8 : 10) * positions * Element::kBytes;
+  const std::int64_t epilogue =
+      (problem.has_residual() ? 2 : 1) * (cut == Cut::nine ? 8 : 10) * positions * Element::kBytes;
   const std::int64_t items = busiest(g.work_items);
   if (choice.shared) return kStart + items * (larger(product, loads) + epilogue);
   const std::int64_t pairs = items > 1 ? items * (product + epilogue) / 2 : 0;

@@ -290,7 +290,7 @@ struct TilesBlock {
       for (int step = 0; step < steps; ++step) {
         const int first = (first_step + step) * kMatrixPositions<Element>;
         store_rounded<Element>(buffer + step * kStep + lane_row, sums + first / 2, scale,
-                               first + kMatrixPositions<Element> <= N);
+                               first + kMatrixPositions<Element> <= N, buffer + step * kStep + lane_row);
       }
       named_barrier_sync(of_group, kGroup);
       if (g.filters % kChunk<Element> == 0) {
