@@ -108,8 +108,12 @@ Prediction prediction_of(const ConvProblem& problem, const Choice& choice) {
   p.shared_load_conflicts = p.shared_store_conflicts = p.constant_load_requests = 0;
   p.atomic_requests = 0;
   p.flops = problem.flops();
-  if (problem.has_residual()) p.shared_store_requests = p.shared_load_requests = -1;
-  if (problem.has_residual()) p.global_load_bytes += problem.output_size() * kBytes;
+  if (problem.has_residual()) {
+    p.global_load_bytes += problem.output_size() * kBytes;
+    const bool by_tma = choice.columns && choice.slices == 1;        // else copies are stores, too
+    p.shared_load_requests = by_tma ? p.shared_store_requests : -1;  // a load where outputs will be stored
+    if (!by_tma) p.shared_store_requests = -1;
+  }
   return p;
 }
 
