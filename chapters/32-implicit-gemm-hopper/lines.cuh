@@ -161,10 +161,10 @@ struct LinesBlock {
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
       int own = slot;  // of the consumer's residual
-      for (int i = 0; i < residuals; ++i) {
+      for (int residual = 0; residual < residuals; ++residual) {
         mbarrier_wait(full + slot, parity);
-        if (kShared && i == consumer) own = slot;
-        if (kShared && i != consumer && lane == 0) mbarrier_arrive(empty + slot);
+        if (kShared && residual == consumer) own = slot;
+        if (kShared && residual != consumer && lane == 0) mbarrier_arrive(empty + slot);
         if (++slot == Memory::kSlots) slot = 0, parity ^= 1;
       }
       if (!kShared && item + static_cast<int>(gridDim.x) < g.work_items) named_barrier_arrive(other_turn, kConsumers);
@@ -306,19 +306,16 @@ struct LinesBlock {
   // chunks.
   __device__ __forceinline__ void load_residual_of_slice(const Value* residual, int first, int filter_block) const {
     if (!residual) return;
-    for (int step = static_cast<int>(cluster_rank()), own = 0; step < kSteps; step += g.slices, ++own)
-      copy_residual(residual, first + step * kSliceStep, filter_block, outputs_of_step(own), kSliceStep);
-    commit_copies();
-  }
-  __device__ __forceinline__ void copy_residual(const Value* residual, int first, int filter_block,
-                                                unsigned char* buffer, int positions) const {
     const int in_group = thread % kGroup, f = in_group % kChunks * kChunk<Element>, k = filter_block * kFilters + f;
-    for (int p = in_group / kChunks; p < positions; p += kGroup / kChunks) {
-      const int output = first + p;
-      const bool inside = output < g.line && k < g.filters;
-      copy_async<kChunkBytes>(buffer + swizzled<kPitch>(p, f * Element::kBytes),
-                              inside ? residual + std::int64_t{output} * g.filters + k : residual, inside);
+    for (int step = static_cast<int>(cluster_rank()), own = 0; step < kSteps; step += g.slices, ++own) {
+      for (int p = in_group / kChunks; p < kSliceStep; p += kGroup / kChunks) {
+        const int output = first + step * kSliceStep + p;
+        const bool inside = output < g.line && k < g.filters;
+        copy_async<kChunkBytes>(outputs_of_step(own) + swizzled<kPitch>(p, f * Element::kBytes),
+                                inside ? residual + std::int64_t{output} * g.filters + k : residual, inside);
+      }
     }
+    commit_copies();
   }
 };
 
