@@ -175,9 +175,9 @@ def test_the_array_of_jobs(project):
     assert len(load("whole.json")["rows"]) == 6
 
 
-def measure(script, out):
+def measure(script, out, *arguments):
     """As where there is a GPU and no time."""
-    return subprocess.run(["bash", f"tools/measure/{script}"], cwd=ROOT, capture_output=True, text=True, timeout=60,
+    return subprocess.run(["bash", f"tools/measure/{script}", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60,
                           env=dict(ENVIRONMENT, OUT=str(out), BUDGET="0"))
 
 
@@ -196,6 +196,14 @@ def test_measuring_fails_where_there_is_nothing_to_merge(script):
     done = measure(script, pathlib.Path("new").resolve())
     assert done.returncode != 0 and "./lab: merge: cannot read" in done.stderr, done
     assert not list(pathlib.Path("new").glob("*.json"))
+
+
+def test_measuring_some_files_of_the_hopper_page():
+    done = measure("hopper.sh", pathlib.Path("new").resolve(), "layers", "resnet-one")
+    assert "Traceback" not in done.stderr and "Broken pipe" not in done.stderr, done
+    jobs = pathlib.Path("new/left-out.txt").read_text().splitlines()
+    files = [job.partition(".json")[0].rpartition("/")[2].rpartition("-")[0] for job in jobs]
+    assert sorted(set(files)) == ["layers", "resnet-one"], jobs
 
 
 def test_counters_of_a_profiler_that_counted_some_launches(monkeypatch):
