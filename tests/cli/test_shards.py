@@ -177,8 +177,8 @@ def test_the_array_of_jobs(project):
 
 def measure(script, out, *arguments):
     """As where there is a GPU and no time."""
-    return subprocess.run(["bash", f"tools/measure/{script}", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60,
-                          env=dict(ENVIRONMENT, OUT=str(out), BUDGET="0"))
+    return subprocess.run(["bash", f"tools/measure/{script}", *arguments], cwd=ROOT, capture_output=True, text=True,
+                          timeout=60, env=dict(ENVIRONMENT, OUT=str(out), BUDGET="0"))
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "tools/measure").glob("*.sh")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What docs/hopper.md compares with cuDNN, on a GPU, as much as fits into $BUDGET seconds (default 560). Where a host has
 # several GPUs, each takes the next job. Which workloads: those of the files of docs/results/nvidia-h200-NAME.json. In a
-# checkout's root, with build/bin/convladder and convladder-gpu; OUT is a folder. Arguments say which of these; default: all.
+# checkout's root, with build/bin/convladder and convladder-gpu; OUT is a folder. Arguments: which of these; default: all.
 #   hopper.json        the track's workloads, all its stages, with cuDNN in fp16, int8 and fp32
 #   resnet.json, resnet-one.json, resnet-many.json   32 and 34 on the convolutions of a ResNet-50 of 32 images, 1 and 256
 #   layers.json, vae.json   32 to 34 on layers of a UNet and of super-resolution, and of image models' decoders
